@@ -1,0 +1,121 @@
+"""Arrow types for the records, and records to Arrow and back.
+
+A type is derived from the dataclass annotations, so that a column holds the same type in every block and file, however
+empty the rows are. `Annotated[float, "float32"]` stores single precision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from longshot.records import Question, Video
+
+T = TypeVar("T")
+
+_SCALARS: dict[Any, pa.DataType] = {
+    str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), bytes: pa.binary(),
+}  # fmt: skip
+
+
+def _bare(hint: Any) -> Any:
+    """The hint without `| None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (a for a in typing.get_args(hint) if a is not type(None))
+    return hint
+
+
+@cache
+def hints(cls: type) -> dict[str, Any]:
+    """Field name -> annotation (without `| None`) of a record class."""
+    found = typing.get_type_hints(cls, include_extras=True)
+    return {f.name: _bare(found[f.name]) for f in dataclasses.fields(cls)}
+
+
+def arrow_type(hint: Any) -> pa.DataType:
+    """The Arrow type of an annotation: scalars, `tuple[X, ...]`, `Mapping[str, X]`, record classes.
+
+    Raises TypeError for anything else.
+    """
+    hint = _bare(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return pa.type_for_alias(args[1])
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if origin is tuple:
+        return pa.list_(arrow_type(args[0]))
+    if origin is Mapping:
+        return pa.map_(arrow_type(args[0]), arrow_type(args[1]))
+    if dataclasses.is_dataclass(hint):
+        return pa.struct([(name, arrow_type(h)) for name, h in hints(typing.cast(type, hint)).items()])
+    raise TypeError(f"no Arrow type for {hint!r}: use scalars, tuple[X, ...], Mapping[str, X] or a record class")
+
+
+@cache
+def schema(cls: type) -> pa.Schema:
+    """The Arrow schema of a record class, one column per field."""
+    return pa.schema([(name, arrow_type(hint)) for name, hint in hints(cls).items()])
+
+
+def dump(value: Any) -> Any:
+    """A record (or tuple of records, or scalar) as plain dicts and lists, ready for Arrow or JSON."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: dump(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        pairs = typing.cast(Mapping[Any, Any], value)
+        return {key: dump(item) for key, item in pairs.items()}
+    if isinstance(value, (tuple, list)):
+        return [dump(item) for item in typing.cast(Sequence[Any], value)]
+    return value
+
+
+def _restore(hint: Any, value: Any) -> Any:
+    hint = _bare(hint)
+    if value is None:
+        return None
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        inner = _bare(args[0])
+        return tuple(value) if inner in _SCALARS else tuple(_restore(inner, item) for item in value)
+    if origin is Mapping:
+        pairs: Any = value.items() if isinstance(value, Mapping) else value
+        return {key: _restore(args[1], item) for key, item in pairs}
+    if dataclasses.is_dataclass(hint):
+        return load(typing.cast(type, hint), value)
+    return value
+
+
+def load(cls: type[T], data: Mapping[str, Any]) -> T:
+    """A record from a plain dict; unknown keys and nulls for fields with a default are left out.
+
+    Raises TypeError when a field without default is missing.
+    """
+    known = hints(cls)
+    return cls(**{k: _restore(known[k], v) for k, v in data.items() if k in known and v is not None})
+
+
+def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
+    """Values of one field as an Arrow array of the field's type."""
+    kind = arrow_type(hints(cls)[name])
+    plain = [dump(v) for v in values]
+    if pa.types.is_map(kind):
+        plain = [None if v is None else list(v.items()) for v in plain]
+    return pa.array(plain, type=kind)
+
+
+def table(records: Sequence[Any], cls: type) -> pa.Table:
+    """Records as a table with the class's full schema."""
+    names = schema(cls).names
+    return pa.table({n: column(n, (getattr(r, n) for r in records), cls) for n in names}, schema=schema(cls))
+
+
+def questions_table(questions: Sequence[Question]) -> pa.Table:
+    """`questions.parquet`: one row per question."""
+    return table(questions, Question)

@@ -118,12 +118,20 @@ class Asker:
             reply = await self.llm.complete(request)
             try:
                 if reply.finish == "length":
-                    raise Unparsed(f"the reply was cut off after {reply.tokens_out} tokens; answer more briefly")
+                    raise Unparsed(
+                        f"the reply was cut off after {reply.tokens_out} tokens; answer more briefly"
+                    )
                 return parse(reply.text)
             except Unparsed as error:
                 reason = str(error)
-                messages = (*messages, Message("assistant", reply.text), Message("user", correction(reason)))
-        raise BadRow(f"prompt {name!r}: {self.tries} replies of {self.llm.identity} could not be parsed; the last: {reason}")
+                messages = (
+                    *messages,
+                    Message("assistant", reply.text),
+                    Message("user", correction(reason)),
+                )
+        raise BadRow(
+            f"prompt {name!r}: {self.tries} replies of {self.llm.identity} could not be parsed; the last: {reason}"
+        )
 
 
 def correction(reason: str) -> str:

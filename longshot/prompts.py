@@ -70,11 +70,15 @@ class Prompts:
         try:
             template = self._environment.get_template(f"{name}.j2")
         except TemplateNotFound:
-            raise UserError(f"no prompt {name!r} in {self.root}: expected the file {name}.j2 there") from None
+            raise UserError(
+                f"no prompt {name!r} in {self.root}: expected the file {name}.j2 there"
+            ) from None
+
         def block(part: str) -> str:
             if part not in template.blocks:
                 return ""
             return "".join(template.blocks[part](template.new_context(variables))).strip()
+
         return Rendered(name, block("system"), block("user"), self.digest(name))
 
     def digest(self, *names: str) -> str:
@@ -83,5 +87,7 @@ class Prompts:
         for name in names:
             folder = root / name
             for path in sorted(folder.rglob("*.j2")) if folder.is_dir() else [root / f"{name}.j2"]:
-                total.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+                total.update(
+                    str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0"
+                )
         return total.hexdigest()[:16]

@@ -54,8 +54,12 @@ def arrow_type(hint: Any) -> pa.DataType:
     if origin is Mapping:
         return pa.map_(arrow_type(args[0]), arrow_type(args[1]))
     if dataclasses.is_dataclass(hint):
-        return pa.struct([(name, arrow_type(h)) for name, h in hints(typing.cast(type, hint)).items()])
-    raise TypeError(f"no Arrow type for {hint!r}: use scalars, tuple[X, ...], Mapping[str, X] or a record class")
+        return pa.struct(
+            [(name, arrow_type(h)) for name, h in hints(typing.cast(type, hint)).items()]
+        )
+    raise TypeError(
+        f"no Arrow type for {hint!r}: use scalars, tuple[X, ...], Mapping[str, X] or a record class"
+    )
 
 
 @cache
@@ -98,7 +102,9 @@ def load(cls: type[T], data: Mapping[str, Any]) -> T:
     Raises TypeError when a field without default is missing.
     """
     known = hints(cls)
-    return cls(**{k: _restore(known[k], v) for k, v in data.items() if k in known and v is not None})
+    return cls(
+        **{k: _restore(known[k], v) for k, v in data.items() if k in known and v is not None}
+    )
 
 
 def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
@@ -113,7 +119,9 @@ def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
 def table(records: Sequence[Any], cls: type) -> pa.Table:
     """Records as a table with the class's full schema."""
     names = schema(cls).names
-    return pa.table({n: column(n, (getattr(r, n) for r in records), cls) for n in names}, schema=schema(cls))
+    return pa.table(
+        {n: column(n, (getattr(r, n) for r in records), cls) for n in names}, schema=schema(cls)
+    )
 
 
 def questions_table(questions: Sequence[Question]) -> pa.Table:

@@ -29,7 +29,9 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
         try:
             return fs.FileSystem.from_uri(path)
         except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/...") from error
+            raise UserError(
+                f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."
+            ) from error
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
 
 
@@ -42,8 +44,16 @@ def identity(value: Any) -> Any:
     if hasattr(value, "identity"):
         return cast(Any, value).identity
     if is_dataclass(value) and not isinstance(value, type):
-        kept = {f.name: identity(getattr(value, f.name)) for f in fields(value) if f.metadata.get("identity", True)}
-        return {"class": type(value).__name__, "version": str(getattr(value, "version", "")), **kept}
+        kept = {
+            f.name: identity(getattr(value, f.name))
+            for f in fields(value)
+            if f.metadata.get("identity", True)
+        }
+        return {
+            "class": type(value).__name__,
+            "version": str(getattr(value, "version", "")),
+            **kept,
+        }
     if isinstance(value, Mapping):
         return {str(k): identity(v) for k, v in cast(Mapping[Any, Any], value).items()}
     if isinstance(value, (list, tuple)):
@@ -55,7 +65,9 @@ def identity(value: Any) -> Any:
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of a value's canonical JSON; bytes inside are hashed, records count with their class name."""
-    return hashlib.sha256(json.dumps(identity(value), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(identity(value), sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,9 @@ class Store:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             advice = "free some space and run the same command again: what is finished is kept" if full else (
                 "check that the folder exists and may be written, or set store=")  # fmt: skip
-            raise LongshotError(f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}") from error
+            raise LongshotError(
+                f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
+            ) from error
 
     def drop(self, kind: str, key: str) -> None:
         """Forget a value; absent is fine."""

@@ -1,0 +1,61 @@
+"""What a stage runs: a `Part`, and what it is given when it starts.
+
+A part is a frozen dataclass: its fields are its configuration and bear identity, except those declared with `hardware()`
+(batch sizes, devices), which may change without anything being computed anew. It is small and picklable; `open` loads the
+model or the connection, once per worker process and only when a row is really to be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from longshot.llm import Llm
+from longshot.records import Video
+from longshot.store import Store
+
+Opened = Callable[[Video], Video | Awaitable[Video]]
+
+
+def hardware(default: Any) -> Any:
+    """A field that says how to run, not what to compute: not part of the store's key."""
+    return field(default=default, metadata={"identity": False})
+
+
+class LlmConfig(Protocol):
+    """A configured model (`conf/llm/*.yaml`), light and picklable; `open` connects."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def open(self) -> Llm: ...
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a part may use of the running job.
+
+    `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing, store, budget, ledger.
+    `count(name, n)` adds to a counter that ends up in `run.json`.
+    """
+
+    store: Store
+    llm: Callable[[LlmConfig], Llm]
+    count: Callable[[str, int], None]
+
+
+class Part(Protocol):
+    """`reads`: the columns that decide the result (identity). `needs`: columns it uses but that decide nothing, such as `uri`
+    beside `digest`. `writes`: the columns that the returned row may change; nothing else is taken over.
+
+    The opened part maps one row to one row. A plain function is called for one row at a time; an async one for as many rows
+    at once as the stage's `concurrency` allows, all on one event loop. It raises BadRow for a row that can never work.
+    """
+
+    version: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+    needs: ClassVar[tuple[str, ...]]
+    writes: ClassVar[tuple[str, ...]]
+
+    def open(self, run: RunContext) -> Opened: ...

@@ -1,0 +1,285 @@
+"""`Stage`: the only caller of Ray Data's `map_batches`.
+
+A stage runs a part over the rows of a dataset. Each row is looked up in the store first; what is missing is computed, stored
+and counted; what fails becomes the row's `problem`; a row that is dropped or has a problem passes by untouched. A block of
+rows comes in as an Arrow table and leaves as one, in the same order, with the columns that the part writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from ray.data import ActorPoolStrategy, Dataset
+
+from actors.part import Opened, Part, RunContext
+from longshot import schemas
+from longshot.errors import BadRow, BudgetSpent, LongshotError, Transient
+from longshot.records import Problem, Video
+from longshot.store import Store, digest, identity
+
+Filter = Callable[[Video], str | None]
+KEPT = ("video_id", "drop", "problem", "lineage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What one stage may use. `concurrency`: rows at once in one worker (async parts only)."""
+
+    workers: int = 1
+    cpus: float = 1.0
+    gpus: float = 0.0
+    tpus: int = 0
+    concurrency: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What every worker of a run is told: the run's id, its store, the desk that counts, and what to try again."""
+
+    run_id: str
+    store: Store
+    desk: Any
+    retry_problems: bool = False
+    max_attempts: int = 2
+
+    def event(self, stage: str, outcome: str, seconds: float = 0.0) -> None:
+        self.desk.event.remote(stage, outcome, 1, seconds)
+
+    def context(self) -> RunContext:
+        from actors.gateway import Gateway
+
+        return RunContext(
+            store=self.store,
+            llm=lambda config: Gateway.connect(config, self.store, self.desk),
+            count=lambda name, n: self.desk.count.remote(name, n),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step of a job: a part, its hardware, and pure filters that look at each row afterwards.
+
+    `filters` are not stored: changing a threshold computes nothing anew. `forget`: columns that no later stage needs.
+    """
+
+    name: str
+    part: Part
+    hardware: Hardware = Hardware()
+    filters: tuple[Filter, ...] = ()
+    forget: tuple[str, ...] = ()
+
+    def apply(self, rows: Dataset, session: Session, *, rows_per_block: int) -> Dataset:
+        """The dataset with this stage's columns."""
+        hard = self.hardware
+        return rows.map_batches(
+            Worker,
+            fn_constructor_args=(self, session),
+            batch_format="pyarrow",
+            batch_size=rows_per_block,
+            zero_copy_batch=True,
+            num_cpus=hard.cpus,
+            num_gpus=hard.gpus or None,
+            resources={"TPU": hard.tpus} if hard.tpus else None,
+            compute=ActorPoolStrategy(
+                size=hard.workers,
+                max_concurrent_calls_per_actor=hard.concurrency,
+                max_tasks_in_flight_per_actor=2 * hard.concurrency,
+                enable_true_multi_threading=hard.concurrency > 1,
+            ),
+        )
+
+    def key(self, row: Video) -> str:
+        """Where this row's result is stored: the part's identity and the digests of the columns that it reads."""
+        return digest([self.name, identity(self.part), [getattr(row, c) for c in self.part.reads]])
+
+
+class Worker:
+    """A stage in one process. The part is opened when the first row is really to be computed."""
+
+    def __init__(self, stage: Stage, session: Session) -> None:
+        self.stage, self.session = stage, session
+        self._opening = threading.Lock()
+        part = stage.part
+        self._columns = tuple(dict.fromkeys((*KEPT, *part.reads, *part.needs, *part.writes)))
+
+    @cached_property
+    def _opened(self) -> Opened:
+        return self.stage.part.open(self.session.context())
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, name=self.stage.name, daemon=True).start()
+        return loop
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        present = [c for c in self._columns if c in table.column_names]
+        rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
+        found: list[pa.Table | None] = [None] * len(rows)
+        waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
+        for index, row in enumerate(rows):
+            if row.drop is not None or row.problem is not None:
+                continue
+            key = self.stage.key(row)
+            stored = self._stored(key)
+            if stored is not None:
+                found[index] = stored
+                self.session.event(self.stage.name, "reused")
+                continue
+            answer = self._start(row, key)
+            if isinstance(answer, pa.Table):
+                found[index] = answer
+            else:
+                waiting.append((index, answer))
+        if waiting:
+            gathered = asyncio.run_coroutine_threadsafe(
+                _gather([c for _, c in waiting]), self._loop
+            )
+            for (index, _), result in zip(waiting, gathered.result(), strict=True):
+                found[index] = result
+        return self._assemble(table, rows, found)
+
+    def _stored(self, key: str) -> pa.Table | None:
+        result = self.session.store.get_table(self.stage.name, key)
+        failed = result is not None and result["problem"][0].is_valid
+        return None if failed and self.session.retry_problems else result
+
+    def _start(self, row: Video, key: str) -> pa.Table | Coroutine[Any, Any, pa.Table]:
+        """Compute a row: the result of a plain part, or the coroutine of an async one."""
+        attempts = self._attempt(key)
+        if attempts > self.session.max_attempts:
+            message = (
+                f"the worker was killed {attempts - 1} times while it worked on this row (out of memory, or a crash in "
+                "native code); look at the file, give the stage more memory, or leave the row out"
+            )
+            return self._failed(key, "WorkerKilled", message, attempts - 1)
+        with self._opening:
+            opened = self._opened
+        started = time.monotonic()
+        if inspect.iscoroutinefunction(opened) or inspect.iscoroutinefunction(
+            getattr(opened, "__call__", None)
+        ):  # noqa: B004
+            return self._wait(opened, row, key, started)
+        try:
+            result: Any = opened(row)
+        except Exception as error:
+            return self._caught(error, key, started)
+        return self._done(result, key, started)
+
+    async def _wait(self, opened: Opened, row: Video, key: str, started: float) -> pa.Table:
+        try:
+            result: Any = await opened(row)  # type: ignore[misc]
+        except Exception as error:
+            return self._caught(error, key, started)
+        return self._done(result, key, started)
+
+    def _attempt(self, key: str) -> int:
+        """How often this run has begun this row, this time included: a row that kills its worker is not tried for ever."""
+        store, name = self.session.store, f"{key}.{self.session.run_id}"
+        count = int(store.get("attempt", name) or b"0") + 1
+        store.put("attempt", name, str(count).encode())
+        return count
+
+    def _settle(
+        self, key: str, result: pa.Table, outcome: str, started: float, *, keep: bool
+    ) -> pa.Table:
+        if keep:
+            self.session.store.put_table(self.stage.name, key, result)
+        self.session.store.drop("attempt", f"{key}.{self.session.run_id}")
+        self.session.event(self.stage.name, outcome, time.monotonic() - started)
+        return result
+
+    def _done(self, row: Video, key: str, started: float) -> pa.Table:
+        columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
+        columns["problem"] = schemas.column("problem", [None])
+        return self._settle(key, pa.table(columns), "computed", started, keep=True)
+
+    def _caught(self, error: Exception, key: str, started: float) -> pa.Table:
+        """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of Ray) is let out."""
+        if isinstance(error, LongshotError) and not isinstance(
+            error, BadRow | Transient | BudgetSpent
+        ):
+            raise error
+        result = self._failed(key, type(error).__name__, _message(error), 1)
+        return self._settle(key, result, "problem", started, keep=isinstance(error, BadRow))
+
+    def _failed(self, key: str, error: str, message: str, attempts: int) -> pa.Table:
+        problem = Problem(stage=self.stage.name, error=error, message=message, attempts=attempts)
+        columns = {c: schemas.column(c, [None]) for c in self.stage.part.writes}
+        return pa.table({**columns, "problem": schemas.column("problem", [problem])})
+
+    def _assemble(
+        self, table: pa.Table, rows: Sequence[Video], found: Sequence[pa.Table | None]
+    ) -> pa.Table:
+        """The block with the part's columns filled in, in the order in which the rows came."""
+        written: dict[str, pa.Array] = {}
+        for name in dict.fromkeys((*self.stage.part.writes, "problem")):
+            kind = schemas.schema(Video).field(name).type
+            old = table[name] if name in table.column_names else pa.nulls(len(rows), kind)
+            pieces = [
+                _piece(old.slice(i, 1), kind) if new is None else _piece(new[name], kind)
+                for i, new in enumerate(found)
+            ]
+            written[name] = pa.concat_arrays(pieces)
+        keys = [
+            row.lineage if new is None else {**row.lineage, self.stage.name: self.stage.key(row)}
+            for row, new in zip(rows, found, strict=True)
+        ]
+        written["lineage"] = schemas.column("lineage", keys)
+        for name, array in written.items():
+            position = table.schema.get_field_index(name)
+            table = (
+                table.append_column(name, array)
+                if position < 0
+                else table.set_column(position, name, array)
+            )
+        table = self._sift(table, found)
+        return table.drop_columns([c for c in self.stage.forget if c in table.column_names])
+
+    def _sift(self, table: pa.Table, found: Sequence[pa.Table | None]) -> pa.Table:
+        """Write the first filter's reason into `drop`, for the rows that this stage has seen."""
+        drops: list[str | None] = table["drop"].to_pylist()
+        known = [c for c in table.column_names if c in schemas.schema(Video).names]
+        for index, new in enumerate(found):
+            if new is None or new["problem"][0].is_valid:
+                continue
+            if not drops[index] and self.stage.filters:
+                row = schemas.load(Video, table.select(known).slice(index, 1).to_pylist()[0])
+                drops[index] = next(
+                    (reason for f in self.stage.filters if (reason := f(row))), None
+                )
+            if drops[index]:
+                self.session.event(self.stage.name, "dropped")
+        return table.set_column(
+            table.schema.get_field_index("drop"), "drop", schemas.column("drop", drops)
+        )
+
+
+async def _gather(waiting: list[Coroutine[Any, Any, pa.Table]]) -> list[pa.Table]:
+    return list(await asyncio.gather(*waiting))
+
+
+def _piece(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.chunk(0)
+    return values if values.type == kind else values.cast(kind)
+
+
+def _message(error: Exception) -> str:
+    """The error's text; for an error that nobody foresaw, also where it was raised."""
+    if isinstance(error, LongshotError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" (at {frames[-1].filename.rsplit('/', 2)[-1]}:{frames[-1].lineno})" if frames else ""
+    return f"{error}{place}"

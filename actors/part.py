@@ -1,8 +1,9 @@
 """What a stage runs: a `Part`, and what it is given when it starts.
 
-A part is a frozen dataclass: its fields are its configuration and bear identity, except those declared with `hardware()`
-(batch sizes, devices), which may change without anything being computed anew. It is small and picklable; `open` loads the
-model or the connection, once per worker process and only when a row is really to be computed.
+A part is a frozen dataclass: its fields are its configuration and bear identity, except those
+declared with `hardware()` (batch sizes, devices), which may change without anything being computed
+anew. It is small and picklable; `open` loads the model or the connection, once per worker process
+and only when a row is really to be computed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class LlmConfig(Protocol):
 class RunContext:
     """What a part may use of the running job.
 
-    `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing, store, budget, ledger.
-    `count(name, n)` adds to a counter that ends up in `run.json`.
+    `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
+    store, budget, ledger. `count(name, n)` adds to a counter that ends up in `run.json`.
     """
 
     store: Store
@@ -46,11 +47,13 @@ class RunContext:
 
 
 class Part(Protocol):
-    """`reads`: the columns that decide the result (identity). `needs`: columns it uses but that decide nothing, such as `uri`
-    beside `digest`. `writes`: the columns that the returned row may change; nothing else is taken over.
+    """`reads`: the columns that decide the result (identity). `needs`: columns it uses but that
+    decide nothing, such as `uri` beside `digest`. `writes`: the columns that the returned row may
+    change; nothing else is taken over.
 
-    The opened part maps one row to one row. A plain function is called for one row at a time; an async one for as many rows
-    at once as the stage's `concurrency` allows, all on one event loop. It raises BadRow for a row that can never work.
+    The opened part maps one row to one row. A plain function is called for one row at a time; an
+    async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
+    It raises BadRow for a row that can never work.
     """
 
     version: ClassVar[str]

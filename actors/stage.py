@@ -1,8 +1,9 @@
 """`Stage`: the only caller of Ray Data's `map_batches`.
 
-A stage runs a part over the rows of a dataset. Each row is looked up in the store first; what is missing is computed, stored
-and counted; what fails becomes the row's `problem`; a row that is dropped or has a problem passes by untouched. A block of
-rows comes in as an Arrow table and leaves as one, in the same order, with the columns that the part writes.
+A stage runs a part over the rows of a dataset. Each row is looked up in the store first; what is
+missing is computed, stored and counted; what fails becomes the row's `problem`; a row that is
+dropped or has a problem passes by untouched. A block of rows comes in as an Arrow table and leaves
+as one, in the same order, with the columns that the part writes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import inspect
 import threading
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,7 +44,9 @@ class Hardware:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What every worker of a run is told: the run's id, its store, the desk that counts, and what to try again."""
+    """What every worker of a run is told: the run's id, its store, the desk that counts, and what
+    to try again.
+    """
 
     run_id: str
     store: Store
@@ -68,7 +71,8 @@ class Session:
 class Stage:
     """One step of a job: a part, its hardware, and pure filters that look at each row afterwards.
 
-    `filters` are not stored: changing a threshold computes nothing anew. `forget`: columns that no later stage needs.
+    `filters` are not stored: changing a threshold computes nothing anew. `forget`: columns that no
+    later stage needs.
     """
 
     name: str
@@ -97,10 +101,6 @@ class Stage:
             ),
         )
 
-    def key(self, row: Video) -> str:
-        """Where this row's result is stored: the part's identity and the digests of the columns that it reads."""
-        return digest([self.name, identity(self.part), [getattr(row, c) for c in self.part.reads]])
-
 
 class Worker:
     """A stage in one process. The part is opened when the first row is really to be computed."""
@@ -110,6 +110,15 @@ class Worker:
         self._opening = threading.Lock()
         part = stage.part
         self._columns = tuple(dict.fromkeys((*KEPT, *part.reads, *part.needs, *part.writes)))
+
+    @cached_property
+    def _identity(self) -> Any:
+        return identity(self.stage.part)
+
+    def key(self, row: Video) -> str:
+        """Where this row's result is stored: the hash of the part and of the columns it reads."""
+        read = [getattr(row, column) for column in self.stage.part.reads]
+        return digest([self.stage.name, self._identity, read])
 
     @cached_property
     def _opened(self) -> Opened:
@@ -125,11 +134,12 @@ class Worker:
         present = [c for c in self._columns if c in table.column_names]
         rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
         found: list[pa.Table | None] = [None] * len(rows)
+        keys: list[str | None] = [None] * len(rows)
         waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
         for index, row in enumerate(rows):
             if row.drop is not None or row.problem is not None:
                 continue
-            key = self.stage.key(row)
+            key = keys[index] = self.key(row)
             stored = self._stored(key)
             if stored is not None:
                 found[index] = stored
@@ -146,7 +156,7 @@ class Worker:
             )
             for (index, _), result in zip(waiting, gathered.result(), strict=True):
                 found[index] = result
-        return self._assemble(table, rows, found)
+        return self._assemble(table, rows, found, keys)
 
     def _stored(self, key: str) -> pa.Table | None:
         result = self.session.store.get_table(self.stage.name, key)
@@ -158,32 +168,32 @@ class Worker:
         attempts = self._attempt(key)
         if attempts > self.session.max_attempts:
             message = (
-                f"the worker was killed {attempts - 1} times while it worked on this row (out of memory, or a crash in "
-                "native code); look at the file, give the stage more memory, or leave the row out"
+                f"the worker was killed {attempts - 1} times while it worked on this row (out of "
+                "memory, or a crash in native code); look at the file, or leave the row out"
             )
-            return self._failed(key, "WorkerKilled", message, attempts - 1)
+            self.session.event(self.stage.name, "problem")
+            return self._failed("WorkerKilled", message, attempts - 1)
         with self._opening:
             opened = self._opened
         started = time.monotonic()
-        if inspect.iscoroutinefunction(opened) or inspect.iscoroutinefunction(
-            getattr(opened, "__call__", None)
-        ):  # noqa: B004
-            return self._wait(opened, row, key, started)
         try:
             result: Any = opened(row)
+            if inspect.isawaitable(result):
+                return self._wait(result, key, started)
+            return self._done(result, key, started)
         except Exception as error:
             return self._caught(error, key, started)
-        return self._done(result, key, started)
 
-    async def _wait(self, opened: Opened, row: Video, key: str, started: float) -> pa.Table:
+    async def _wait(self, answer: Awaitable[Video], key: str, started: float) -> pa.Table:
         try:
-            result: Any = await opened(row)  # type: ignore[misc]
+            return self._done(await answer, key, started)
         except Exception as error:
             return self._caught(error, key, started)
-        return self._done(result, key, started)
 
     def _attempt(self, key: str) -> int:
-        """How often this run has begun this row, this time included: a row that kills its worker is not tried for ever."""
+        """How often this run has begun this row, this time included: a row that kills its worker is
+        not tried for ever.
+        """
         store, name = self.session.store, f"{key}.{self.session.run_id}"
         count = int(store.get("attempt", name) or b"0") + 1
         store.put("attempt", name, str(count).encode())
@@ -204,21 +214,26 @@ class Worker:
         return self._settle(key, pa.table(columns), "computed", started, keep=True)
 
     def _caught(self, error: Exception, key: str, started: float) -> pa.Table:
-        """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of Ray) is let out."""
+        """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
+        Ray) is let out.
+        """
         if isinstance(error, LongshotError) and not isinstance(
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
-        result = self._failed(key, type(error).__name__, _message(error), 1)
+        result = self._failed(type(error).__name__, _message(error), 1)
         return self._settle(key, result, "problem", started, keep=isinstance(error, BadRow))
 
-    def _failed(self, key: str, error: str, message: str, attempts: int) -> pa.Table:
+    def _failed(self, error: str, message: str, attempts: int) -> pa.Table:
         problem = Problem(stage=self.stage.name, error=error, message=message, attempts=attempts)
-        columns = {c: schemas.column(c, [None]) for c in self.stage.part.writes}
-        return pa.table({**columns, "problem": schemas.column("problem", [problem])})
+        return pa.table({"problem": schemas.column("problem", [problem])})
 
     def _assemble(
-        self, table: pa.Table, rows: Sequence[Video], found: Sequence[pa.Table | None]
+        self,
+        table: pa.Table,
+        rows: Sequence[Video],
+        found: Sequence[pa.Table | None],
+        keys: Sequence[str | None],
     ) -> pa.Table:
         """The block with the part's columns filled in, in the order in which the rows came."""
         written: dict[str, pa.Array] = {}
@@ -226,15 +241,15 @@ class Worker:
             kind = schemas.schema(Video).field(name).type
             old = table[name] if name in table.column_names else pa.nulls(len(rows), kind)
             pieces = [
-                _piece(old.slice(i, 1), kind) if new is None else _piece(new[name], kind)
+                new[name] if new is not None and name in new.column_names else old.slice(i, 1)
                 for i, new in enumerate(found)
             ]
-            written[name] = pa.concat_arrays(pieces)
-        keys = [
-            row.lineage if new is None else {**row.lineage, self.stage.name: self.stage.key(row)}
-            for row, new in zip(rows, found, strict=True)
+            written[name] = pa.concat_arrays([_piece(piece, kind) for piece in pieces])
+        lineage = [
+            row.lineage if key is None else {**row.lineage, self.stage.name: key}
+            for row, key in zip(rows, keys, strict=True)
         ]
-        written["lineage"] = schemas.column("lineage", keys)
+        written["lineage"] = schemas.column("lineage", lineage)
         for name, array in written.items():
             position = table.schema.get_field_index(name)
             table = (

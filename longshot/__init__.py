@@ -1,4 +1,5 @@
-"""Longshot: long videos to question-answering datasets that need the video, and models judged on them.
+"""Longshot: long videos to question-answering datasets that need the video, and models judged on
+them.
 
 This package is pure: records in, records out. It imports neither Ray nor Hydra and opens no socket.
 """

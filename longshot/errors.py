@@ -1,15 +1,16 @@
 """The exceptions of the house, all of them.
 
-`UserError` is a mistake in configuration or input, said before any work (exit code 2). `BadRow` is a deterministic failure
-of one row: the stage turns it into that row's `problem` and stores it. `Transient` is a failure that another attempt may
-mend: it is never stored. Everything else is a bug and is let out.
+`UserError` is a mistake in configuration or input, said before any work (exit code 2). `BadRow` is
+a deterministic failure of one row: the stage turns it into that row's `problem` and stores it.
+`Transient` is a failure that another attempt may mend: it is never stored. Everything else is a bug
+and is let out.
 """
 
 from __future__ import annotations
 
 
 class LongshotError(Exception):
-    """Base of the exceptions below; its text says what is wrong, where, the value, and what to do."""
+    """Base of the exceptions below; the text says what is wrong, where, and what to do."""
 
 
 class UserError(LongshotError):
@@ -40,4 +41,6 @@ class BudgetSpent(LongshotError):
 
 
 class Unparsed(LongshotError):
-    """A model's reply is not of the form asked for; the text says what is wrong, and is shown to the model."""
+    """A model's reply is not of the form asked for; the text says what is wrong, and is shown to
+    the model.
+    """

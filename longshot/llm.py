@@ -1,7 +1,8 @@
 """The one seam to language models: a `Request` goes in, a `Reply` comes out.
 
-Every model (rules, an endpoint, recorded replies) is an `Llm`. Recipes and filters call `ask`, which renders a prompt, sends
-it, parses the reply strictly, and asks again with the error when the reply is not of the form asked for.
+Every model (rules, an endpoint, recorded replies) is an `Llm`. Recipes and filters call `ask`,
+which renders a prompt, sends it, parses the reply strictly, and asks again with the error when the
+reply is not of the form asked for.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """`top_logprobs` > 0 asks for the log-probabilities of that many alternatives for each output token."""
+    """`top_logprobs` > 0 asks for the log-probabilities of that many alternatives for each output
+    token.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -39,9 +42,11 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One call. `variables` are what the messages were rendered from: rules read them, endpoints never see them.
+    """One call. `variables` are what the messages were rendered from: rules read them, endpoints
+    never see them.
 
-    `form` is a JSON schema when a JSON reply is wanted. `attempt` counts the times that the reply could not be parsed.
+    `form` is a JSON schema when a JSON reply is wanted. `attempt` counts the times that the reply
+    could not be parsed.
     """
 
     prompt: str
@@ -54,7 +59,9 @@ class Request:
     attempt: int = 0
 
     def key(self, identity: str) -> str:
-        """Content hash of everything that decides the reply: the model's identity, messages, sampling, seed, form."""
+        """Content hash of everything that decides the reply: the model's identity, messages,
+        sampling, seed, form.
+        """
         total = hashlib.sha256()
         for message in self.messages:
             total.update(json.dumps([message.role, message.text, len(message.images)]).encode())
@@ -67,7 +74,9 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """`finish` is "stop", "length" (cut by max_tokens) or "refusal". `logprobs`: for each output token, the alternatives."""
+    """`finish` is "stop", "length" (cut by max_tokens) or "refusal". `logprobs`: for each output
+    token, the alternatives.
+    """
 
     text: str
     model: str
@@ -80,7 +89,9 @@ class Reply:
 
 
 class Llm(Protocol):
-    """Anything that answers. `identity` names all that decides a reply besides the request: model, revision, endpoint."""
+    """Anything that answers. `identity` names all that decides a reply besides the request: model,
+    revision, endpoint.
+    """
 
     @property
     def identity(self) -> str: ...
@@ -102,38 +113,56 @@ class Asker:
     sampling: Sampling = Sampling()
     tries: int = 3
 
-    async def ask(self, name: str, parse: Callable[[str], T], *, seed: int = 0, images: Sequence[bytes] = (),
-                  history: Sequence[Message] = (), form: Mapping[str, Any] | None = None, **variables: Any) -> T:  # fmt: skip
+    async def ask(
+        self,
+        name: str,
+        parse: Callable[[str], T],
+        *,
+        seed: int = 0,
+        images: Sequence[bytes] = (),
+        history: Sequence[Message] = (),
+        form: Mapping[str, Any] | None = None,
+        **variables: Any,
+    ) -> T:
         """Render prompt `name`, send it, parse the reply with `parse`.
 
-        `parse` raises Unparsed with a reason; the model is shown its reply and the reason, and asked again.
-        `history`: earlier turns of the same chat. Raises BadRow after `tries` replies of a wrong form.
+        `parse` raises Unparsed with a reason; the model is shown its reply and the reason, and
+        asked again. `history`: earlier turns of the same chat. Raises BadRow after `tries` replies
+        of a wrong form.
         """
         rendered = self.prompts.render(name, **variables)
         opening = (Message("system", rendered.system),) if rendered.system and not history else ()
         messages = (*opening, *history, Message("user", rendered.user, tuple(images)))
+        reason = ""
         for attempt in range(self.tries):
-            request = Request(prompt=name, digest=rendered.digest, messages=messages, variables=variables,
-                              sampling=self.sampling, seed=seed, form=form, attempt=attempt)  # fmt: skip
+            request = Request(
+                prompt=name,
+                digest=rendered.digest,
+                messages=messages,
+                variables=variables,
+                sampling=self.sampling,
+                seed=seed,
+                form=form,
+                attempt=attempt,
+            )
             reply = await self.llm.complete(request)
             try:
                 if reply.finish == "length":
-                    raise Unparsed(
-                        f"the reply was cut off after {reply.tokens_out} tokens; answer more briefly"
-                    )
+                    raise Unparsed(f"it was cut off after {reply.tokens_out} tokens; be briefer")
                 return parse(reply.text)
             except Unparsed as error:
                 reason = str(error)
-                messages = (
-                    *messages,
-                    Message("assistant", reply.text),
-                    Message("user", correction(reason)),
-                )
+                again = Message("user", correction(reason))
+                messages = (*messages, Message("assistant", reply.text), again)
         raise BadRow(
-            f"prompt {name!r}: {self.tries} replies of {self.llm.identity} could not be parsed; the last: {reason}"
+            f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be parsed; "
+            f"the last one: {reason}"
         )
 
 
 def correction(reason: str) -> str:
     """What a model is told when its reply had the wrong form."""
-    return f"Your reply could not be used: {reason}. Answer again, complete, in exactly the form asked for."
+    return (
+        f"Your reply could not be used: {reason}. "
+        "Answer again, complete, in exactly the form asked for."
+    )

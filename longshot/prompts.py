@@ -3,8 +3,9 @@
     {% block system %}You are ...{% endblock %}
     {% block user %}{{ transcript | untrusted }}{% endblock %}
 
-An undefined variable is an error. Text that people or models wrote (transcripts, titles, candidate answers) goes through
-`| untrusted`, which fences it and takes its power to close the fence or to open a chat turn.
+An undefined variable is an error. Text that people or models wrote (transcripts, titles, candidate
+answers) goes through `| untrusted`, which fences it and takes its power to close the fence or to
+open a chat turn.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 from longshot.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent / "prompts"
-_CONTROL = re.compile(r"<(?=[|/]?\s*(?:start_of_turn|end_of_turn|bos|eos|s>|im_start|im_end|endoftext|eot_id|begin_of_text|"
-                      r"start_header_id|end_header_id|system|user|assistant|think|\|))|\[(?=/?INST\])", re.IGNORECASE)  # fmt: skip
+_TOKENS = (
+    r"start_of_turn|end_of_turn|bos|eos|s>|im_start|im_end|endoftext|eot_id|begin_of_text|"
+    r"start_header_id|end_header_id|system|user|assistant|think|\|"
+)
+_CONTROL = re.compile(rf"<(?=[|/]?\s*(?:{_TOKENS}))|\[(?=/?INST\])", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 OPEN, CLOSE = "<<<", ">>>"
 
 
 def neutral(text: str) -> str:
-    """Text without chat control tokens, fence marks and unprintable characters; what a reader sees stays the same."""
+    """Text without chat control tokens, fence marks and unprintable characters; what a reader sees
+    stays the same.
+    """
     text = _UNPRINTABLE.sub(" ", text)
     text = _CONTROL.sub(lambda m: m.group() + " ", text)
     return text.replace(OPEN, "<< <").replace(CLOSE, "> >>")
@@ -57,15 +63,20 @@ class Prompts:
 
     @cached_property
     def _environment(self) -> Environment:
-        env = Environment(loader=FileSystemLoader(self.root), undefined=StrictUndefined, autoescape=False,
-                          trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)  # fmt: skip
+        env = Environment(
+            loader=FileSystemLoader(self.root),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
         env.filters.update(untrusted=untrusted, neutral=neutral)
         return env
 
     def render(self, name: str, **variables: Any) -> Rendered:
         """Prompt `name` ("neptune/questions") with its variables filled in.
 
-        Raises UserError when there is no such file, jinja2.UndefinedError when a variable is missing.
+        Raises UserError when there is no such file, jinja2.UndefinedError when a variable is
+        missing.
         """
         try:
             template = self._environment.get_template(f"{name}.j2")

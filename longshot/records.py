@@ -1,7 +1,8 @@
 """The nouns: what one video, one clip and one question are.
 
-Records are frozen; a stage returns a changed copy (`dataclasses.replace`). Times are seconds from the start of the video.
-The Arrow schema of every output is derived from these annotations by `longshot.schemas`, so a field is declared once.
+Records are frozen; a stage returns a changed copy (`dataclasses.replace`). Times are seconds from
+the start of the video. The Arrow schema of every output is derived from these annotations by
+`longshot.schemas`, so a field is declared once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Keyframe:
-    """A picture kept by `look` for the captioners: a small JPEG of the frame shown at `time`, from shot number `shot`."""
+    """A picture kept by `look` for the captioners: a small JPEG of the frame shown at `time`, from
+    shot number `shot`.
+    """
 
     time: float
     shot: int
@@ -55,7 +58,9 @@ class Keyframe:
 
 @dataclass(frozen=True, kw_only=True)
 class Face:
-    """A frontal face; the box is in shares of the picture's width and height (0 to 1), origin top left."""
+    """A frontal face; the box is in shares of the picture's width and height (0 to 1), origin top
+    left.
+    """
 
     x: float
     y: float
@@ -67,8 +72,9 @@ class Face:
 class Frame:
     """What was measured on one frame of the 1 fps sampling.
 
-    `descriptor`: a small appearance vector (see `longshot.descriptors`); `brightness` 0 to 1; `motion` is the mean absolute
-    luma difference to the sampled frame before, 0 to 1; `faces` is empty when none was seen, null when none was looked for.
+    `descriptor`: a small appearance vector (see `longshot.descriptors`); `brightness` 0 to 1;
+    `motion` is the mean absolute luma difference to the sampled frame before, 0 to 1; `faces` is
+    empty when none was seen, null when none was looked for.
     """
 
     time: float
@@ -97,7 +103,9 @@ class Caption:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One topic of the video (Neptune, C.2.2), with its dense caption and what the pictures say in its support."""
+    """One topic of the video (Neptune, C.2.2), with its dense caption and what the pictures say in
+    its support.
+    """
 
     start: float
     end: float
@@ -108,9 +116,11 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one filter run said of a question: which model, which seed, the reply itself, and what was made of it.
+    """What one filter run said of a question: which model, which seed, the reply itself, and what
+    was made of it.
 
-    `correct` is null when the reply could not be parsed; `passed` is null when this run alone decides nothing.
+    `correct` is null when the reply could not be parsed; `passed` is null when this run alone
+    decides nothing.
     """
 
     filter: str
@@ -134,7 +144,8 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question with its answer among its options (multiple choice), or without options (open-ended: `options` empty).
+    """One question with its answer among its options (multiple choice), or without options
+    (open-ended: `options` empty).
 
     `answer_index` counts from 0 and is null when the answer is not given or not among the options.
     """
@@ -158,7 +169,9 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why a row could not be processed: the stage, the error's type, its message, and how often it was tried."""
+    """Why a row could not be processed: the stage, the error's type, its message, and how often it
+    was tried.
+    """
 
     stage: str
     error: str
@@ -170,7 +183,8 @@ class Problem:
 class Video:
     """One row: a video, or (with `start` and `end`) a clip of one.
 
-    Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is "looked for, none".
+    Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is
+    "looked for, none".
     """
 
     # read

@@ -1,7 +1,7 @@
 """Arrow types for the records, and records to Arrow and back.
 
-A type is derived from the dataclass annotations, so that a column holds the same type in every block and file, however
-empty the rows are. `Annotated[float, "float32"]` stores single precision.
+A type is derived from the dataclass annotations, so that a column holds the same type in every
+block and file, however empty the rows are. `Annotated[float, "float32"]` stores single precision.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from longshot.records import Question, Video
 T = TypeVar("T")
 
 _SCALARS: dict[Any, pa.DataType] = {
-    str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64(), bytes: pa.binary(),
-}  # fmt: skip
+    str: pa.string(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bytes: pa.binary(),
+}
 
 
 def _bare(hint: Any) -> Any:
@@ -69,7 +73,7 @@ def schema(cls: type) -> pa.Schema:
 
 
 def dump(value: Any) -> Any:
-    """A record (or tuple of records, or scalar) as plain dicts and lists, ready for Arrow or JSON."""
+    """A record (or a tuple of records, or a scalar) as plain dicts and lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: dump(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -1,7 +1,8 @@
 """A content-addressed store on `pyarrow.fs`: a local folder, S3 or GCS.
 
-A key is the hash of everything that decides a value, so a value is never wrong, only present or absent. Writes are atomic
-(temporary file and rename, or one PUT), so that several processes may share a store and a kill leaves no half of a value.
+A key is the hash of everything that decides a value, so a value is never wrong, only present or
+absent. Writes are atomic (temporary file and rename, or one PUT), so that several processes may
+share a store and a kill leaves no half of a value.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from longshot.errors import LongshotError, UserError
 
 
 def resolve(path: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address. Raises UserError."""
+    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address.
+    Raises UserError.
+    """
     if "://" in path:
         try:
             return fs.FileSystem.from_uri(path)
@@ -38,8 +41,9 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 
-    A dataclass gives its class name, `version` and fields, without the fields marked `field(metadata={"identity": False})`
-    (hardware: batch sizes, devices, connection counts). An object with an `identity` property gives that.
+    A dataclass gives its class name, `version` and fields, without the fields marked
+    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts). An
+    object with an `identity` property gives that.
     """
     if hasattr(value, "identity"):
         return cast(Any, value).identity
@@ -64,7 +68,9 @@ def identity(value: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 (hex) of a value's canonical JSON; bytes inside are hashed, records count with their class name."""
+    """SHA-256 (hex) of a value's canonical JSON; bytes inside are hashed, records count with their
+    class name.
+    """
     return hashlib.sha256(
         json.dumps(identity(value), sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -96,7 +102,7 @@ class Store:
             return None
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises LongshotError when the disk is full or the store cannot be written."""
+        """Store a value. Raises LongshotError when the store is full or cannot be written."""
         filesystem, path = self._place[0], self._path(kind, key)
         try:
             if not self._local:
@@ -115,9 +121,9 @@ class Store:
                     os.unlink(temporary)
                 raise
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "free some space and run the same command again: what is finished is kept" if full else (
-                "check that the folder exists and may be written, or set store=")  # fmt: skip
+            advice = "check that the folder exists and may be written, or set store="
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                advice = "free some space and run the same command again: what is finished is kept"
             raise LongshotError(
                 f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
             ) from error

@@ -22,8 +22,7 @@ from longshot.records import Video
 from longshot.store import resolve
 
 MEDIA = frozenset(
-    ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv")
-    + ("3gp", "ogv", "vob", "mxf")
+    ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv", "3gp", "ogv", "vob", "mxf")
 )
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
 KNOWN = (

@@ -1,4 +1,4 @@
-"""Does everything that a job keeps running at once fit the cluster? Asked before anything starts."""
+"""Does all that a job keeps running at once fit the cluster? Asked before anything starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """`count` workers of one kind, each with these resources; `key`: the setting that decides it."""
+    """`count` workers of one kind, each with these resources; `key`: the setting behind it."""
 
     name: str
     key: str

@@ -1,4 +1,4 @@
-"""What a job says while it works: a line per stage with its rate, the time left, the money spent."""
+"""What a job says while it works: by stage what is done, the rate, the time left, the money."""
 
 from __future__ import annotations
 

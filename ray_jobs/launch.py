@@ -1,0 +1,248 @@
+"""How a job starts: `python -m ray_jobs.NAME key=value ...` composes `conf/NAME.yaml` and runs it.
+
+`--help` explains every key; `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0 done; 1 failed;
+2 wrong configuration or input, said before any work; 3 more problems than allowed; 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from longshot.errors import LongshotError, UserError
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+
+
+def launch(name: str) -> NoReturn:
+    """Run the job `conf/<name>.yaml` with the overrides of the command line, and exit."""
+    arguments = sys.argv[1:]
+    if "--help" in arguments or "-h" in arguments:
+        _help(name, [a for a in arguments if not a.startswith("-")])
+        sys.exit(0)
+    _resolvers()
+    codes: list[int] = []
+
+    @hydra.main(version_base="1.3", config_path=str(CONF), config_name=name)
+    def main(config: DictConfig) -> None:
+        codes.append(_guarded(name, config))
+
+    sweep = any(a in ("-m", "--multirun") for a in arguments)
+    if not sweep:
+        _compose(name, [a for a in arguments if not a.startswith("-")])
+    main()
+    sys.exit(max(codes, default=0))
+
+
+def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+    """The configuration of a job. Raises UserError naming the key, the value and the choices."""
+    _resolvers()
+    try:
+        with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+            config = hydra.compose(name, overrides=list(overrides))
+            open_keys = [str(k) for k in config if OmegaConf.is_missing(config, k)]
+            if open_keys:
+                about = dict(_comments(CONF / f"{name}.yaml")) | dict(_comments(CONF / "job.yaml"))
+                first = open_keys[0]
+                raise UserError(f"{first}= is not set: {about.get(first) or 'it must be given'}")
+            OmegaConf.resolve(config)
+            return config
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_plain(name, str(error), overrides)) from error
+
+
+def build(config: DictConfig) -> Any:
+    """The job object of a composed configuration, its values checked against their types."""
+    try:
+        job = hydra.utils.instantiate(config.job)
+    except (HydraException, OmegaConfBaseException) as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, UserError):
+            raise cause from error
+        place = re.search(r"full_key: (\S+)", str(error))
+        where = f" (at {place.group(1)})" if place else ""
+        reason = str(cause).splitlines()[0]
+        raise UserError(f"cannot configure this{where}: {reason}") from error
+    _check(job, "")
+    return job
+
+
+def _guarded(name: str, config: DictConfig) -> int:
+    """The job's exit code; whatever goes wrong is said in one line, bugs with their traceback."""
+    try:
+        OmegaConf.resolve(config)
+        job = build(config)
+        record = OmegaConf.to_container(config)
+        kept = {str(k): v for k, v in record.items() if k not in ("job", "run")}  # type: ignore[union-attr]
+        if hasattr(job, "run"):
+            job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=kept))
+        return int(job() or 0)
+    except KeyboardInterrupt:
+        return _say("stopped; what is finished is kept: the same command goes on from here", 130)
+    except Exception as error:
+        known = _known(error)
+        if known is None:
+            Console(stderr=True).print_exception(max_frames=12)
+            return 1
+        return _say(str(known), 2 if isinstance(known, UserError) else 1)
+
+
+def _compose(name: str, overrides: Sequence[str]) -> None:
+    try:
+        build(compose(name, overrides))
+    except UserError as error:
+        sys.exit(_say(str(error), 2))
+
+
+def _say(message: str, code: int) -> int:
+    print(f"longshot: {message}", file=sys.stderr)
+    return code
+
+
+def _known(error: BaseException | None) -> LongshotError | None:
+    """The error of our own inside what Ray wrapped around it."""
+    seen = 0
+    while error is not None and seen < 20:
+        if isinstance(error, LongshotError):
+            return error
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+        seen += 1
+    return None
+
+
+def _resolvers() -> None:
+    import os
+
+    OmegaConf.register_new_resolver(
+        "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
+    )
+
+
+def _plain(name: str, message: str, overrides: Sequence[str]) -> str:
+    """Hydra's message in one line that names the key, the value and the choices."""
+    wrong = re.search(r"Could not override '([^']+)'", message)
+    if wrong:
+        key = wrong.group(1)
+        given = next((o for o in overrides if o.lstrip("+~").split("=")[0] == key), key)
+        near = difflib.get_close_matches(key.split(".")[0], _keys(name), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"there is no key {key!r} (in {given!r}){hint} Keys: {', '.join(_keys(name))}"
+    option = re.search(r"Could not find '([^']+)'", message)
+    if option:
+        group, _, value = option.group(1).rpartition("/")
+        near = ", ".join(_choices(group))
+        return f"{group}={value!r} is not a choice; choices for {group}: {near}"
+    missing = re.search(
+        r"(?:to|Missing mandatory value:?) (?:missing value )?'?([\w.]+)'?", message
+    )
+    if "InterpolationToMissingValue" in message and missing:
+        return f"{missing.group(1)}= is not set"
+    return " ".join(line.strip() for line in message.splitlines() if line.strip())
+
+
+def _keys(name: str) -> list[str]:
+    text = (CONF / f"{name}.yaml").read_text() + (CONF / "job.yaml").read_text()
+    own = re.findall(r"^(\w+):", text, flags=re.MULTILINE)
+    groups = re.findall(r"^ +- (?:override )?/?(\w+)(?:@\w+)?:", text, flags=re.MULTILINE)
+    hidden = {"defaults", "hydra", "job", "run"}
+    return sorted({*own, *groups, "experiment"} - hidden)
+
+
+def _choices(group: str) -> list[str]:
+    return sorted(p.stem for p in (CONF / group).glob("*.yaml"))
+
+
+def _comments(path: Path) -> Iterator[tuple[str, str]]:
+    """Key -> the comment behind it, of the top level of a YAML file."""
+    if path.exists():
+        for line in path.read_text().splitlines():
+            found = re.match(r"^(\w+):[^#]*(?:#\s*(.*))?$", line)
+            if found and found.group(1) not in ("defaults", "job", "run", "hydra"):
+                yield found.group(1), found.group(2) or ""
+
+
+def _help(name: str, overrides: Sequence[str]) -> None:
+    """What the job is, its keys with their values, and the choices of each group."""
+    text = (CONF / f"{name}.yaml").read_text()
+    console = Console()
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if not line.startswith("# @package"):
+            console.print(Text(line.lstrip("# ")))
+    keys = Table(title="keys", title_justify="left", box=None, title_style="bold")
+    for path in (CONF / f"{name}.yaml", CONF / "job.yaml"):
+        values = OmegaConf.load(path)
+        for key, comment in _comments(path):
+            value = OmegaConf.to_container(values).get(key)  # type: ignore[union-attr]
+            short = "" if isinstance(value, dict) else f"{key}={'' if value is None else value}"
+            keys.add_row(Text(short or key), Text(comment))
+    console.print(keys)
+    table = Table(title="choices", title_justify="left", box=None, title_style="bold")
+    for group, chosen in _defaults(text):
+        for option in _choices(group):
+            head = (CONF / group / f"{option}.yaml").read_text().splitlines()[0]
+            mark = "*" if option == chosen else " "
+            about = head.lstrip("# ").removeprefix("@package _global_") if head[:1] == "#" else ""
+            table.add_row(Text(f"{mark} {group}={option}"), Text(about))
+    for option in _choices("experiment"):
+        lines = (CONF / "experiment" / f"{option}.yaml").read_text().splitlines()
+        about = next((x.lstrip("# ") for x in lines if x[:1] == "#" and "@package" not in x), "")
+        table.add_row(Text(f"  +experiment={option}"), Text(about))
+    console.print(table)
+    console.print(Text("* = the default. Any key inside a choice can be set too: hear.model=..."))
+
+
+def _defaults(text: str) -> Iterator[tuple[str, str]]:
+    for group, chosen in re.findall(r"^ +- /?(\w+)(?:@\w+)?: (\w+)", text, flags=re.MULTILINE):
+        if (CONF / group).is_dir():
+            yield group, chosen
+
+
+def _check(value: Any, path: str) -> None:
+    """Raise UserError where a field of a configured dataclass holds a value of another type."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return
+    hints = typing.get_type_hints(type(value))
+    for field in dataclasses.fields(value):
+        here = f"{path}.{field.name}".lstrip(".")
+        item = getattr(value, field.name)
+        if not _fits(item, hints[field.name]):
+            kind = getattr(hints[field.name], "__name__", None) or str(hints[field.name])
+            raise UserError(f"{here}={item!r}: expected {kind}")
+        for inner in item.values() if isinstance(item, Mapping) else [item]:
+            _check(inner, here)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is typing.Literal:
+        return value in args
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint in (str, bool):
+        return isinstance(value, hint)
+    return value is None if hint is type(None) else True
+
+
+__all__ = ["HydraConfig", "build", "compose", "launch"]

@@ -1,0 +1,63 @@
+"""Neptune (arXiv 2412.09582): long videos to questions that need the video.
+
+    python -m ray_jobs.neptune videos=V out=O [llm=openai hear=whisperx caption=jax ...]
+
+Videos are probed, looked at once, heard, captioned; a diverse sample is asked about; questions that
+can be answered blind, or from the transcript alone, are dropped. See docs/neptune.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from longshot.diversity import Diversity
+from longshot.filters.blind import sweep
+from longshot.layouts import neptune as layout
+
+from actors.part import Part
+from actors.stage import Filter
+from longshot.inputs import read_videos
+from longshot.outputs import Scratch
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neptune:
+    run: Run
+    videos: str
+    probe: Part
+    look: Part
+    filters: Mapping[str, Filter]
+    hear: Part
+    caption: Part
+    embed: Part
+    diversity: Diversity
+    ask: Part
+    vet: Part
+
+    def __call__(self) -> int:
+        with self.run.open("neptune") as run:
+            run.read(read_videos(self.videos))
+            run.stage("probe", self.probe, filters=[self.filters["metadata"]])
+            run.stage(
+                "look", self.look, filters=[self.filters["static"], self.filters["talking_head"]]
+            )
+            run.stage("hear", self.hear)
+            run.stage("caption", self.caption, forget=["keyframes"])
+            run.stage("embed", self.embed)
+            if self.diversity.size is not None:
+                run.together(self.diversity)
+            run.stage("ask", self.ask, forget=["frames"])
+            run.stage("vet", self.vet)
+            return run.publish(layouts={"neptune": layout.write}, extra=thresholds)
+
+
+def thresholds(rows: Scratch) -> Mapping[str, object]:
+    """Fig. 11: what each threshold of each filter would leave."""
+    return {"sweep": sweep(list(rows.questions()))}
+
+
+if __name__ == "__main__":
+    launch("neptune")

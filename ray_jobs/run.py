@@ -1,0 +1,374 @@
+"""`Run`: how every job starts, works through its stages, and publishes what it found.
+
+    with self.run.open("neptune") as run:
+        run.read(read_videos(self.videos))
+        run.stage("probe", self.probe)
+        return run.publish()
+
+Stages only line up until `publish`: then the preflight looks at all of them, Ray Data streams the
+rows through, and the output folder appears.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import ray
+from ray.data import Dataset
+
+from actors.part import Opened, Part, RunContext
+from actors.stage import Filter, Hardware, Session, Stage
+from longshot import outputs, schemas
+from longshot.errors import UserError
+from longshot.outputs import Scratch
+from longshot.preflight import Demand, unplaced
+from longshot.records import Question, Video
+from longshot.store import Store, resolve
+from ray_jobs.progress import Progress
+from ray_jobs.summary import summarise
+
+Layout = Callable[[Sequence[Question], Path], None]
+Extra = Callable[[Scratch], Mapping[str, Any]]
+PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "openai")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
+
+    `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
+    `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
+    """
+
+    stages: Mapping[str, Hardware]
+    autoscales: bool = False
+    reserved: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The settings that every job has (`conf/run/default.yaml`)."""
+
+    out: str
+    store: str
+    cluster: Cluster
+    limits: Mapping[str, Any]
+    seed: int = 0
+    max_problem_share: float = 0.5
+    retry_problems: bool = False
+    rows_per_block: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_problem_share <= 1:
+            raise UserError(f"max_problem_share={self.max_problem_share!r}: a share, from 0 to 1")
+        if self.rows_per_block is not None and self.rows_per_block < 1:
+            raise UserError(f"rows_per_block={self.rows_per_block!r}: at least 1, or null")
+
+    @contextlib.contextmanager
+    def open(self, recipe: str) -> Iterator[Running]:
+        """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
+        resolve(self.out)
+        started = time.time()
+        with cluster():
+            from actors.gateway import start_desk
+
+            desk = start_desk(**self.limits)
+            session = Session(
+                run_id=uuid.uuid4().hex[:12],
+                store=Store(self.store),
+                desk=desk,
+                retry_problems=self.retry_problems,
+            )
+            running = Running(recipe, self, session, started)
+            try:
+                yield running
+            finally:
+                running.scratch.close()
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[None]:
+    """A connection to Ray, quiet, closed at the end."""
+    # Without an explicit mode a local start turns tokens on behind the user's back, and clients
+    # that come later with an address fail without saying why.
+    os.environ.setdefault("RAY_AUTH_MODE", "token" if os.environ.get("RAY_ADDRESS") else "disabled")
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    local: dict[str, Any] = (
+        {}
+        if address
+        else {
+            "num_cpus": max(2, os.cpu_count() or 2),
+            "include_dashboard": False,
+            "_temp_dir": f"/tmp/longshot-{os.getuid()}",
+            "_node_ip_address": "127.0.0.1",
+        }
+    )
+    ray.init(
+        address=address or "local",
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}}
+        if not address
+        else None,
+        **local,
+    )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.verbose_progress = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Writes what was decided over all rows together (`values`: column -> id -> value)."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop")
+    values: Mapping[str, Mapping[str, Any]]
+
+    def open(self, run: RunContext) -> Opened:
+        import dataclasses
+
+        def mark(row: Video) -> Video:
+            found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in self.values.items()}
+            return dataclasses.replace(row, **found)
+
+        return mark
+
+
+class Running:
+    """A job at work: the stages lined up so far, and where their rows end."""
+
+    def __init__(self, recipe: str, run: Run, session: Session, started: float) -> None:
+        self.recipe, self.run, self.session, self.started = recipe, run, session, started
+        self.scratch = Scratch()
+        self.record: dict[str, Any] = {}
+        self._input: pa.Table | None = None
+        self._steps: list[Stage | Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]] = []
+
+    def read(self, table: pa.Table) -> None:
+        """The rows to work on (`longshot.inputs`)."""
+        for name in schemas.schema(Video).names:
+            if name in ("drop", "problem", "lineage") and name not in table.column_names:
+                kind = schemas.schema(Video).field(name).type
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+        self._input = table
+
+    def stage(
+        self,
+        name: str,
+        part: Part,
+        *,
+        filters: Sequence[Filter] = (),
+        forget: Sequence[str] = (),
+    ) -> None:
+        """Line up a stage. Its hardware is `cluster.stages.<name>`."""
+        if name not in self.run.cluster.stages:
+            raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
+        check = getattr(part, "check", None)
+        if check is not None:
+            check()
+        self._steps.append(
+            Stage(
+                name=name,
+                part=part,
+                hardware=self.run.cluster.stages[name],
+                filters=tuple(filters),
+                forget=tuple(forget),
+            )
+        )
+
+    def together(self, decide: Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]) -> None:
+        """A barrier: `decide` sees the small columns of all rows, returns column -> id -> value."""
+        self._steps.append(decide)
+
+    def publish(
+        self, layouts: Mapping[str, Layout] | None = None, extra: Extra | None = None
+    ) -> int:
+        """Work through the stages and write the output folder. Returns the exit code.
+
+        `layouts`: name -> writer of the kept questions into `export/<name>`. `extra`: what the
+        recipe adds to `run.json`, from all rows.
+        """
+        assert self._input is not None, "read() comes first"
+        stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
+        self._preflight()
+        with Progress(self.snapshot, stages, self._input.num_rows):
+            for block in self._stream():
+                self.scratch.add(block)
+        outputs.publish(
+            self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra)
+        )
+        return summarise(self.record, self.run.out, self.run.max_problem_share)
+
+    def snapshot(self) -> Mapping[str, Any]:
+        return ray.get(self.session.desk.snapshot.remote())
+
+    def _rows_per_block(self) -> int:
+        """One row a block while there are few; Ray pays 18-45 ms per block and operator."""
+        assert self._input is not None
+        return self.run.rows_per_block or min(16, max(1, self._input.num_rows // 64))
+
+    def _stream(self) -> Iterator[pa.Table]:
+        assert self._input is not None
+        size = self._rows_per_block()
+        rows = ray.data.from_arrow(
+            [self._input.slice(i, size) for i in range(0, self._input.num_rows, size)]
+        )
+        for step in self._steps:
+            stage = step if isinstance(step, Stage) else None
+            if stage is None:
+                rows = rows.materialize()
+                stage = Stage(
+                    name="sample", part=Mark(values=step(_small(rows))), hardware=Hardware(cpus=0.1)
+                )
+            rows = stage.apply(rows, self.session, rows_per_block=size)
+        yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
+
+    def _preflight(self) -> None:
+        phases: list[list[Stage]] = [[]]
+        for step in self._steps:
+            if isinstance(step, Stage):
+                phases[-1].append(step)
+            else:
+                phases.append([])
+        free = [n["Resources"] for n in ray.nodes() if n["Alive"]]
+        for phase in phases:
+            demands = [_demand(stage) for stage in phase]
+            if self.run.cluster.reserved:
+                demands.append(
+                    Demand(
+                        name="reserved",
+                        key="cluster.reserved",
+                        count=1,
+                        resources=self.run.cluster.reserved,
+                    )
+                )
+            lacking = unplaced(demands, free)
+            if lacking and not self.run.cluster.autoscales:
+                raise UserError(lacking)
+            if lacking:
+                print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+
+    def _write(
+        self,
+        folder: Path,
+        stages: Sequence[str],
+        layouts: Mapping[str, Layout],
+        extra: Extra | None,
+    ) -> Mapping[str, Any]:
+        outputs.write_videos(self.scratch, folder / "videos.parquet")
+        outputs.write_questions(self.scratch.questions(), folder / "questions.parquet")
+        outputs.write_problems(self.scratch, folder / "problems.parquet")
+        kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
+        for name, layout in layouts.items():
+            (folder / "export" / name).mkdir(parents=True)
+            layout(kept, folder / "export" / name)
+        desk = self.snapshot()
+        counted = outputs.question_funnel(self.scratch.questions())
+        events = {stage: desk["stages"].get(stage, {}) for stage in stages}
+        llm = dict(desk["llm"])
+        llm["kept_questions"] = counted["kept"]
+        llm["usd_per_kept_question"] = (
+            llm.get("usd", 0.0) / counted["kept"] if counted["kept"] else None
+        )
+        self.record.update(
+            recipe=self.recipe,
+            config=self.run.config,
+            git=git_revision(),
+            versions=versions(),
+            prompts=prompt_hashes(),
+            funnel=outputs.funnel(self.scratch, stages),
+            questions=counted,
+            heard_by=self._heard(),
+            computed={s: int(e.get("computed", 0)) for s, e in events.items()},
+            reused={s: int(e.get("reused", 0)) for s, e in events.items()},
+            llm=llm,
+            counts=desk.get("counts", {}),
+            seconds={
+                **{s: round(float(e.get("seconds", 0.0)), 3) for s, e in events.items()},
+                "total": round(time.time() - self.started, 3),
+            },
+            **(extra(self.scratch) if extra else {}),
+        )
+        from longshot.report import write_report
+
+        write_report(folder, self.record, self.session.store)
+        return self.record
+
+    def _heard(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for row in self.scratch.videos():
+            if row.heard_by:
+                found[row.heard_by] = found.get(row.heard_by, 0) + 1
+        return found
+
+
+def _small(rows: Dataset) -> pa.Table:
+    """The columns that a decision over all rows may look at: no transcripts, no media."""
+    large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
+    names = [n for n in rows.schema().names if n not in large]
+    return pa.concat_tables(
+        (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
+        promote_options="permissive",
+    )
+
+
+def _demand(stage: Stage) -> Demand:
+    hard = stage.hardware
+    wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
+    return Demand(
+        name=stage.name,
+        key=f"cluster.stages.{stage.name}.workers",
+        count=hard.workers,
+        resources={name: amount for name, amount in wanted.items() if amount},
+    )
+
+
+def git_revision() -> str:
+    """The revision of the source that runs, "-dirty" when it was changed; "" outside a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def versions() -> dict[str, str]:
+    found = {"python": sys.version.split()[0]}
+    for name in ("longshot", *PACKAGES):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def prompt_hashes() -> dict[str, str]:
+    """Prompt name -> hash of its file."""
+    from longshot.prompts import ROOT, Prompts
+
+    names = sorted(str(p.relative_to(ROOT).with_suffix("")) for p in ROOT.rglob("*.j2"))
+    return {name: Prompts().digest(name) for name in names}

@@ -6,16 +6,15 @@ Read are Ego4D's `narration.json`, and any table with a video, a time and a text
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from longshot.errors import UserError
+from longshot.inputs import read_table
 from longshot.records import Line
 from longshot.store import resolve
 
@@ -87,7 +86,7 @@ def read(path: str, columns: Columns) -> Narrations:
         return from_ego4d(json.loads(_bytes(path)), columns, where=path)
     if columns.form != "table":
         raise UserError(f"narrations form {columns.form!r} is unknown: use 'table' or 'ego4d'")
-    return from_rows(table_rows(path), columns, where=path)
+    return from_rows(read_table(path), columns, where=path)
 
 
 def from_ego4d(data: Any, columns: Columns, *, where: str = "narration.json") -> Narrations:
@@ -175,27 +174,11 @@ def durations(
 ) -> dict[str, float]:
     """Lengths of videos in seconds, from a table with a video and a duration column."""
     try:
-        return {str(row[video]): seconds(row[duration]) for row in table_rows(path)}
+        return {str(row[video]): seconds(row[duration]) for row in read_table(path)}
     except KeyError as error:
         raise UserError(
             f"{path}: no column {error.args[0]!r}; name the columns of durations"
         ) from None
-
-
-def table_rows(path: str) -> Iterator[Mapping[str, Any]]:
-    """The rows of a .csv, .tsv, .jsonl or .parquet file as mappings. Raises UserError."""
-    ending = path.rsplit(".", 1)[-1].lower()
-    if ending in ("csv", "tsv"):
-        text = io.StringIO(_bytes(path).decode("utf-8-sig"), newline="")
-        yield from csv.DictReader(text, delimiter="\t" if ending == "tsv" else ",")
-    elif ending == "jsonl":
-        yield from (json.loads(line) for line in _bytes(path).splitlines() if line.strip())
-    elif ending == "parquet":
-        import pyarrow.parquet as pq
-
-        yield from pq.read_table(io.BytesIO(_bytes(path))).to_pylist()
-    else:
-        raise UserError(f"cannot read {path!r} as a table: use .csv, .tsv, .jsonl or .parquet")
 
 
 def _bytes(path: str) -> bytes:

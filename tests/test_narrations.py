@@ -74,7 +74,7 @@ def test_a_table_names_what_is_wrong(tmp_path) -> None:
         narrations.read(str(path), columns("table"))
     with pytest.raises(UserError, match="no column 'start_timestamp'"):
         narrations.read(str(path), columns("epic55"))
-    with pytest.raises(UserError, match="no file"):
+    with pytest.raises(UserError, match="cannot read"):
         narrations.read(str(tmp_path / "none.csv"), columns("table"))
 
 

@@ -1,199 +1,209 @@
-"""Video files: opened from any filesystem, and read in bounded memory.
+"""Watching a film: its facts, one decoding pass over its frames, single frames by seeking.
 
-Times are seconds from the start of the picture (the first picture stream's start time is taken off;
-the sound's own, where there is no picture).
+Times are seconds from the start of the picture: the stream's start time is taken off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from longshot.errors import BadRow, LongshotError, Transient
-from longshot.store import resolve
+from longshot.errors import BadRow
+from longshot.media import content_digest as content_digest
+from longshot.media import opened, packets, picture_stream, start_time
+from longshot.pictures import Picture, shown_size
+from longshot.sound import audio_chunks as audio_chunks
 
 if TYPE_CHECKING:
     from av.container import InputContainer
-    from av.stream import Stream
-    from av.video.stream import VideoStream
 
-REMOTE_BUFFER = 1 << 20  # bytes asked of an object store at once
-GAP = 0.1  # seconds by which sound times may wander from the sample count before they are believed
+SAME = 1e-4  # seconds by which two times may differ and mean the same frame
+NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
-READ_ERRORS = 32  # read errors in a row after which a file counts as ended
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a container says of itself. `width` and `height` are those of the picture as shown:
+    upright, with square pixels. `duration` in seconds is 0 when nothing lasts.
+    """
+
+    duration: float
+    fps: float | None
+    width: int
+    height: int
+    has_audio: bool
+    has_video: bool
+
+
+def facts(uri: str) -> Facts:
+    """Facts of a file; packets are counted where the header gives no duration, and one frame is
+    decoded for its rotation. Raises BadRow and Transient.
+    """
+    with film(uri) as watched:
+        return watched.facts()
 
 
 @contextmanager
-def opened(uri: str) -> Generator[InputContainer]:
-    """The container at a local path or an address that `pyarrow.fs` knows.
-
-    Raises BadRow when there is no such file or it is no media file, Transient when the filesystem
-    fails otherwise.
-    """
-    import av
-    from av.error import EOFError as NothingThere
-    from av.error import FFmpegError, InvalidDataError
-
-    try:
-        filesystem, path = resolve(uri)
-        if "://" in uri:
-            file: Any = filesystem.open_input_file(path)
-            container: Any = av.open(file, buffer_size=REMOTE_BUFFER, metadata_errors="replace")
-        else:
-            container = av.open(path, metadata_errors="replace")
-    except FileNotFoundError as error:
-        raise BadRow(f"no such file: {uri!r}") from error
-    except LongshotError as error:
-        raise BadRow(str(error)) from error
-    except (InvalidDataError, NothingThere) as error:
-        raise BadRow(f"unreadable: {uri!r} is no media file, or is damaged") from error
-    except FFmpegError as error:
-        raise BadRow(f"unreadable: {uri!r}: {error.strerror}") from error
-    except OSError as error:
-        raise Transient(f"cannot read {uri!r}: {error}") from error
-    with container:
-        yield container
-
-
-def picture_stream(container: InputContainer) -> VideoStream | None:
-    """The stream to watch: the largest picture among real video streams (cover art is none), the
-    first of equals; the default stream wins over larger ones only when marked so among several.
-    """
-    from av.stream import Disposition
-
-    real = [
-        s
-        for s in container.streams.video
-        if not s.disposition & (Disposition.attached_pic | Disposition.still_image)
-        and getattr(s, "codec_context", None)  # none where FFmpeg has no decoder
-    ]
-    return max(real, key=lambda s: (s.width * s.height, -s.index), default=None)
-
-
-def start_time(stream: Stream) -> float:
-    """When a stream begins, in seconds of the container's clock."""
-    if stream.start_time is None or stream.time_base is None:
-        return 0.0
-    return float(stream.start_time * stream.time_base)
-
-
-@dataclass(frozen=True)
-class Sound:
-    """A stretch of sound: `samples` are mono float32 in -1 to 1, `start` is the first one's time.
-
-    Stretches follow each other in time; where a file has a gap, the next one starts later than the
-    last one ended.
-    """
-
-    start: float
-    samples: NDArray[np.float32]
-
-
-def audio_chunks(
-    uri: str,
-    rate: int = 16_000,
-    seconds: float = 30.0,
-    *,
-    start: float = 0.0,
-    end: float | None = None,
-) -> Iterator[Sound]:
-    """The sound between `start` and `end`, in stretches of at most `seconds`: mono, at `rate` Hz.
-
-    Yields nothing when there is no sound. Packets that cannot be decoded are left out. Holds one
-    stretch at a time. Raises BadRow and Transient as `opened` does.
-    """
-    size = max(1, round(seconds * rate))
+def film(uri: str, threads: int = 1) -> Generator[Film]:
+    """A file opened for watching. Raises BadRow and Transient."""
     with opened(uri) as container:
-        if not container.streams.audio:
-            return
-        stream = max(container.streams.audio, key=_audio_rank)
-        pieces: list[NDArray[np.float32]] = []
-        held, begun = 0, 0.0
-        for when, samples in _audio_pieces(container, stream, rate, start):
-            if held and when - (begun + held / rate) > GAP:
-                yield Sound(begun, np.concatenate(pieces))
-                pieces, held = [], 0
-            begun = when if not held else begun
-            room = None if end is None else round((end - begun) * rate) - held
-            pieces.append(samples if room is None else samples[: max(room, 0)])
-            held += len(pieces[-1])
-            while held >= size:
-                joined = np.concatenate(pieces)
-                yield Sound(begun, joined[:size])
-                pieces, held, begun = [joined[size:]], held - size, begun + size / rate
-            if room is not None and room <= len(samples):
-                break
-        if held:
-            yield Sound(begun, np.concatenate(pieces))
+        yield Film(uri, container, threads)
 
 
-def _audio_rank(stream: Stream) -> tuple[bool, int]:
-    from av.stream import Disposition
-
-    return bool(stream.disposition & Disposition.default), -stream.index
-
-
-def _audio_pieces(
-    container: InputContainer, stream: Any, rate: int, start: float
-) -> Iterator[tuple[float, NDArray[np.float32]]]:
-    """(time, samples) in order, nothing before `start`; times follow the sample count unless the
-    file's own times run ahead by more than `GAP`.
+class Film:
+    """An open container and its picture stream. `broken` counts the packets left out so far because
+    they could not be decoded.
     """
-    import av
 
-    picture = picture_stream(container)
-    zero = start_time(stream if picture is None else picture)
-    if start > 1:
-        container.seek(int((zero + start - 1) / stream.time_base), stream=stream)
-    resampler, shape, expected = None, None, None
-    for frame in _decoded(container, stream):
-        if shape != (frame.format.name, frame.layout.name, frame.sample_rate) or resampler is None:
-            shape = (frame.format.name, frame.layout.name, frame.sample_rate)
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
-        if frame.pts is not None:
-            when = float(frame.pts * frame.time_base) - zero
-            if expected is None or when - expected > GAP:
-                expected = when
-        elif expected is None:
-            expected = 0.0
-        frame.pts = None
-        for part in resampler.resample(frame):
-            samples = np.clip(part.to_ndarray().reshape(-1), -1.0, 1.0).astype(np.float32)
-            early = min(len(samples), max(0, round((start - expected) * rate)))
-            if early < len(samples):
-                yield expected + early / rate, samples[early:]
-            expected += len(samples) / rate
+    def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
+        self.uri, self.container, self.broken = uri, container, 0
+        self.stream: Any = picture_stream(container)
+        if self.stream is not None:
+            self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
+            self.stream.codec_context.thread_count = threads
+            self.fps = float(self.stream.average_rate or self.stream.guessed_rate or 0) or None
+            self.aspect = float(self.stream.sample_aspect_ratio or 1) or 1.0
+            self._zero = None if self.stream.start_time is None else start_time(self.stream)
+
+    def facts(self) -> Facts:
+        """See `Facts`; reads from the file's position, so call it first or not at all."""
+        has_audio = bool(self.container.streams.audio)
+        if self.stream is None:
+            return Facts(
+                duration=0.0, fps=None, width=0, height=0, has_audio=has_audio, has_video=False
+            )
+        first = next(self.pictures(), None)
+        if first is None:
+            raise BadRow(f"no frame of {self.uri!r} can be decoded")
+        size = shown_size(first.frame.width, first.frame.height, self.aspect, first.turn)
+        return Facts(
+            duration=self._duration(),
+            fps=self.fps,
+            width=size[0],
+            height=size[1],
+            has_audio=has_audio,
+            has_video=True,
+        )
+
+    def _duration(self) -> float:
+        """By the stream's header, else the container's, else by the packets."""
+        stream = self.stream
+        if stream.duration is not None and stream.time_base is not None:
+            return float(stream.duration * stream.time_base)
+        if self.container.duration is not None:
+            return max(0.0, self.container.duration / 1e6 - max(0.0, self._zero or 0.0))
+        return self._scanned()
+
+    def _scanned(self) -> float:
+        frame, last, count = 1 / (self.fps or 25.0), 0.0, 0
+        with film(self.uri) as again:
+            for packet in packets(again.container, again.stream):
+                count += packet.size > 0
+                if packet.pts is not None:
+                    length = float((packet.duration or 0) * packet.time_base) or frame
+                    last = max(last, float(packet.pts * packet.time_base) + length)
+        return max(0.0, last - (self._zero or 0.0)) or count * frame
+
+    def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[Picture]:
+        """Every frame with `start <= time < end`, decoded once, in order. What cannot be decoded is
+        left out and counted in `broken`. Frames without a timestamp follow the one before by one
+        frame's length.
+        """
+        if start > 1:  # a second early, since some demuxers seek by decoding time
+            self._seek(start - 1)
+        for picture in self.decode():
+            if end is not None and picture.time >= end:
+                return
+            if picture.time >= start:
+                yield picture
+
+    def _seek(self, time: float) -> None:
+        offset = int((time + (self._zero or 0.0)) / self.stream.time_base)
+        self.container.seek(offset, stream=self.stream, backward=True)
+
+    def decode(self) -> Iterator[Picture]:
+        """Frames from the file's position on, with their times (see `pictures`)."""
+        from av.error import FFmpegError
+
+        decode = self.stream.codec_context.decode
+        base, step = float(self.stream.time_base), 1 / (self.fps or 25.0)
+        aspect, time = self.aspect, None
+        for packet in packets(self.container, self.stream):
+            try:
+                frames = decode(packet)
+            except FFmpegError:
+                self.broken += 1
+                continue
+            for frame in frames:
+                stamp = frame.pts if frame.pts is not None else frame.dts
+                if stamp is not None:
+                    if self._zero is None:
+                        self._zero = stamp * base
+                    now = stamp * base - self._zero
+                    # what comes late or twice is moved behind the frame before
+                    time = now if time is None or now > time else time + step / 1000
+                else:
+                    time = 0.0 if time is None else time + step
+                yield Picture(max(time, 0.0), frame, frame.rotation % 360, aspect)
+
+    def keyframes(self) -> list[tuple[float, int]]:
+        """(time, timestamp) of every keyframe by the packets' presentation times, in order; empty
+        when the file has none to seek by. Reads the file to its end without decoding it.
+        """
+        found: list[tuple[float, int]] = []
+        for packet in packets(self.container, self.stream):
+            if packet.is_keyframe and packet.size:
+                if packet.pts is None or self._zero is None:
+                    return []
+                found.append((float(packet.pts * packet.time_base) - self._zero, packet.pts))
+        return sorted(found)
+
+    def from_keyframe(self, keys: list[tuple[float, int]], number: int) -> Iterator[Picture]:
+        """The frames from `keys[number]` on. Where the demuxer seeks by decoding time it may land
+        after it; then the seek is tried further back.
+        """
+        begin = keys[number][0] - SAME
+        for _, stamp in reversed(keys[: number + 1]):
+            self.container.seek(stamp, stream=self.stream, backward=True)
+            frames = self.decode()
+            first = next(frames, None)
+            if first is not None and first.time <= begin + 2 * SAME:
+                return (picture for picture in chain([first], frames) if picture.time >= begin)
+        self.container.seek(keys[0][1], stream=self.stream, backward=True)
+        return self.decode()
 
 
-def packets(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The packets of a stream, the empty one that drains the decoder last. A read error is stepped
-    over; the file is taken as ended after `READ_ERRORS` in a row.
+def frames_at(uri: str, times: Iterable[float], *, threads: int = 1) -> Iterator[Picture]:
+    """The frames shown at `times`, in ascending order of time, one for each (the last frame for
+    times beyond the end).
+
+    Where a time lies in a later group of pictures than the last one, the groups between are skipped
+    by seeking; else decoding goes on. So samples sparser than keyframes cost a group each, denser
+    ones one sequential pass. Raises BadRow and Transient.
     """
-    from av.error import FFmpegError
-
-    failed = 0
-    while failed < READ_ERRORS:
-        try:
-            for packet in container.demux(stream):
-                failed = 0
-                yield packet
-            return
-        except FFmpegError:
-            failed += 1
-
-
-def _decoded(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The frames of a stream; what is broken is left out."""
-    from av.error import FFmpegError
-
-    for packet in packets(container, stream):
-        try:
-            frames = packet.decode()
-        except FFmpegError:
-            continue
-        yield from frames
+    with film(uri) as listed:
+        if listed.stream is None:
+            raise BadRow(f"no video stream in {uri!r}")
+        keys = listed.keyframes()
+    starts = [time for time, _ in keys]
+    with film(uri, threads) as watched:
+        near = NEAR / (watched.fps or 25.0)
+        frames: Iterator[Picture] | None = None
+        shown: Picture | None = None
+        ahead: Picture | None = None
+        for time in sorted(times):
+            group = bisect_right(starts, time + SAME) - 1
+            latest = ahead or shown
+            if frames is None or (group > 0 and latest and starts[group] > latest.time + near):
+                frames = watched.from_keyframe(keys, group) if group > 0 else watched.decode()
+                ahead = next(frames, None)
+            while ahead is not None and ahead.time <= time + SAME:
+                shown, ahead = ahead, next(frames, None)
+            shown = shown or ahead
+            if shown is None:
+                raise BadRow(f"no frame of {uri!r} can be decoded")
+            yield shown

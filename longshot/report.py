@@ -125,7 +125,7 @@ def _positions(questions: Sequence[Question], panels: Sequence[Panel]) -> dict[s
     """Where in the video the evidence lies: spans by the fifth in which their middle falls."""
     lengths = {p.video.video_id: p.video.duration for p in panels}
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
-    counts = dict.fromkeys(names, 0.0)
+    counts: dict[str, float] = dict.fromkeys(names, 0.0)
     for question in questions:
         length = lengths.get(question.video_id)
         for span in question.evidence if length else ():

@@ -46,7 +46,7 @@ def identity(value: Any) -> Any:
     object with an `identity` property gives that.
     """
     if hasattr(value, "identity"):
-        return cast(Any, value).identity
+        return value.identity
     if is_dataclass(value) and not isinstance(value, type):
         kept = {
             f.name: identity(getattr(value, f.name))

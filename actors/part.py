@@ -54,6 +54,9 @@ class Part(Protocol):
     The opened part maps one row to one row. A plain function is called for one row at a time; an
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
+
+    A part, or a model in one of its fields, may also have `check(budget_usd)`: called before the
+    job starts, it raises UserError for what would fail anyway (no key, no such model, no price).
     """
 
     version: ClassVar[str]

@@ -220,6 +220,9 @@ class Worker:
         if isinstance(error, LongshotError) and not isinstance(
             error, BadRow | Transient | BudgetSpent
         ):
+            import ray
+
+            ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
             raise error
         result = self._failed(type(error).__name__, _message(error), 1)
         return self._settle(key, result, "problem", started, keep=isinstance(error, BadRow))

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -245,4 +244,4 @@ def _fits(value: Any, hint: Any) -> bool:
     return value is None if hint is type(None) else True
 
 
-__all__ = ["HydraConfig", "build", "compose", "launch"]
+__all__ = ["build", "compose", "launch"]

@@ -12,6 +12,7 @@ rows through, and the output folder appears.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import logging
 import os
@@ -28,10 +29,11 @@ import pyarrow as pa
 import ray
 from ray.data import Dataset
 
+from actors.desk import start_desk
 from actors.part import Opened, Part, RunContext
 from actors.stage import Filter, Hardware, Session, Stage
 from longshot import outputs, schemas
-from longshot.errors import UserError
+from longshot.errors import LongshotError, UserError
 from longshot.outputs import Scratch
 from longshot.preflight import Demand, unplaced
 from longshot.records import Question, Video
@@ -64,8 +66,8 @@ class Run:
     out: str
     store: str
     cluster: Cluster
-    limits: Mapping[str, Any]
     seed: int = 0
+    budget_usd: float | None = None
     max_problem_share: float = 0.5
     retry_problems: bool = False
     rows_per_block: int | None = None
@@ -83,9 +85,7 @@ class Run:
         resolve(self.out)
         started = time.time()
         with cluster():
-            from actors.gateway import start_desk
-
-            desk = start_desk(**self.limits)
+            desk = start_desk(self.budget_usd)
             session = Session(
                 run_id=uuid.uuid4().hex[:12],
                 store=Store(self.store),
@@ -102,9 +102,9 @@ class Run:
 @contextlib.contextmanager
 def cluster() -> Iterator[None]:
     """A connection to Ray, quiet, closed at the end."""
-    # Without an explicit mode a local start turns tokens on behind the user's back, and clients
-    # that come later with an address fail without saying why.
-    os.environ.setdefault("RAY_AUTH_MODE", "token" if os.environ.get("RAY_ADDRESS") else "disabled")
+    # A local Ray listens on more than the loopback, so it asks for a token. The mode is said aloud
+    # because clients with an address do not find it out, and then fail without saying why.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
     if ray.is_initialized():
         yield
         return
@@ -116,7 +116,6 @@ def cluster() -> Iterator[None]:
             "num_cpus": max(2, os.cpu_count() or 2),
             "include_dashboard": False,
             "_temp_dir": f"/tmp/longshot-{os.getuid()}",
-            "_node_ip_address": "127.0.0.1",
         }
     )
     ray.init(
@@ -149,8 +148,6 @@ class Mark:
     values: Mapping[str, Mapping[str, Any]]
 
     def open(self, run: RunContext) -> Opened:
-        import dataclasses
-
         def mark(row: Video) -> Video:
             found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in self.values.items()}
             return dataclasses.replace(row, **found)
@@ -187,9 +184,7 @@ class Running:
         """Line up a stage. Its hardware is `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
             raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
-        check = getattr(part, "check", None)
-        if check is not None:
-            check()
+        _check(part, self.run.budget_usd)
         self._steps.append(
             Stage(
                 name=name,
@@ -215,9 +210,12 @@ class Running:
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
         self._preflight()
-        with Progress(self.snapshot, stages, self._input.num_rows):
-            for block in self._stream():
-                self.scratch.add(block)
+        try:
+            with Progress(self.snapshot, stages, self._input.num_rows):
+                for block in self._stream():
+                    self.scratch.add(block)
+        except Exception as error:
+            raise aborted(self.snapshot()) or error from error
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra)
         )
@@ -334,6 +332,29 @@ def _small(rows: Dataset) -> pa.Table:
         (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
         promote_options="permissive",
     )
+
+
+def aborted(snapshot: Mapping[str, Any]) -> LongshotError | None:
+    """The error of a worker that ended the run, if one of ours did."""
+    if snapshot["aborted"] is None:
+        return None
+    name, message = snapshot["aborted"]
+    kind = {"UserError": UserError}.get(name, LongshotError)
+    return kind(message)
+
+
+def _check(part: Any, budget_usd: float | None) -> None:
+    """Ask a part, and every model that it is configured with, whether it could work at all: the key
+    is there, the model is found, its price is known where there is a budget. Raises UserError.
+    """
+    for item in part if isinstance(part, tuple | list) else [part]:
+        if callable(check := getattr(item, "check", None)):
+            check(budget_usd)
+        if dataclasses.is_dataclass(item):
+            for each in dataclasses.fields(item):
+                _check(getattr(item, each.name), budget_usd)
+        elif isinstance(item, Mapping):
+            _check(list(item.values()), budget_usd)
 
 
 def _demand(stage: Stage) -> Demand:

@@ -28,7 +28,7 @@ from longshot.records import Problem, Video
 from longshot.store import Store, digest, identity
 
 Filter = Callable[[Video], str | None]
-KEPT = ("video_id", "drop", "problem", "lineage")
+KEPT = ("video_id", "uri", "drop", "problem", "lineage")
 
 
 @dataclass(frozen=True, kw_only=True)

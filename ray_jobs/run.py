@@ -105,6 +105,7 @@ def cluster() -> Iterator[None]:
     # A local Ray listens on more than the loopback, so it asks for a token. The mode is said aloud
     # because clients with an address do not find it out, and then fail without saying why.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if ray.is_initialized():
         yield
         return
@@ -130,7 +131,7 @@ def cluster() -> Iterator[None]:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -1,0 +1,85 @@
+"""Every job's configuration composes and becomes a job; every choice of every group does too; a
+mistake gives one line that names the key, the value and the choices.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from longshot.errors import UserError
+from ray_jobs.launch import CONF, build, compose
+
+JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
+GROUPS = {
+    (job, group)
+    for job in JOBS
+    for group in re.findall(r"^ +- /?(\w+)(?:@\w+)?: ", (CONF / f"{job}.yaml").read_text(), re.M)
+    if (CONF / group).is_dir()
+}
+CHOICES = sorted(
+    (job, group, path.stem) for job, group in GROUPS for path in (CONF / group).glob("*.yaml")
+)
+EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+
+
+def given(job: str, *overrides: str) -> list[str]:
+    """Values for the keys that the user must give."""
+    both = {**OmegaConf.load(CONF / "job.yaml"), **OmegaConf.load(CONF / f"{job}.yaml")}
+    named = {o.split("=")[0] for o in overrides}
+    missing = [k for k in both if k not in named and str(k) != "run"]
+    raw = (CONF / f"{job}.yaml").read_text() + (CONF / "job.yaml").read_text()
+    return [f"{k}=x" for k in missing if re.search(rf"^{k}: \?\?\?", raw, re.M)] + [*overrides]
+
+
+def test_there_are_jobs() -> None:
+    assert "neptune" in JOBS
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_composes_and_is_built(job: str) -> None:
+    assert callable(build(compose(job, given(job))))
+
+
+@pytest.mark.parametrize(("job", "group", "choice"), CHOICES)
+def test_every_choice_can_be_built(job: str, group: str, choice: str) -> None:
+    assert callable(build(compose(job, given(job, f"{group}={choice}"))))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_preset_can_be_built(name: str) -> None:
+    assert callable(build(compose("neptune", given("neptune", f"+experiment={name}"))))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF))
+)
+def test_every_file_says_what_it_is(path: Path) -> None:
+    lines = [x for x in path.read_text().splitlines() if not x.startswith("# @package")]
+    assert lines[0].startswith("# "), f"{path.name} begins without a comment that says what it is"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["hera=sphinx"], ["'hera'", "did you mean 'hear'", "videos"]),
+        (["hear=sphynx"], ["hear='sphynx'", "sphinx", "subtitles"]),
+        (["out=x"], ["videos= is not set", "folder"]),
+        (["videos=x"], ["out= is not set"]),
+        (["videos=x", "out=y", "seed=many"], ["seed='many'", "int"]),
+        (["videos=x", "out=y", "max_problem_share=2"], ["max_problem_share=2", "0 to 1"]),
+        (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
+    ],
+)
+def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        build(compose("neptune", overrides))
+    assert "\n" not in str(caught.value)
+    for part in parts:
+        assert part in str(caught.value)

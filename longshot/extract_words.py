@@ -1,0 +1,127 @@
+"""The phrases by which replies declare, deny, join and refuse: the vocabulary of `extract`."""
+
+from __future__ import annotations
+
+import re
+
+REASON = (
+    "(?:because|since|as|due|based|given|which|where|although|but|so|is|was|for|from|considering|"
+    "not|rather|instead|over|unlike)"
+)
+_NOT = (
+    r"not|never|neither|nor|cannot|can't|isn't|wasn't|won't|wouldn't|shouldn't|couldn't|don't|"
+    r"doesn't|didn't|aren't|unlikely|rather than|instead of|unlike|incorrect|wrong|false|except|"
+    r"不是|不选|不为"
+)
+LABELLED = "option|choice|answer|caption|sentence|description|statement|candidate"
+NEGATION = re.compile(rf"(?<![a-z])(?:{_NOT})(?![a-z])", re.IGNORECASE)
+
+_FILL = (
+    r"is|are|was|be|to|would|should|must|will|can|could|may|might|has|have|seems?|appears?|looks|"
+    r"like|clearly|probably|likely|most|more|definitely|certainly|surely|for|sure|obviously|"
+    r"therefore|thus|hence|then|indeed|actually|really|simply|likewise|only|one|the|option|choice|"
+    r"answer|letter|correct|best|right|final|labell?ed|with|that|it|it's|i|think|believe|say|"
+    r"either|both|option_key|number|in|fact|of|course|est|es|ist|la|le|die|option[ _]?id|also|"
+    r"possibly|perhaps|maybe|now|still|here|probable|plausible|suitable|appropriate|accurate|"
+    r"given|as|follows|below|next"
+)
+_CJK = r"(?:應該|应该|是|为|選項|选项|选择|选|は|은|는)"
+_GAP = (
+    rf"(?:[\s:=>,\"'(\[{{<-]|(?:{_FILL})(?![A-Za-z])(?!\s*[.)])|"
+    rf"(?:{_NOT})(?![A-Za-z])|{_CJK}){{0,24}}+"
+)
+_NOUN = (
+    r"answers?|ans\.?|réponse|reponse|respuesta|risposta|resposta|antwort|ответ|答案|正解|答え|정답"
+)
+_WEAK = (
+    r"option|choice|selection|prediction|pick|guess|verdict|response|conclusion|letter|label|"
+    r"correct"
+)
+_STRONG = (
+    r"best|correct|right|final|selected|chosen|preferred|my|proper|accurate|appropriate|"
+    r"(?:most )?(?:probable|likely|suitable|plausible|fitting)"
+)
+_ABOUT = (
+    r"(?:\s+(?:to|for|of|based|according|given|in|from|on|that|choice|option|letter|key)\b"
+    r"[^.?!\n:;]{0,80}?(?=\s(?:is|would be|should be|must be)\s|\s?[:=]))?"
+)
+VERB = re.compile(
+    r"[:=>]|(?<![A-Za-z])(?:is|are|was|be|seems?|appears?|est|es|ist)(?![A-Za-z])|[是为选は은는]",
+    re.IGNORECASE,
+)
+DOUBT = re.compile(
+    r"(?:\b(?:don't|do not|doesn't|does not|didn't|wouldn't|would not|can't|cannot|not)\s+"
+    r"(?:\w+\s+)?(?:think|believe|say|see|mean|agree|convinced|sure|certain|clear)\b|"
+    r"\bdoubt|\bnot that\b|\bif\b|\bwhether\b)[^.;!?\n]*$",
+    re.IGNORECASE,
+)
+# A declaring noun with its gap. A bare "option A ..." mentions and does not declare, so the weak
+# nouns need a strong adjective before, or a verb or colon behind.
+HEAD = re.compile(
+    rf"(?<![A-Za-z])(?P<firm>(?:{_STRONG})\s+(?:(?:answer|multiple)[ -])?(?:choice |option )?"
+    rf"(?:{_NOUN}|{_WEAK})|(?:{_NOUN}))(?![A-Za-z]){_ABOUT}{_GAP}"
+    rf"|(?<![A-Za-z])(?:{_WEAK}|(?:the|most|more) (?:correct|right|best|likely|probable) one)"
+    rf"(?![A-Za-z]){_ABOUT}(?=\s*(?:[:=]|-+>|(?:is|was|would|should|must|seems|appears|has)\b|是|为))"
+    rf"{_GAP}",
+    re.IGNORECASE,
+)
+CHOOSING = re.compile(
+    rf"(?<![A-Za-z])(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|opt(?:ed|ing)? for|"
+    r"go(?:ing)? (?:with|for)|went with|vot(?:e|ing) for|settl(?:e|ing) on|answer with|"
+    r"respond with|reply with|(?:would|'d|i) (?:say|guess|answer)|conclud(?:e|ing)(?: that)?|"
+    rf"down to|lead(?:s|ing)? (?:me |us )?to|point(?:s|ing)? to)(?![A-Za-z]){_GAP}"
+    rf"|(?:故|应|我)?选(?:择)?{_GAP}",
+    re.IGNORECASE,
+)
+IT_IS = re.compile(
+    r"(?<![A-Za-z])(?:it|that|this)(?:'s| is| must be| would be| should be| has to be| seems to be|"
+    rf" appears to be| could be| might be)(?![A-Za-z]){_GAP}",
+    re.IGNORECASE,
+)
+HEDGE = re.compile(
+    r"(?:^|[.!?;,\n]\s*|\b(?:and|but|is)\s)(?:so|thus|therefore|hence|i think|i believe|i guess|"
+    r"i'd say|my guess|probably|definitely|certainly|clearly|most likely|likely|maybe|perhaps|"
+    rf"actually|finally|must be|final)(?![A-Za-z]){_GAP}",
+    re.IGNORECASE,
+)
+_BETWEEN = (
+    r"(?:the|a|an|my|our|indeed|clearly|definitely|probably|most|only|one|more|actually|likely|"
+    r"therefore|thus|also|obviously|certainly|to|be|single)"
+)
+_GOOD = (
+    r"(?:correct|right|best|true|answer|accurate|appropriate|likely|probable|suitable|plausible|"
+    r"proper|fitting|valid|choice)"
+)
+POSITIVE_TAIL = re.compile(
+    r"[)\]\"']*,?\s+(?:(?:is|was|seems|appears|looks|sounds|must be|would be|should be|"
+    rf"remains)\s+(?:{_BETWEEN}\s+)*{_GOOD}(?![\w-])(?!\s+to be (?:wrong|incorrect|false))"
+    r"(?!\s+(?:next|behind|hand))"
+    r"|(?:best|correctly|accurately|most accurately)\s+\w+s\b|makes (?:the )?most sense)"
+    r"(?!\s*\?)",
+    re.IGNORECASE,
+)
+NEGATIVE_TAIL = re.compile(
+    r"[)\]\"']*,?\s+(?:(?:is|was|seems|appears|looks|would be|can be|could be|are|does|do|did|"
+    r"will|should|must)\s+(?:(?:clearly|definitely|also|both|likely|to be|be|probably)\s+)*"
+    r"(?:not|incorrect|wrong|out|false|unlikely|eliminated|ruled out|implausible|inaccurate|"
+    r"irrelevant|excluded|impossible|a distractor)\b|(?:isn't|wasn't|doesn't|can't|cannot|won't|"
+    r"aren't|don't|wouldn't|couldn't)\b)",
+    re.IGNORECASE,
+)
+ELIMINATED = re.compile(
+    r"(?<![A-Za-z])(?:rul(?:e|ed|ing) out|eliminat(?:e|ed|ing)|exclud(?:e|ed|ing)|"
+    r"discard(?:ed|ing)?|not)\s+(?:option |choice |answer )?[(\[\"']*",
+    re.IGNORECASE,
+)
+JOIN = (
+    r"(?:(?:,|/|&|\+|;|\band/or\b|\band\b|\bor\b|和|或)\s*){1,2}(?:(?:maybe|possibly|perhaps|also|"
+    r"probably|even|potentially|option|choice|answer|either|both|else)\s+)*[\s(\[\"']*"
+)
+REFUSAL = re.compile(
+    r"\b(?:as an ai|sorry|apologi[sz]e|(?:can't|cannot|can not|unable to|not able to|impossible to|"
+    r"don't know|do not know|couldn't|not possible to)\s*(?:\w+\s+){0,2}?"
+    r"(?:answer|tell|determine|watch|see|view|recogni[sz]e|process|provide|identify|access|know|"
+    r"say|decide|which|the answer)|(?:no|not enough|insufficient|without) (?:\w+ )?(?:information|"
+    r"context|video|image|evidence)|none of the (?:above|options))\b",
+    re.IGNORECASE,
+)

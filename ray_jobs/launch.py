@@ -57,7 +57,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
             config = hydra.compose(name, overrides=list(overrides))
             open_keys = [str(k) for k in config if OmegaConf.is_missing(config, k)]
             if open_keys:
-                about = dict(_comments(CONF / f"{name}.yaml")) | dict(_comments(CONF / "job.yaml"))
+                about = {k: text for path in _files(name) for k, text in _comments(path)}
                 first = open_keys[0]
                 raise UserError(f"{first}= is not set: {about.get(first) or 'it must be given'}")
             OmegaConf.resolve(config)
@@ -156,11 +156,18 @@ def _plain(name: str, message: str, overrides: Sequence[str]) -> str:
 
 
 def _keys(name: str) -> list[str]:
-    text = (CONF / f"{name}.yaml").read_text() + (CONF / "job.yaml").read_text()
+    text = "\n".join(path.read_text() for path in _files(name))
     own = re.findall(r"^(\w+):", text, flags=re.MULTILINE)
     groups = re.findall(r"^ +- (?:override )?/?(\w+)(?:@\w+)?:", text, flags=re.MULTILINE)
     hidden = {"defaults", "hydra", "job", "run"}
     return sorted({*own, *groups, "experiment"} - hidden)
+
+
+def _files(name: str) -> list[Path]:
+    """The job's own file, and the one with the keys that jobs share where it takes them in."""
+    own = CONF / f"{name}.yaml"
+    shares = re.search(r"^ +- job$", own.read_text(), re.MULTILINE)
+    return [own, CONF / "job.yaml"] if shares else [own]
 
 
 def _choices(group: str) -> list[str]:
@@ -186,7 +193,7 @@ def _help(name: str, overrides: Sequence[str]) -> None:
         if not line.startswith("# @package"):
             console.print(Text(line.lstrip("# ")))
     keys = Table(title="keys", title_justify="left", box=None, title_style="bold")
-    for path in (CONF / f"{name}.yaml", CONF / "job.yaml"):
+    for path in _files(name):
         values = OmegaConf.load(path)
         for key, comment in _comments(path):
             value = OmegaConf.to_container(values).get(key)  # type: ignore[union-attr]

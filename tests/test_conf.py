@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from longshot.errors import UserError
 from ray_jobs.launch import CONF, build, compose
@@ -31,11 +30,12 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def given(job: str, *overrides: str) -> list[str]:
     """Values for the keys that the user must give."""
-    both = {**OmegaConf.load(CONF / "job.yaml"), **OmegaConf.load(CONF / f"{job}.yaml")}
     named = {o.split("=")[0] for o in overrides}
-    missing = [k for k in both if k not in named and str(k) != "run"]
-    raw = (CONF / f"{job}.yaml").read_text() + (CONF / "job.yaml").read_text()
-    return [f"{k}=x" for k in missing if re.search(rf"^{k}: \?\?\?", raw, re.M)] + [*overrides]
+    raw = (CONF / f"{job}.yaml").read_text()
+    if re.search(r"^ +- job$", raw, re.M):
+        raw += (CONF / "job.yaml").read_text()
+    missing = re.findall(r"^(\w+): \?\?\?", raw, re.M)
+    return [f"{key}=x" for key in missing if key not in named] + [*overrides]
 
 
 def test_there_are_jobs() -> None:

@@ -1,0 +1,35 @@
+"""Measurements: ratios against a named alternative in the same run, never absolute promises.
+
+python -m ray_jobs.bench what=look [what.video=FILE] [json=FILE]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from ray_jobs.benches.figures import Figures
+from ray_jobs.launch import launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    what: Callable[[], Figures]
+    json: str | None = None
+
+    def __call__(self) -> int:
+        figures = self.what()
+        Console().print(figures.table())
+        if self.json is not None:
+            path = Path(self.json)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(figures.plain(), indent=2) + "\n")
+        return 0
+
+
+if __name__ == "__main__":
+    launch("bench")

@@ -1,0 +1,46 @@
+"""(Re)write the report page of a finished run.
+
+python -m ray_jobs.report out=O
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow import fs
+
+from longshot.errors import UserError
+from longshot.report import write_report
+from longshot.store import Store, resolve
+from ray_jobs.launch import launch
+
+NEEDED = ("run.json", "videos.parquet", "questions.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    out: str
+    store: str
+
+    def __call__(self) -> int:
+        filesystem, path = resolve(self.out)
+        with tempfile.TemporaryDirectory(prefix="longshot-") as name:
+            folder = Path(name)
+            for file in NEEDED:
+                if filesystem.get_file_info(f"{path}/{file}").type != fs.FileType.File:
+                    raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
+                fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
+            page = write_report(
+                folder, json.loads((folder / "run.json").read_text()), Store(self.store)
+            )
+            filesystem.create_dir(f"{path}/report", recursive=True)
+            fs.copy_files(str(page), f"{path}/report/index.html", None, filesystem)
+        print(f"{self.out}/report/index.html")
+        return 0
+
+
+if __name__ == "__main__":
+    launch("report")

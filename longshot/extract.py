@@ -352,7 +352,7 @@ class _Question:
     def _contradicted(self, text: str, at: int, index: int) -> bool:
         """The text behind the label is another option's (CinePile, sec. 5: both must match)."""
         other = self._text_at(text, at)
-        return other not in (None, index) and self.texts[cast(int, other)] != self.texts[index]
+        return other is not None and self.texts[other] != self.texts[index]
 
     def _denied(self, text: str) -> dict[int, int]:
         """Option -> where the reply last says that it is not the answer."""
@@ -379,6 +379,7 @@ class _Question:
         marked = re.match(rf"\s*(?:{_CLOSE}|[.:](?:\s|$)|-\s|\n|$)", rest)
         if not marked and not (
             index is not None
+            and match[1].isupper()
             and (
                 self._clause(_norm(rest), index)
                 or re.match(rf",?\s+{REASON}\b", rest, re.IGNORECASE)

@@ -20,7 +20,7 @@ _FILL = (
     r"is|are|was|be|to|would|should|must|will|can|could|may|might|has|have|seems?|appears?|looks|"
     r"like|clearly|probably|likely|most|more|definitely|certainly|surely|for|sure|obviously|"
     r"therefore|thus|hence|then|indeed|actually|really|simply|likewise|only|one|the|option|choice|"
-    r"answer|letter|correct|best|right|final|labell?ed|with|that|it|it's|i|think|believe|say|"
+    r"answer|letter|correct|best|right|final|labell?ed|with|that|it|it's|i (?:think|believe|guess)|think|say|"
     r"either|both|option_key|number|in|fact|of|course|est|es|ist|la|le|die|option[ _]?id|also|"
     r"possibly|perhaps|maybe|now|still|here|probable|plausible|suitable|appropriate|accurate|"
     r"given|as|follows|below|next"
@@ -51,8 +51,8 @@ VERB = re.compile(
 )
 DOUBT = re.compile(
     r"(?:\b(?:don't|do not|doesn't|does not|didn't|wouldn't|would not|can't|cannot|not)\s+"
-    r"(?:\w+\s+)?(?:think|believe|say|see|mean|agree|convinced|sure|certain|clear)\b|"
-    r"\bdoubt|\bnot that\b|\bif\b|\bwhether\b)[^.;!?\n]*$",
+    r"(?:\w+\s+)?(?:think|believe|say|see|mean|agree|convinced|sure|certain|clear)\b|\bdoubt|"
+    r"\bnot that\b|\bwhether\b)(?:(?!\b(?:but|so|yet|however|therefore|then)\b)[^.;!?\n])*$",
     re.IGNORECASE,
 )
 # A declaring noun with its gap. A bare "option A ..." mentions and does not declare, so the weak

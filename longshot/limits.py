@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from longshot.errors import UserError
+
 BURST = 1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
 
 
@@ -21,7 +23,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and value <= 0:
-                raise ValueError(f"{name}={value!r}: must be above 0, or null for no limit")
+                raise UserError(f"{name}={value!r}: must be above 0, or null for no limit")
 
 
 class Bucket:

@@ -147,6 +147,8 @@ class Asker:
             )
             reply = await self.llm.complete(request)
             try:
+                if reply.finish == "refusal":
+                    raise Unparsed("it declines to answer")
                 if reply.finish == "length":
                     raise Unparsed(f"it was cut off after {reply.tokens_out} tokens; be briefer")
                 return parse(reply.text)

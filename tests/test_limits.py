@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longshot.errors import UserError
 from longshot.limits import Bucket, Limits, Rates
 
 STEPS = st.lists(
@@ -71,5 +72,5 @@ def test_nothing_starts_before_retry_after_is_over():
 
 @pytest.mark.parametrize("wrong", [0, -1])
 def test_a_limit_that_lets_nothing_through_is_refused(wrong):
-    with pytest.raises(ValueError, match="requests_per_minute"):
+    with pytest.raises(UserError, match="requests_per_minute"):
         Limits(requests_per_minute=wrong)

@@ -1,0 +1,229 @@
+"""Any OpenAI-compatible chat endpoint: OpenAI, Gemini, vLLM, SGLang, Ollama, or one in the cluster.
+
+python -m ray_jobs.neptune videos=V out=O llm=openai llm.model=gpt-4.1-mini
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from actors.endpoint import Connection, Endpoint
+from actors.gateway import Estimate
+from actors.part import hardware
+from longshot.errors import BadRow, Transient, UserError
+from longshot.ledger import Price, price, require_price
+from longshot.limits import Limits
+from longshot.llm import Llm, Message, Reply, Request
+
+CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
+IMAGE_TOKENS = 1100  # a 512 x 768 picture in four tiles; small pictures take less
+
+Prices = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAI:
+    """A chat model behind an endpoint.
+
+    `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
+    until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
+    tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
+    `prices`: USD per million tokens by model. The rest as in `Endpoint` and `gateway.Metered`.
+    """
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    structured: Literal["auto", "json_schema", "none"] = "auto"
+    token_limit: str = "max_completion_tokens"
+    detail: Literal["auto", "low", "high"] = "auto"
+    omit: Sequence[str] = ()
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    key_env: str | None = hardware("OPENAI_API_KEY")
+    timeout: float = hardware(120.0)
+    max_connections: int = hardware(256)
+    limits: Limits = field(default_factory=Limits, metadata={"identity": False})
+    prices: Prices = field(default_factory=dict, metadata={"identity": False})
+    attempts: int = hardware(6)
+    patience: float = hardware(300.0)
+
+    def __post_init__(self) -> None:
+        if self.structured not in ("auto", "json_schema", "none"):
+            raise UserError(
+                f"structured={self.structured!r}: choose one of auto, json_schema, none"
+            )
+
+    @property
+    def identity(self) -> str:
+        """Model, address, and what differs from the defaults."""
+        named = f"openai {self.model} at {self.base_url}"
+        other = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.metadata.get("identity", True) and f.name not in ("model", "base_url")
+        }
+        changed = {name: v for name, v in other.items() if v and v != DEFAULTS[name]}
+        return named + (f" {json.dumps(changed, sort_keys=True, default=list)}" if changed else "")
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            model=self.model,
+            base_url=self.base_url,
+            key_env=self.key_env,
+            timeout=self.timeout,
+            max_connections=self.max_connections,
+        )
+
+    @property
+    def account(self) -> str:
+        return self.endpoint.account
+
+    @property
+    def price(self) -> Price:
+        return price(self.prices, self.model) or Price(0.0, 0.0)
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a missing key, or a budget without a price."""
+        self.endpoint.key()
+        require_price(self.prices, self.model, budget_usd)
+
+    def estimate(self, request: Request) -> Estimate:
+        tokens_in = sum(
+            len(m.text) / CHARACTERS_PER_TOKEN + 4 + IMAGE_TOKENS * len(m.images)
+            for m in request.messages
+        )
+        most = request.sampling.max_tokens
+        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=self.price.usd(tokens_in, most))
+
+    def open(self) -> Llm:
+        return OpenAIChat(self)
+
+
+DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
+
+
+class OpenAIChat:
+    """The connected model. Raises UserError without a key."""
+
+    def __init__(self, config: OpenAI) -> None:
+        self._config = config
+        self._connection: Connection = config.endpoint.connect()
+        self._structured = config.structured != "none"
+
+    @property
+    def identity(self) -> str:
+        return self._config.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or
+        one that is too long is BadRow; a model that declines is a reply with finish "refusal".
+        """
+        structured = self._structured and request.form is not None
+        try:
+            return self._read(request, await self._send(request, structured))
+        except BadRow as error:
+            refused = any(word in str(error) for word in ("response_format", "json_schema"))
+            if not (structured and refused and self._config.structured == "auto"):
+                raise
+            self._structured = False  # this endpoint knows no schemas: the prompt has to do
+            return self._read(request, await self._send(request, False))
+
+    async def _send(self, request: Request, structured: bool) -> Any:
+        body = self._body(request, structured)
+        return await self._connection.call(lambda client: client.chat.completions.create(**body))
+
+    def _body(self, request: Request, structured: bool) -> dict[str, Any]:
+        config, sampling = self._config, request.sampling
+        body: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": request.seed,
+            config.token_limit: sampling.max_tokens,
+        }
+        if sampling.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
+        if structured and request.form is not None:
+            schema = {
+                "name": request.prompt.replace("/", "_"),
+                "schema": request.form,
+                "strict": is_strict(request.form),
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body = {k: v for k, v in body.items() if k not in config.omit}
+        body |= {"model": config.model, "messages": [self._said(m) for m in request.messages]}
+        return body | {"extra_body": dict(config.extra_body)}
+
+    def _said(self, message: Message) -> dict[str, Any]:
+        if not message.images:
+            return {"role": message.role, "content": message.text}
+        pictures = [
+            {"type": "image_url", "image_url": {"url": data_url(i), "detail": self._config.detail}}
+            for i in message.images
+        ]
+        text = {"type": "text", "text": message.text}
+        return {"role": message.role, "content": [*pictures, text]}
+
+    def _read(self, request: Request, completion: Any) -> Reply:
+        where = f"model {self._config.model!r} at {self._config.base_url}"
+        choices = getattr(completion, "choices", None)
+        if not choices or getattr(choices[0], "message", None) is None:
+            raise Transient(f"{where}: the reply holds no choices")
+        choice = choices[0]
+        if choice.finish_reason == "content_filter":
+            raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
+        declined = choice.message.refusal
+        text = declined or choice.message.content or ""
+        if not text.strip() and choice.finish_reason != "length":
+            raise Transient(f"{where}: the reply is empty")
+        tokens_in, tokens_out = self._used(request, completion, text)
+        finish = "refusal" if declined else choice.finish_reason
+        return Reply(
+            text=text,
+            model=completion.model or self._config.model,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            usd=self._config.price.usd(tokens_in, tokens_out),
+            finish=finish if finish in ("length", "refusal") else "stop",
+            logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
+        )
+
+    def _used(self, request: Request, completion: Any, text: str) -> tuple[int, int]:
+        """Tokens in and out, as the endpoint says, or estimated where it says nothing."""
+        usage = completion.usage
+        if usage is not None and usage.prompt_tokens is not None:
+            return usage.prompt_tokens, usage.completion_tokens or 0
+        estimate = self._config.estimate(request)
+        return round(estimate.tokens_in), round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def data_url(jpeg: bytes) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether a JSON schema meets the rule of strict structured output: every object lists all its
+    properties as required and allows no others.
+    """
+    if isinstance(schema, Mapping):
+        if schema.get("type") == "object" or "properties" in schema:
+            listed = set(schema.get("properties", {}))
+            if schema.get("additionalProperties") is not False:
+                return False
+            if set(schema.get("required", ())) != listed:
+                return False
+        return all(is_strict(value) for value in schema.values())
+    return all(map(is_strict, schema)) if isinstance(schema, (list, tuple)) else True
+
+
+def _logprobs(choice: Any) -> tuple[Mapping[str, float], ...] | None:
+    """For each output token its alternatives, the chosen one among them."""
+    if choice.logprobs is None or choice.logprobs.content is None:
+        return None
+    return tuple(
+        {**{a.token: a.logprob for a in token.top_logprobs}, token.token: token.logprob}
+        for token in choice.logprobs.content
+    )

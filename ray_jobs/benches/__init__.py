@@ -1,0 +1,1 @@
+"""What `python -m ray_jobs.bench` measures, one module per subject."""

@@ -13,11 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
-import logging
-import os
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,33 +30,20 @@ from actors.stage import Filter, Hardware, Session, Stage
 from longshot import outputs, schemas
 from longshot.errors import LongshotError, UserError
 from longshot.outputs import Scratch
-from longshot.preflight import Demand, unplaced
 from longshot.records import Question, Video
 from longshot.store import Store, resolve
+from ray_jobs.cluster import Cluster, connected, preflight
 from ray_jobs.progress import Progress
+from ray_jobs.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.summary import summarise
 
 Layout = Callable[[Sequence[Question], Path], None]
 Extra = Callable[[Scratch], Mapping[str, Any]]
-PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "openai")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
-
-    `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
-    `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
-    """
-
-    stages: Mapping[str, Hardware]
-    autoscales: bool = False
-    reserved: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The settings that every job has (`conf/run/default.yaml`)."""
+    """The settings that every job has (`conf/job.yaml`)."""
 
     out: str
     store: str
@@ -84,7 +66,7 @@ class Run:
         """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
         resolve(self.out)
         started = time.time()
-        with cluster():
+        with connected():
             desk = start_desk(self.budget_usd)
             session = Session(
                 run_id=uuid.uuid4().hex[:12],
@@ -97,45 +79,6 @@ class Run:
                 yield running
             finally:
                 running.scratch.close()
-
-
-@contextlib.contextmanager
-def cluster() -> Iterator[None]:
-    """A connection to Ray, quiet, closed at the end."""
-    # A local Ray listens on more than the loopback, so it asks for a token. The mode is said aloud
-    # because clients with an address do not find it out, and then fail without saying why.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    if ray.is_initialized():
-        yield
-        return
-    address = os.environ.get("RAY_ADDRESS")
-    local: dict[str, Any] = (
-        {}
-        if address
-        else {
-            "num_cpus": max(2, os.cpu_count() or 2),
-            "include_dashboard": False,
-            "_temp_dir": f"/tmp/longshot-{os.getuid()}",
-        }
-    )
-    ray.init(
-        address=address or "local",
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}}
-        if not address
-        else None,
-        **local,
-    )
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.verbose_progress = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +153,13 @@ class Running:
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
-        self._preflight()
+        phases: list[list[Stage]] = [[]]
+        for step in self._steps:
+            if isinstance(step, Stage):
+                phases[-1].append(step)
+            else:
+                phases.append([])
+        preflight(phases, self.run.cluster)
         try:
             with Progress(self.snapshot, stages, self._input.num_rows):
                 for block in self._stream():
@@ -245,31 +194,6 @@ class Running:
                 )
             rows = stage.apply(rows, self.session, rows_per_block=size)
         yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
-
-    def _preflight(self) -> None:
-        phases: list[list[Stage]] = [[]]
-        for step in self._steps:
-            if isinstance(step, Stage):
-                phases[-1].append(step)
-            else:
-                phases.append([])
-        free = [n["Resources"] for n in ray.nodes() if n["Alive"]]
-        for phase in phases:
-            demands = [_demand(stage) for stage in phase]
-            if self.run.cluster.reserved:
-                demands.append(
-                    Demand(
-                        name="reserved",
-                        key="cluster.reserved",
-                        count=1,
-                        resources=self.run.cluster.reserved,
-                    )
-                )
-            lacking = unplaced(demands, free)
-            if lacking and not self.run.cluster.autoscales:
-                raise UserError(lacking)
-            if lacking:
-                print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
 
     def _write(
         self,
@@ -356,41 +280,3 @@ def _check(part: Any, budget_usd: float | None) -> None:
                 _check(getattr(item, each.name), budget_usd)
         elif isinstance(item, Mapping):
             _check(list(item.values()), budget_usd)
-
-
-def _demand(stage: Stage) -> Demand:
-    hard = stage.hardware
-    wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
-    return Demand(
-        name=stage.name,
-        key=f"cluster.stages.{stage.name}.workers",
-        count=hard.workers,
-        resources={name: amount for name, amount in wanted.items() if amount},
-    )
-
-
-def git_revision() -> str:
-    """The revision of the source that runs, "-dirty" when it was changed; "" outside a checkout."""
-    root = Path(__file__).resolve().parent.parent
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
-
-
-def versions() -> dict[str, str]:
-    found = {"python": sys.version.split()[0]}
-    for name in ("longshot", *PACKAGES):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
-
-
-def prompt_hashes() -> dict[str, str]:
-    """Prompt name -> hash of its file."""
-    from longshot.prompts import ROOT, Prompts
-
-    names = sorted(str(p.relative_to(ROOT).with_suffix("")) for p in ROOT.rglob("*.j2"))
-    return {name: Prompts().digest(name) for name in names}

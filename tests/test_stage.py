@@ -14,13 +14,14 @@ from longshot import schemas
 from longshot.errors import UserError
 from longshot.records import Video
 from longshot.store import Store
-from ray_jobs.run import aborted, cluster
+from ray_jobs.cluster import connected
+from ray_jobs.run import aborted
 from tests.parts import Meet, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with cluster():
+    with connected():
         yield
 
 

@@ -1,0 +1,99 @@
+"""The Ray cluster of a job: what its stages may use of it, the way in, and whether all fits."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+
+from actors.stage import Hardware, Stage
+from longshot.errors import UserError
+from longshot.preflight import Demand, unplaced
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
+
+    `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
+    `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
+    """
+
+    stages: Mapping[str, Hardware]
+    autoscales: bool = False
+    reserved: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[None]:
+    """A connection to Ray, quiet, closed at the end."""
+    # A local Ray listens on more than the loopback, so it asks for a token. The mode is said aloud
+    # because clients with an address do not find it out, and then fail without saying why.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    local: dict[str, Any] = (
+        {}
+        if address
+        else {
+            "num_cpus": max(2, os.cpu_count() or 2),
+            "include_dashboard": False,
+            "_temp_dir": f"/tmp/longshot-{os.getuid()}",
+        }
+    )
+    ray.init(
+        address=address or "local",
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}}
+        if not address
+        else None,
+        **local,
+    )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.verbose_progress = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
+    """Raises UserError unless the stages of each phase fit the cluster at once.
+
+    Where the cluster grows by itself it only says what does not fit yet.
+    """
+    free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for phase in phases:
+        demands = [_demand(stage) for stage in phase]
+        if cluster.reserved:
+            demands.append(
+                Demand(name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved)
+            )
+        lacking = unplaced(demands, free)
+        if lacking and not cluster.autoscales:
+            raise UserError(lacking)
+        if lacking:
+            print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+
+
+def _demand(stage: Stage) -> Demand:
+    hard = stage.hardware
+    wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
+    return Demand(
+        name=stage.name,
+        key=f"cluster.stages.{stage.name}.workers",
+        count=hard.workers,
+        resources={name: amount for name, amount in wanted.items() if amount},
+    )

@@ -21,7 +21,8 @@ _FILL = (
     r"like|clearly|probably|likely|most|more|definitely|certainly|surely|for|sure|obviously|"
     r"therefore|thus|hence|then|indeed|actually|really|simply|likewise|only|one|the|option|choice|"
     r"answer|letter|correct|best|right|final|labell?ed|with|that|it|it's|"
-    r"i (?:think|believe|guess)|think|say|either|both|option_key|number|in|fact|of|course|est|es|ist|la|le|die|option[ _]?id|also|"
+    r"i (?:think|believe|guess)|think|say|either|both|option_key|number|in|fact|of|"
+    r"course|est|es|ist|la|le|die|option[ _]?id|also|"
     r"possibly|perhaps|maybe|now|still|here|probable|plausible|suitable|appropriate|accurate|"
     r"given|as|follows|below|next"
 )

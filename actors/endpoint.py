@@ -8,39 +8,76 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from actors.part import hardware
 from longshot.errors import BadRow, BudgetSpent, Transient, UserError
+from longshot.ledger import Price, price, require_price
+from longshot.limits import Limits
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
 T = TypeVar("T")
+Prices = Mapping[str, Sequence[float]]
+
+CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
 
 MOST_SAID = 300  # characters of an endpoint's error message that are passed on
 AGAIN = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
 
 
 @dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a call may use: tokens in, the most tokens out, the most US dollars."""
+
+    tokens_in: float = 0.0
+    tokens_out: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where the calls go. `key_env` names the environment variable that holds the key (None: no
-    key is needed); the key itself is never part of a configuration. `timeout`: seconds for one
-    whole call, body included.
+    """Where the calls go, what is allowed there, and what it costs.
+
+    `key_env` names the environment variable that holds the key (None: no key is needed); the key
+    itself is never part of a configuration. `timeout`: seconds for one whole call, body included.
+    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's. `prices`:
+    USD per million tokens by model. `attempts`: how often a call is tried. `patience`: a
+    Retry-After beyond so many seconds is a failure. Only model and address decide a reply.
     """
 
     model: str
-    base_url: str
-    key_env: str | None
-    timeout: float
-    max_connections: int
+    base_url: str = "https://api.openai.com/v1"
+    key_env: str | None = hardware("OPENAI_API_KEY")
+    timeout: float = hardware(120.0)
+    max_connections: int = hardware(256)
+    limits: Limits = field(default_factory=Limits, metadata={"identity": False})
+    prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
+    attempts: int = hardware(6)
+    patience: float = hardware(300.0)
+
+    @property
+    def identity(self) -> str:
+        return f"{self.model} at {self.base_url}"
 
     @property
     def account(self) -> str:
-        """Endpoints count their limits by model."""
-        return f"{self.base_url} {self.model}"
+        """What limits are counted for: endpoints count by model."""
+        return self.identity
+
+    @property
+    def price(self) -> Price:
+        """Of the model; nothing where it is not known."""
+        return price(self.prices, self.model) or Price(0.0, 0.0)
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a missing key, or a budget without a price."""
+        self.key()
+        require_price(self.prices, self.model, budget_usd)
 
     def key(self) -> str:
         """The key. Raises UserError when the variable is not set."""

@@ -13,17 +13,17 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from actors.desk import Ask, Desk, Grant
+from actors.endpoint import Endpoint, Estimate
 from actors.part import LlmConfig
 from longshot.errors import BudgetSpent, Transient
 from longshot.ledger import Entry
-from longshot.limits import Limits
 from longshot.llm import Llm, Reply, Request
 from longshot.schemas import dump, load
 from longshot.store import Store
@@ -36,45 +36,23 @@ LONGEST_BACKOFF = 30.0  # seconds
 Sleep = Callable[[float], Awaitable[None]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What a call may use: tokens in, the most tokens out, the most US dollars."""
-
-    tokens_in: float = 0.0
-    tokens_out: int = 0
-    usd: float = 0.0
-
-
 @runtime_checkable
 class Metered(Protocol):
-    """A configured model that is limited, paid for, and may fail for a while: any endpoint.
-
-    `account` names what the limits are counted for. `attempts`: how often a call is tried.
-    `patience`: a Retry-After beyond so many seconds is a failure. `check` raises UserError for
-    what must be put right before any work: a missing key, a missing price.
-    """
+    """A configured model that is limited, paid for, and may fail for a while: any endpoint."""
 
     @property
-    def model(self) -> str: ...
-    @property
-    def account(self) -> str: ...
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def patience(self) -> float: ...
-
-    def check(self, budget_usd: float | None) -> None: ...
+    def endpoint(self) -> Endpoint: ...
 
     def estimate(self, request: Request) -> Estimate: ...
 
 
 def preflight(configs: Iterable[LlmConfig], budget_usd: float | None) -> None:
-    """Raises UserError for a model that cannot be called as configured. Calls nothing."""
+    """Raises UserError for a model that cannot be called as configured: a missing key, a budget
+    without a price. Calls nothing.
+    """
     for config in configs:
         if isinstance(config, Metered):
-            config.check(budget_usd)
+            config.endpoint.check(budget_usd)
 
 
 class Gateway:
@@ -104,11 +82,11 @@ class Gateway:
         meter = config if isinstance(config, Metered) else None
         if meter is not None:
             if isinstance(desk, Desk):
-                desk.enroll(meter.account, meter.limits)
+                desk.enroll(meter.endpoint.account, meter.endpoint.limits)
             else:
                 import ray
 
-                ray.get(desk.enroll.remote(meter.account, meter.limits))
+                ray.get(desk.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
         return cls(config.open(), store, desk, meter)
 
     @property
@@ -161,7 +139,7 @@ class Gateway:
 
     def _retrying(self, key: str, request: Request) -> AsyncRetrying:
         meter = self._meter
-        patience = meter.patience if meter else 0.0
+        patience = meter.endpoint.patience if meter else 0.0
 
         def worth(error: BaseException) -> bool:
             return isinstance(error, Transient) and (error.retry_after or 0.0) <= patience
@@ -177,7 +155,7 @@ class Gateway:
             await self._courier.tell(replace(entry, retry_after=_retry_after(state)))
 
         return AsyncRetrying(
-            stop=stop_after_attempt(meter.attempts if meter else 1),
+            stop=stop_after_attempt(meter.endpoint.attempts if meter else 1),
             wait=wait,
             retry=retry_if_exception(worth),
             sleep=self._sleep,
@@ -191,7 +169,7 @@ class Gateway:
             estimate = self._meter.estimate(request)
             ask = Ask(
                 key=key,
-                account=self._meter.account,
+                account=self._meter.endpoint.account,
                 prompt=request.prompt,
                 tokens_in=estimate.tokens_in,
                 tokens_out=estimate.tokens_out,
@@ -211,7 +189,7 @@ class Gateway:
         return await self._llm.complete(request)
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
-        named = self._meter.model if self._meter else self.identity
+        named = self._meter.endpoint.model if self._meter else self.identity
         return Entry(
             outcome=outcome,
             model=named,
@@ -221,7 +199,7 @@ class Gateway:
             usd=reply.usd if reply else 0.0,
             again=request.attempt > 0,
             key=key if outcome != "cached" else "",
-            account=self._meter.account if self._meter else "",
+            account=self._meter.endpoint.account if self._meter else "",
         )
 
     @cached_property

@@ -11,18 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from actors.endpoint import Connection, Endpoint
-from actors.gateway import Estimate
+from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate, Prices
 from actors.part import hardware
 from longshot.errors import BadRow, Transient, UserError
-from longshot.ledger import Price, price, require_price
 from longshot.limits import Limits
 from longshot.llm import Llm, Message, Reply, Request
 
-CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
 IMAGE_TOKENS = 1100  # a 512 x 768 picture in four tiles; small pictures take less
-
-Prices = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +27,7 @@ class OpenAI:
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    `prices`: USD per million tokens by model. The rest as in `Endpoint` and `gateway.Metered`.
+    The rest as in `Endpoint`.
     """
 
     model: str
@@ -41,12 +36,12 @@ class OpenAI:
     token_limit: str = "max_completion_tokens"
     detail: Literal["auto", "low", "high"] = "auto"
     omit: Sequence[str] = ()
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     key_env: str | None = hardware("OPENAI_API_KEY")
     timeout: float = hardware(120.0)
     max_connections: int = hardware(256)
     limits: Limits = field(default_factory=Limits, metadata={"identity": False})
-    prices: Prices = field(default_factory=dict, metadata={"identity": False})
+    prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
     attempts: int = hardware(6)
     patience: float = hardware(300.0)
 
@@ -70,26 +65,7 @@ class OpenAI:
 
     @property
     def endpoint(self) -> Endpoint:
-        return Endpoint(
-            model=self.model,
-            base_url=self.base_url,
-            key_env=self.key_env,
-            timeout=self.timeout,
-            max_connections=self.max_connections,
-        )
-
-    @property
-    def account(self) -> str:
-        return self.endpoint.account
-
-    @property
-    def price(self) -> Price:
-        return price(self.prices, self.model) or Price(0.0, 0.0)
-
-    def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a missing key, or a budget without a price."""
-        self.endpoint.key()
-        require_price(self.prices, self.model, budget_usd)
+        return Endpoint(**{f.name: getattr(self, f.name) for f in fields(Endpoint)})
 
     def estimate(self, request: Request) -> Estimate:
         tokens_in = sum(
@@ -97,7 +73,8 @@ class OpenAI:
             for m in request.messages
         )
         most = request.sampling.max_tokens
-        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=self.price.usd(tokens_in, most))
+        usd = self.endpoint.price.usd(tokens_in, most)
+        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
 
     def open(self) -> Llm:
         return OpenAIChat(self)
@@ -186,7 +163,7 @@ class OpenAIChat:
             model=completion.model or self._config.model,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            usd=self._config.price.usd(tokens_in, tokens_out),
+            usd=self._connection.endpoint.price.usd(tokens_in, tokens_out),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
         )

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from actors.desk import SILENCE, Ask, Desk
-from actors.gateway import Estimate, Gateway
+from actors.endpoint import Estimate
+from actors.gateway import Gateway
 from longshot.errors import BadRow, BudgetSpent, Transient
 from longshot.ledger import Entry
 from longshot.limits import Limits
@@ -49,7 +50,9 @@ class Fake:
     patience: float = 60.0
     identity: str = "fake/1"
 
-    def check(self, budget_usd: float | None) -> None: ...
+    @property
+    def endpoint(self) -> Fake:
+        return self
 
     def estimate(self, request: Request) -> Estimate:
         return Estimate(tokens_in=10, tokens_out=request.sampling.max_tokens, usd=self.usd)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -52,7 +53,7 @@ async def at_once(seconds: float) -> None:
 def connect(server: Loopback, tmp_path, desk: Desk | None = None, **more) -> Gateway:
     chosen = config(server, **more)
     desk = desk or Desk()
-    desk.enroll(chosen.account, chosen.limits)
+    desk.enroll(chosen.endpoint.account, chosen.endpoint.limits)
     return Gateway(chosen.open(), Store(str(tmp_path)), desk, chosen, sleep=at_once)
 
 
@@ -278,7 +279,10 @@ def test_what_was_stored_before_a_kill_is_not_asked_for_again(tmp_path):
 
     with Loopback(reply=reply) as server:
         children.append(
-            subprocess.Popen([sys.executable, "-c", CHILD, server.url, str(tmp_path / "store")])
+            subprocess.Popen(
+                [sys.executable, "-c", CHILD, server.url, str(tmp_path / "store")],
+                cwd=Path(__file__).parents[1],
+            )
         )
         assert children[0].wait(timeout=60) == -signal.SIGKILL
         stored = sum(1 for path in (tmp_path / "store/llm").rglob("*") if len(path.name) == 64)

@@ -159,6 +159,7 @@ class Question:
     answer_index: int | None = None
     answer: str = ""
     rationale: str | None = None
+    scoring_points: tuple[str, ...] = ()  # of an open-ended question (MLVU sub-scene captioning)
     evidence: tuple[Span, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -31,6 +31,11 @@ class Picture:
     turn: int = 0
     aspect: float = 1.0
 
+    def end(self, fps: float) -> float:
+        """When the next frame is due: after this frame's own duration, else after 1 / fps."""
+        length, base = self.frame.duration, self.frame.time_base
+        return self.time + (float(length * base) if length and base else 1 / fps)
+
     def image(self, longest: int | None = None) -> Image:
         """BGR pixels, (height, width, 3), upright and with square pixels, shrunk to `longest`."""
         return self._shown("bgr24", longest)
@@ -69,6 +74,19 @@ def shown_size(width: int, height: int, aspect: float, turn: int = 0) -> tuple[i
 def upright(image: Image, turn: int) -> Image:
     """The image turned counter-clockwise by `turn` degrees (a multiple of 90)."""
     return np.ascontiguousarray(np.rot90(image, turn // 90)) if turn else image
+
+
+def shrunk(image: Image, longest: int) -> Image:
+    """The image shrunk so that its longer side is `longest` at most."""
+    height, width = image.shape[:2]
+    share = longest / max(width, height)
+    if share >= 1:
+        return image
+    import cv2
+
+    size = max(1, round(width * share)), max(1, round(height * share))
+    small: Any = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return small
 
 
 def encode(image: Image, quality: int) -> bytes:

@@ -1,0 +1,238 @@
+"""`look`: one decoding pass over a film for everything that wants to see it.
+
+Shots and descriptors see a thumbnail of every frame, picked out of the decoder's planes; keyframes
+and, where asked for, faces and on-screen text see the few frames that are kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from actors.part import Opened, RunContext, hardware
+from longshot.descriptors import brightness, describe, motion
+from longshot.errors import BadRow
+from longshot.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
+from longshot.pictures import Picture, Thumbnail, Thumbnails
+from longshot.records import Face, Frame, ScreenText, Span, Video
+from longshot.shots import ShotFinder, ShotRules
+
+USUAL_FPS = 25.0  # where a file does not say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faces:
+    """Frontal faces on the sampled frames (OpenCV's Haar cascade), on a picture `longest` pixels
+    wide or high; nothing lower than `smallest` of the picture's height is looked for.
+    """
+
+    longest: int = 320
+    smallest: float = 0.12
+    step: float = 1.15
+    neighbours: int = 6
+
+    def open(self) -> Callable[[Picture], tuple[Face, ...]]:
+        import cv2
+
+        cascade = cv2.CascadeClassifier(
+            f"{cv2.data.haarcascades}haarcascade_frontalface_default.xml"
+        )
+
+        def find(picture: Picture) -> tuple[Face, ...]:
+            luma = picture.luma(self.longest)
+            height, width = luma.shape
+            least = max(20, round(self.smallest * height))
+            boxes: Any = cascade.detectMultiScale(
+                luma, self.step, self.neighbours, minSize=(least, least)
+            )
+            return tuple(
+                Face(x=x / width, y=y / height, width=w / width, height=h / height)
+                for x, y, w, h in sorted(map(tuple, boxes))
+            )
+
+        return find
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """Text on keyframes (rapidocr), read on pictures `longest` pixels wide or high; of more than
+    `most` keyframes, `most` spread evenly are read. Lines below `score` (0 to 1) are left out.
+    """
+
+    longest: int = 960
+    most: int = 60
+    score: float = 0.6
+    threads: int = hardware(1)
+
+    def open(self) -> Callable[[float, bytes], list[ScreenText]]:
+        import cv2
+        import numpy as np
+        from rapidocr import RapidOCR
+
+        engine = RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "Global.use_cls": False,
+                "EngineConfig.onnxruntime.intra_op_num_threads": self.threads,
+            }
+        )
+
+        def read(time: float, jpeg: bytes) -> list[ScreenText]:
+            image: Any = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+            found: Any = engine(image)
+            if found.txts is None:
+                return []
+            lines = sorted(
+                zip(found.boxes, found.txts, found.scores, strict=True),
+                key=lambda line: (float(line[0][:, 1].min()), float(line[0][:, 0].min())),
+            )
+            return [
+                ScreenText(time=time, text=text, score=round(float(score), 4))
+                for _, text, score in lines
+                if score >= self.score
+            ]
+
+        return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Shots, keyframes, frames measured every `sample_every` seconds, and text on screen.
+
+    Without `shots` (null) nothing needs every frame: the film is one shot, and where samples are
+    sparser than the film's keyframes they are reached by seeking. Without `faces` or `texts` (null)
+    none are looked for (the columns stay null). `threads`: of the decoder.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
+    writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")
+
+    shots: ShotRules | None = field(default_factory=ShotRules)
+    keyframes: KeyframeRules = field(default_factory=KeyframeRules)
+    sample_every: float = 1.0
+    faces: Faces | None = None
+    texts: Texts | None = None
+    threads: int = hardware(1)
+
+    def open(self, run: RunContext) -> Opened:
+        import cv2
+
+        cv2.setNumThreads(self.threads)
+        find = self.faces.open() if self.faces else None
+        read = self.texts.open() if self.texts else None
+
+        def look(video: Video) -> Video:
+            return self.look(video, find, read, run.count)
+
+        return look
+
+    def look(
+        self,
+        video: Video,
+        find: Callable[[Picture], tuple[Face, ...]] | None,
+        read: Callable[[float, bytes], list[ScreenText]] | None,
+        count: Callable[[str, int], None],
+    ) -> Video:
+        """The row with what was seen. Raises BadRow when not one frame can be decoded."""
+        from longshot.video import film
+
+        rules = self.shots or ShotRules()
+        small = Thumbnails(rules.thumbnail)
+        picker = KeyframePicker(self.keyframes, self.texts.longest if self.texts else None)
+        sampler = Sampler(self.sample_every, find)
+        first = last = None
+        with film(video.uri, self.threads) as watched:
+            if watched.stream is None:
+                raise BadRow(f"no video stream in {video.uri!r}")
+            fps = watched.fps or USUAL_FPS
+            finder = ShotFinder(rules, fps) if self.shots else None
+            stop = _end(video) if finder is None else video.end or math.inf
+            pictures = (
+                self._sparse(video, stop)
+                if finder is None
+                else watched.pictures(video.start or 0.0, stop)
+            )
+            for picture in pictures:
+                thumbnail = small(picture.frame)
+                cuts = finder.see(picture.time, thumbnail.bgr) if finder else ()
+                picker.see(picture, cuts)
+                sampler.see(picture, thumbnail)
+                first, last = first or picture, picture
+            if watched.broken:
+                count("look.broken_packets", watched.broken)
+        if first is None or last is None:
+            raise BadRow(f"no frame of {video.uri!r} can be decoded")
+        end = min(stop, last.end(fps)) if finder else max(stop, first.time)
+        shots = finder.shots(end) if finder else (Span(first.time, end),)
+        picker.finish(end)
+        return dataclasses.replace(
+            video,
+            shots=shots,
+            keyframes=numbered(picker.kept, shots),
+            frames=tuple(sampler.frames),
+            texts=None if read is None else self._read(picker.kept, read),
+        )
+
+    def _sparse(self, video: Video, end: float) -> Iterator[Picture]:
+        """Only the sampled frames, each once."""
+        from longshot.video import frames_at
+
+        begin = video.start or 0.0
+        steps = max(1, math.ceil((end - begin) / self.sample_every))
+        times = (begin + number * self.sample_every for number in range(steps))
+        before = None
+        for picture in frames_at(video.uri, times, threads=self.threads):
+            if before is None or picture.time > before:
+                yield picture
+            before = picture.time
+
+    def _read(
+        self, kept: Sequence[Kept], read: Callable[[float, bytes], list[ScreenText]]
+    ) -> tuple[ScreenText, ...]:
+        most = min(len(kept), self.texts.most if self.texts else 0)
+        chosen = [kept[index * len(kept) // most] for index in range(most)]
+        return tuple(text for k in chosen if k.large for text in read(k.time, k.large))
+
+
+def _end(video: Video) -> float:
+    """Where the row's stretch of the film ends, without decoding it."""
+    from longshot.video import facts
+
+    duration = facts(video.uri).duration if video.duration is None else video.duration
+    return duration if video.end is None else min(video.end, duration)
+
+
+class Sampler:
+    """Measures the first frame at or after every `every` seconds, counted from the first frame."""
+
+    def __init__(
+        self, every: float, find: Callable[[Picture], tuple[Face, ...]] | None = None
+    ) -> None:
+        self._every, self._find = every, find
+        self._next: float | None = None
+        self._before: Thumbnail | None = None
+        self.frames: list[Frame] = []
+
+    def see(self, picture: Picture, thumbnail: Thumbnail) -> None:
+        """Look at the next frame."""
+        time = picture.time
+        if self._next is None:
+            self._next = time
+        if time < self._next - 1e-4:
+            return
+        self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
+        self.frames.append(
+            Frame(
+                time=time,
+                brightness=brightness(thumbnail),
+                motion=motion(self._before, thumbnail),
+                descriptor=describe(thumbnail, picture.turn),
+                faces=None if self._find is None else self._find(picture),
+            )
+        )
+        self._before = thumbnail

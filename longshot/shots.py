@@ -1,0 +1,102 @@
+"""Shots: where the picture cuts, or fades through black.
+
+PySceneDetect's detectors (Castellano, BSD) are fed thumbnails instead of whole frames. On 21 clips
+with 94 cuts of its own adaptive detector (threshold 3.0, frames shrunk with interpolation) a
+picked thumbnail finds 92 within one frame and one more; picked pixels flicker more than averaged
+ones, so that the same cut stands out a little less and the threshold is 2.9.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
+
+from longshot.errors import UserError
+from longshot.pictures import Image
+from longshot.records import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotRules:
+    """How shots are told apart. `threshold`: for `adaptive` how many times a frame's change exceeds
+    its neighbours' mean, for `content` the mean change of hue, saturation and value (0 to 255).
+    `fade_below`: mean brightness (0 to 255) that counts as black; null looks for no fades.
+    `shortest` in seconds. `thumbnail`: longer side of the picture looked at, in pixels.
+    """
+
+    detector: Literal["adaptive", "content"] = "adaptive"
+    threshold: float = 2.9
+    least_change: float = 15.0
+    fade_below: float | None = 12.0
+    shortest: float = 0.6
+    thumbnail: int = 64
+
+    def __post_init__(self) -> None:
+        if self.detector not in ("adaptive", "content"):
+            raise UserError(f"detector={self.detector!r}: use 'adaptive' or 'content'")
+
+    def detectors(self, fps: float) -> tuple[Any, ...]:
+        """PySceneDetect's detectors, set up."""
+        from scenedetect.detectors import AdaptiveDetector, ContentDetector, ThresholdDetector
+
+        shortest = max(1, round(self.shortest * fps))
+        cuts = (
+            AdaptiveDetector(
+                adaptive_threshold=self.threshold,
+                min_content_val=self.least_change,
+                min_scene_len=shortest,
+            )
+            if self.detector == "adaptive"
+            else ContentDetector(threshold=self.threshold, min_scene_len=shortest)
+        )
+        if self.fade_below is None:
+            return (cuts,)
+        # PySceneDetect takes whole levels only
+        return cuts, ThresholdDetector(threshold=round(self.fade_below), min_scene_len=shortest)
+
+
+class ShotFinder:
+    """Finds cuts while frames go by. `fps`: the nominal rate, in which the detectors count."""
+
+    def __init__(self, rules: ShotRules, fps: float) -> None:
+        from scenedetect.common import FrameTimecode
+
+        self._rules, self._detectors = rules, rules.detectors(fps)
+        self._rate = Fraction(fps).limit_denominator(100_000)
+        self._count = FrameTimecode
+        self._times = array("d")
+        self._cuts: list[float] = []
+
+    def see(self, time: float, image: Image) -> Sequence[float]:
+        """Look at the next frame (BGR); returns the times of the cuts that it gave away, which lie
+        at this frame or before it. A cut is the time of the first frame of the new shot.
+        """
+        stamp = self._count(len(self._times), self._rate)
+        self._times.append(time)
+        found: list[float] = []
+        for detector in self._detectors:
+            for cut in detector.process_frame(stamp, image):
+                when = self._times[cut.frame_num]
+                if self._free(when):
+                    self._cuts.append(when)
+                    found.append(when)
+        return found
+
+    def _free(self, when: float) -> bool:
+        """No cut may make a shot shorter than the shortest."""
+        others = (self._times[0], *self._cuts[-8:])
+        return all(abs(when - other) >= self._rules.shortest - 1e-6 for other in others)
+
+    def shots(self, end: float) -> tuple[Span, ...]:
+        """The shots from the first frame to `end`, without gaps; a last one that is too short
+        belongs to the one before.
+        """
+        if not self._times:
+            return ()
+        cuts = sorted(c for c in self._cuts if end - c >= self._rules.shortest - 1e-6)
+        edges = [self._times[0], *cuts, max(end, self._times[-1])]
+        return tuple(Span(a, b) for a, b in pairwise(edges))

@@ -1,0 +1,62 @@
+"""Our own layout: `questions.parquet`, one row per question, with verdicts and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from longshot import schemas
+from longshot.layouts.reading import Notes, Reading, rows_of
+from longshot.records import Question, Video
+
+
+def read(path: Path) -> Reading:
+    """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
+    videos come from `videos.parquet` beside it. Dropped questions are read too.
+    """
+    file = path if path.is_file() else path / "questions.parquet"
+    notes = Notes(file.name)
+    questions = list[Question]()
+    for number, row in enumerate(rows_of(file)):
+        question = schemas.load(Question, row)
+        name, options = question.question_id, question.options
+        if options and question.answer_index is None:
+            notes.add(number, name, "no answer index")
+        elif options and not 0 <= (question.answer_index or 0) < len(options):
+            notes.add(number, name, "answer number is outside the options", question.answer_index)
+        elif options and question.answer and options[question.answer_index or 0] != question.answer:
+            notes.add(number, name, "answer number and answer text disagree", question.answer)
+        questions.append(question)
+    beside = file.parent / "videos.parquet"
+    known = [_video(row) for row in rows_of(beside)] if beside.exists() else []
+    unknown = dict.fromkeys(q.video_id for q in questions if q.video_id not in _ids(known))
+    return Reading(
+        layout="ours",
+        questions=notes.unique(questions),
+        videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
+        findings=tuple(notes.found),
+    )
+
+
+def _ids(videos: Iterable[Video]) -> set[str]:
+    return {v.video_id for v in videos}
+
+
+def _video(row: Any) -> Video:
+    return schemas.load(Video, row)
+
+
+def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+    """All questions, dropped ones included, as `path` (a .parquet) or `path/questions.parquet`;
+    `videos.parquet` beside it where videos are given.
+    """
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    file = path if path.suffix == ".parquet" else path / "questions.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(schemas.questions_table(questions), file, compression="zstd")
+    known = list(videos)
+    if known:
+        pq.write_table(schemas.table(known, Video), file.parent / "videos.parquet")

@@ -33,10 +33,6 @@ class Cluster:
 @contextlib.contextmanager
 def connected() -> Iterator[None]:
     """A connection to Ray, quiet, closed at the end."""
-    # A local Ray listens on more than the loopback, so it asks for a token. The mode is said aloud
-    # because clients with an address do not find it out, and then fail without saying why.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if ray.is_initialized():
         yield
         return
@@ -48,17 +44,13 @@ def connected() -> Iterator[None]:
             "num_cpus": max(2, os.cpu_count() or 2),
             "include_dashboard": False,
             "_temp_dir": f"/tmp/longshot-{os.getuid()}",
+            "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}},
         }
     )
-    ray.init(
-        address=address or "local",
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}}
-        if not address
-        else None,
-        **local,
-    )
+    with _silence():
+        ray.init(
+            address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
+        )
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -67,6 +59,22 @@ def connected() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing on the terminal's error stream: Ray's core says there that it was told to be quiet.
+    What goes wrong comes as an exception.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:

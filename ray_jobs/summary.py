@@ -34,7 +34,7 @@ def summarise(record: Mapping[str, Any], out: str, max_problem_share: float) -> 
         f"look: {out}/report/index.html",
     ]
     for line in lines:
-        console.print(Text(line))
+        console.print(Text(line), soft_wrap=True)
     rows = record["funnel"][0]["in"] if record["funnel"] else 0
     problems = sum(step["problems"] for step in record["funnel"])
     if rows and problems / rows > max_problem_share:

@@ -40,6 +40,14 @@ DIMENSIONS = 384
 CORRECTION = correction("|").partition("|")[0]
 
 
+class Refused(Exception):
+    """What a `reply` raises to have the request refused: an HTTP status, a message, a code."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(status, message, code)
+        self.status, self.message, self.code = status, message, code
+
+
 @dataclass(frozen=True, kw_only=True)
 class Faults:
     """A `share` of the requests fails, in ways drawn from `kinds`; the same request at most `most`
@@ -235,6 +243,8 @@ class Loopback:
                 if fault is not None:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer())
+        except Refused as refused:
+            return _error(refused.status, refused.message, code=refused.code)
         finally:
             self._now -= 1
 

@@ -1,0 +1,134 @@
+"""What may be wrong with a question that a model wrote: checks on its text, without any model.
+
+Sources: the lessons of Neptune's prompts (C.2.3, C.2.4): content first, no markers, no letters, no
+leak, decoys that could each be true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_CLOCK = r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\b(?!\s*(?:[ap]\.?m\b|o'clock))"
+_TIMES = (
+    re.compile(_CLOCK),
+    re.compile(r"\btime ?stamps?\b", re.IGNORECASE),
+    re.compile(
+        r"\b\d+(?:\.\d+)?[- ]?(?:s|secs?|seconds?|minutes?)[- ](?:mark|into)\b", re.IGNORECASE
+    ),
+    re.compile(r"\b(?:at|after|around|from|between) (?:second|minute)s? \d", re.IGNORECASE),
+    re.compile(r"\[\d+(?:\.\d+)?\s*[-–]\s*\d+(?:\.\d+)?\]"),
+)
+_OPTION_TIMES = (re.compile(rf"(?:\b(?:at|from|until)\s+|[\[(]\s*){_CLOCK}"), *_TIMES[1:])
+_LETTERS = (
+    re.compile(r"\b(?i:options?|choices?|answers?)\s+\(?[A-H]\)?(?![\w'’])"),
+    re.compile(r"^\(?[A-H][).]\s"),
+    re.compile(
+        r"\b(?:all|none|both|any) of (?:the )?(?:above|below|these options)\b", re.IGNORECASE
+    ),
+    re.compile(r"\bboth \(?[A-H]\)? and \(?[A-H]\)?\b"),
+)
+_SOURCES = re.compile(
+    r"\b(?:transcripts?|captions?|subtitles?|segments?|video script|the script|visual support|"
+    r"scene story|shot list|according to the (?:text|description|notes))\b",
+    re.IGNORECASE,
+)
+_ORDERS = re.compile(
+    r"\b(?:in (?:what|which) (?:\w+ )?(?:order|sequence)|(?:correct|right|chronological) (?:\w+ )?"
+    r"(?:order|sequence)|arrange|put .* in order|order of (?:the following|these)|sequence of)\b",
+    re.IGNORECASE,
+)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words that count when two texts are compared: lower case, no articles."""
+    return tuple(w for w in _WORD.findall(text.lower().replace("’", "'")) if w not in _ARTICLES)
+
+
+def normal(text: str) -> str:
+    """The text as its words; equal for texts that differ in case, articles and punctuation."""
+    return " ".join(words(text))
+
+
+def holds(outer: str, inner: str) -> bool:
+    """Whether the words of `inner` appear in `outer`, side by side and in order."""
+    return bool(words(inner)) and f" {normal(inner)} " in f" {normal(outer)} "
+
+
+def items(option: str) -> tuple[str, ...]:
+    """The parts of an option that lists things in an order, without their numbers."""
+    text = option.strip().rstrip(".")
+    for mark in (
+        r"\s*(?:-+>|→|⟶)\s*",
+        r"\s*;\s*",
+        r"\s*,\s*(?:and\s+)?(?:then\s+)?|\s+and\s+then\s+",
+    ):
+        parts = [p for p in re.split(mark, text) if p.strip()]
+        if len(parts) > 1:
+            break
+    else:
+        return (normal(text),)
+    clean = (re.sub(r"^\s*(?:\(?\d+[.)]\s+|(?:and|then|finally)\s+)", "", p) for p in parts)
+    return tuple(normal(part) for part in clean)
+
+
+def is_order(question: str, answer: str) -> bool:
+    """Whether the question asks for an order of three things or more."""
+    return bool(_ORDERS.search(question)) and len(items(answer)) >= 3
+
+
+def fault(question: str, answer: str, decoys: Sequence[str], *, count: int = 4) -> str | None:
+    """The first thing wrong with a question of `count` decoys, in a few words, or None.
+
+    Texts are compared by their words, in lower case, without articles.
+    """
+    options = (answer, *decoys)
+    if any(not words(text) for text in (question, *options)):
+        return "an empty text"
+    if len(decoys) != count:
+        return f"{len(decoys)} wrong answers, not {count}"
+    if len({normal(option) for option in options}) != len(options):
+        return "two options are the same"
+    found = _order_fault(question, answer, decoys) if is_order(question, answer) else None
+    if not is_order(question, answer):
+        found = _overlap(question, answer, decoys)
+    return found or _form(question, options)
+
+
+def _overlap(question: str, answer: str, decoys: Sequence[str]) -> str | None:
+    for decoy in decoys:
+        if holds(answer, decoy) or holds(decoy, answer):
+            return f"the wrong answer {decoy[:60]!r} and the answer contain each other"
+    for option in (answer, *decoys):
+        if holds(question, option):
+            return f"the question gives away the option {option[:60]!r}"
+    return None
+
+
+def _order_fault(question: str, answer: str, decoys: Sequence[str]) -> str | None:
+    right = items(answer)
+    if len(set(right)) != len(right):
+        return "an order names one thing twice"
+    for decoy in decoys:
+        if sorted(items(decoy)) != sorted(right):
+            return "the orders are not of the same things"
+    asked = normal(question)
+    places = [asked.find(item) for item in right]
+    if min(places) >= 0 and places == sorted(places):
+        return "the question lists the things in the order of the answer"
+    return None
+
+
+def _form(question: str, options: Sequence[str]) -> str | None:
+    if any(pattern.search(question) for pattern in _TIMES):
+        return "a timestamp in the question"
+    if any(pattern.search(option) for pattern in _OPTION_TIMES for option in options):
+        return "a timestamp in an option"
+    for text in (question, *options):
+        if any(pattern.search(text) for pattern in _LETTERS):
+            return f"option letters in {text[:60]!r}"
+        if match := _SOURCES.search(text):
+            return f"it speaks of {match.group().lower()!r}"
+    return None

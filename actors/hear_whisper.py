@@ -101,10 +101,10 @@ class Whisper:
 def _lines(segments: Any, zero: float) -> Iterator[Line]:
     for segment in segments:
         words = tuple(
-            Word(zero + w.start, zero + w.end, w.word.strip(), float(w.probability))
+            Word(zero + float(w.start), zero + float(w.end), w.word.strip(), float(w.probability))
             for w in segment.words or ()
         )
         text = segment.text.strip()
         if text:
-            start, end = zero + segment.start, zero + segment.end
+            start, end = zero + float(segment.start), zero + float(segment.end)
             yield Line(start=start, end=end, text=text, words=words)

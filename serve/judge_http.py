@@ -1,0 +1,434 @@
+"""The judge's HTTP surface as an ASGI app: routes, limits, keys, errors, metrics, access log.
+
+It knows nothing of Ray or of models: `Backend` scores. Every error has OpenAI's shape, and no
+request, however broken, ends in a traceback or a 500.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from starlette.exceptions import HTTPException
+
+from longshot.errors import Transient, UserError
+from longshot.gem import Item, Score
+from serve.judge_shapes import (
+    ERRORS,
+    ChatReply,
+    ChatRequest,
+    Failure,
+    Health,
+    Models,
+    ScoreReply,
+    ScoreRequest,
+    VerdictReply,
+    VerdictRequest,
+)
+
+log = logging.getLogger("longshot.judge.access")
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
+         409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
+         503: "unavailable"}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
+    item's error), `seconds` for one request.
+    """
+
+    body: int = 4_000_000
+    items: int = 512
+    characters: int = 20_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """SHA-256 digests of the keys that may call, so that no key is ever kept. Without any, only
+    callers on loopback are served.
+    """
+
+    digests: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(text: str) -> Keys:
+        """From keys separated by commas or lines; a line may hold a # comment. Raises UserError."""
+        lines = [line.split("#")[0] for line in text.splitlines()]
+        keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
+        for key in keys:
+            if len(key) < 16:
+                raise UserError(
+                    f"a judge key has {len(key)} characters: use at least 16, for example from "
+                    "`openssl rand -hex 24`"
+                )
+        return Keys(digests=tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys))
+
+    def admit(self, authorization: str, host: str | None) -> bool:
+        """Whether a request with this header, from this address, may pass. In constant time."""
+        if not self.digests:
+            return _loopback(host)
+        scheme, _, key = authorization.partition(" ")
+        found = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
+        matches = [hmac.compare_digest(found, digest) for digest in self.digests]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+def _loopback(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+class Backend(Protocol):
+    """What scores: a judge in this process, or one behind a Serve handle."""
+
+    async def describe(self) -> Mapping[str, Any]:
+        """`model`, `prompt_version`, `threshold`, `record`, `limit`."""
+        ...
+
+    async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
+        """Raises Transient (try again after `retry_after`) when it cannot take them."""
+        ...
+
+    async def ready(self) -> str | None:
+        """None when a fixed pair is scored right, else what is wrong."""
+        ...
+
+
+class _Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        one = {"registry": self.registry}
+        self.requests = Counter("judge_requests", "requests", ["route", "status"], **one)
+        self.items = Counter("judge_items", "items by outcome", ["outcome"], **one)
+        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", **one)
+        self.seconds = Histogram("judge_request_seconds", "seconds to answer", ["route"], **one)
+
+
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None,
+           param: str | None = None) -> JSONResponse:  # fmt: skip
+    kind = "invalid_request_error" if status < 429 else "server_error"
+    body = {"message": message, "type": kind, "param": param, "code": CODES.get(status, "error")}
+    # ASCII only: a lone surrogate that a caller sent must not break the answer to it
+    text = json.dumps({"error": body})
+    return Response(text, status, dict(headers or {}), "application/json")  # type: ignore[return-value]
+
+
+class Guard:
+    """The outermost layer: request ids, keys, the size of bodies, metrics, the access log."""
+
+    def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: _Metrics) -> None:
+        self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        given = headers.get("x-request-id", "")
+        request_id = given if re.fullmatch(r"[\w.-]{1,64}", given) else uuid.uuid4().hex
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "items": 0}
+        status = 500
+
+        async def reply(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", []), (b"x-request-id", request_id.encode())
+                ]  # fmt: skip
+            await send(message)
+
+        try:
+            refusal, body = await self._admit(scope, headers, receive)
+            if refusal is not None:
+                await refusal(scope, receive, reply)
+            else:
+                await self.app(scope, _replay(body, receive), reply)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - started
+            self.metrics.requests.labels(route, str(status)).inc()
+            self.metrics.seconds.labels(route).observe(seconds)
+            log.info(
+                json.dumps(
+                    {
+                        "request_id": request_id,
+                        "route": route,
+                        "status": status,
+                        "ms": round(1000 * seconds, 2),
+                        "items": scope["state"]["items"],
+                    }
+                )
+            )
+
+    async def _admit(
+        self, scope: Scope, headers: Mapping[str, str], receive: Receive
+    ) -> tuple[Any, bytes]:
+        host = (scope.get("client") or (None,))[0]
+        if scope["path"] != "/health" and not self.keys.admit(
+            headers.get("authorization", ""), host
+        ):
+            message = "missing or wrong key: send the header 'Authorization: Bearer KEY'"
+            if not self.keys.digests:
+                message = "this judge runs without keys and serves loopback only"
+            return _error(401, message, {"WWW-Authenticate": "Bearer"}), b""
+        length = headers.get("content-length", "0")
+        too_large = _error(
+            413, f"the body is larger than {self.limits.body} bytes: send fewer items at a time"
+        )
+        if not length.isdigit() or int(length[:12]) > self.limits.body:
+            return too_large, b""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > self.limits.body:
+                return too_large, b""
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return None, bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def create_app(backend: Backend, keys: Keys, limits: Limits = Limits()) -> FastAPI:
+    """The app. Bearer keys on every route but `/health`."""
+    app = FastAPI(title="Longshot judge", version="1", docs_url=None, redoc_url=None)
+    metrics = _Metrics()
+    app.add_middleware(Guard, keys=keys, limits=limits, metrics=metrics)
+    _handle_errors(app)
+    _add_checks(app, backend, metrics)
+    judge = Routes(backend, limits, metrics)
+    about: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
+    app.post("/v1/equivalence", response_model=VerdictReply, **about)(judge.equivalence)
+    app.post("/v1/score", response_model=ScoreReply, **about)(judge.score)
+    app.post("/v1/chat/completions", response_model=ChatReply, **about)(judge.chat)
+    return app
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return _error(400, f"the body is not JSON: {first.get('ctx', {}).get('error', '')}")
+        place = ".".join(str(p) for p in first["loc"] if p != "body")
+        status = 413 if first["type"] == "too_long" and place == "items" else 422
+        return _error(status, f"{place or 'body'}: {first['msg']}", param=place or None)
+
+    @app.exception_handler(HTTPException)
+    async def known(request: Request, error: HTTPException) -> Response:
+        return _error(error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(Transient)
+    async def busy(request: Request, error: Transient) -> Response:
+        status = 429 if type(error).__name__ == "Full" else 503
+        wait = str(max(1, round(error.retry_after or 1)))
+        return _error(status, str(error), {"Retry-After": wait})
+
+    @app.exception_handler(TimeoutError)
+    async def late(request: Request, error: TimeoutError) -> Response:
+        return _error(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        logging.getLogger("longshot.judge").exception("request failed", exc_info=error)
+        return _error(503, "the judge failed on this request; its log says why")
+
+
+def _add_checks(app: FastAPI, backend: Backend, metrics: _Metrics) -> None:
+    refusals: dict[int | str, dict[str, Any]] = {s: ERRORS[s] for s in (401, 503)}
+
+    @app.get("/health", response_model=Health)
+    async def health() -> dict[str, str]:
+        """The process is up."""
+        return {"status": "ok"}
+
+    @app.get("/ready", response_model=Health, responses=refusals)
+    async def ready() -> Any:
+        """A fixed pair was just scored right."""
+        wrong = await backend.ready()
+        return {"status": "ready"} if wrong is None else _error(503, wrong)
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals)
+    async def figures() -> Response:
+        """Prometheus text."""
+        return PlainTextResponse(generate_latest(metrics.registry))
+
+    @app.get("/v1/models", response_model=Models, responses=refusals)
+    async def models() -> dict[str, Any]:
+        """The judge: weights, prompt, threshold record."""
+        about = dict(await backend.describe())
+        one = {"id": about.pop("model"), "object": "model", "owned_by": "longshot", **about}
+        return {"object": "list", "data": [one]}
+
+
+class Routes:
+    """The scoring routes over a backend."""
+
+    def __init__(self, backend: Backend, limits: Limits, metrics: _Metrics) -> None:
+        self.backend, self.limits, self.metrics = backend, limits, metrics
+
+    async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
+        """Is each candidate as good an answer as (one of) its references?"""
+        about = await self._about(asked.prompt_version)
+        items = [item.item() for item in asked.items]
+        scores = await self._score(request, items, asked.threshold)
+        threshold = about["threshold"] if asked.threshold is None else asked.threshold
+        data: list[dict[str, Any]] = []
+        for index, (item, score) in enumerate(zip(items, scores, strict=True)):
+            row = {"index": index, "id": item.id, "object": "equivalence", **asdict(score)}
+            data.append(row)
+        return {
+            "id": _reply_id("eqv", asked.model_dump_json(), about),
+            "object": "list",
+            "created": int(time.time()),
+            "model": about["model"],
+            "prompt_version": about["prompt_version"],
+            "threshold": threshold,
+            "data": data,
+            "usage": _usage(scores),
+        }
+
+    async def score(self, request: Request, asked: ScoreRequest) -> dict[str, Any]:
+        """A shim in the shape of `/v1/score`: `text_1` are references, `text_2` candidates."""
+        about = await self._about(None)
+        scores = await self._score(request, asked.items(), None)
+        for index, score in enumerate(scores):
+            if score.error is not None:
+                raise HTTPException(422, f"text_2[{index}]: {score.error}")
+        data = [{"index": i, "object": "score", "score": s.score} for i, s in enumerate(scores)]
+        return {
+            "id": _reply_id("score", asked.model_dump_json(), about),
+            "object": "list",
+            "created": int(time.time()),
+            "model": about["model"],
+            "data": data,
+            "usage": _usage(scores),
+        }
+
+    async def chat(self, request: Request, asked: ChatRequest) -> dict[str, Any]:
+        """A shim for clients that only know chat: the last message is JSON with `question`,
+        `candidate` and `reference`; the answer is TRUE or FALSE.
+        """
+        about = await self._about(None)
+        (score,) = await self._score(request, [asked.item()], None)
+        if score.error is not None or score.score is None:
+            raise HTTPException(422, f"messages: {score.error}")
+        word = "TRUE" if score.equivalent else "FALSE"
+        usage = _usage([score])
+        return {
+            "id": _reply_id("chatcmpl", asked.model_dump_json(), about),
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": about["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": word},
+                    "logprobs": {"content": [_token(word, score)]},
+                }
+            ],
+            "usage": {**usage, "completion_tokens": 1, "total_tokens": usage["total_tokens"] + 1},
+        }
+
+    async def _about(self, version: str | None) -> Mapping[str, Any]:
+        about = await self.backend.describe()
+        if version is not None and version != about["prompt_version"]:
+            raise HTTPException(
+                409,
+                f"prompt_version {version[:80]!r} was asked for, this judge has "
+                f"{about['prompt_version']!r}",
+            )
+        return about
+
+    async def _score(
+        self, request: Request, items: list[Item], threshold: float | None
+    ) -> list[Score]:
+        import asyncio
+
+        if len(items) > self.limits.items:
+            raise HTTPException(
+                413, f"{len(items)} items: send at most {self.limits.items} at a time"
+            )
+        request.state.items = len(items)
+        errors = [self._too_long(item) for item in items]
+        fine = [item for item, error in zip(items, errors, strict=True) if error is None]
+        async with asyncio.timeout(self.limits.seconds):
+            scored = iter(await self.backend.score(fine, threshold) if fine else [])
+        scores = [next(scored) if error is None else Score(error=error) for error in errors]
+        for score in scores:
+            outcome = "error" if score.error else "true" if score.equivalent else "false"
+            self.metrics.items.labels(outcome).inc()
+        self.metrics.tokens.inc(sum(score.prompt_tokens for score in scores))
+        return scores
+
+    def _too_long(self, item: Item) -> str | None:
+        limit = self.limits.characters
+        for name, text in (
+            ("question", item.question),
+            ("candidate", item.candidate),
+            *(("reference", r) for r in item.references),
+        ):
+            if len(text) > limit:
+                return f"the {name} has {len(text)} characters, the limit is {limit}"
+        if len(item.references) > 64:
+            return f"{len(item.references)} references, the limit is 64"
+        return None
+
+
+def _reply_id(kind: str, body: str, about: Mapping[str, Any]) -> str:
+    """The same for the same question to the same judge."""
+    total = hashlib.sha256(f"{about['model']}\0{about['prompt_version']}\0{body}".encode())
+    return f"{kind}-{total.hexdigest()[:24]}"
+
+
+def _usage(scores: list[Score]) -> dict[str, int]:
+    tokens = sum(score.prompt_tokens for score in scores)
+    return {"prompt_tokens": tokens, "total_tokens": tokens}
+
+
+def _token(word: str, score: Score) -> dict[str, Any]:
+    """The two labels as OpenAI shows alternatives of a token."""
+    import math
+
+    p = min(max(score.score or 0.0, 1e-12), 1 - 1e-12)
+    both = [{"token": "TRUE", "logprob": math.log(p), "bytes": None},
+            {"token": "FALSE", "logprob": math.log1p(-p), "bytes": None}]  # fmt: skip
+    chosen = next(t for t in both if t["token"] == word)
+    return {**chosen, "top_logprobs": sorted(both, key=lambda t: -float(str(t["logprob"])))}
+
+
+__all__ = ["Backend", "Failure", "Keys", "Limits", "create_app"]

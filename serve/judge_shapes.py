@@ -1,0 +1,203 @@
+"""The requests and replies of the judge's routes (CONTRACT), as the OpenAPI schema shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from longshot.gem import Item
+
+MAX_ITEMS = 512
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AskedItem(_Strict):
+    """Give `reference`, or `references` of which the best fitting counts."""
+
+    id: str | None = Field(None, max_length=200)
+    question: str
+    candidate: str
+    reference: str | None = None
+    references: list[str] | None = None
+
+    def item(self) -> Item:
+        given = [
+            *([self.reference] if self.reference is not None else []),
+            *(self.references or []),
+        ]
+        return Item(
+            id=self.id, question=self.question, candidate=self.candidate, references=tuple(given)
+        )
+
+
+class VerdictRequest(_Strict):
+    """`threshold` overrides the record's; a `prompt_version` other than the judge's is refused."""
+
+    items: Annotated[list[AskedItem], Field(min_length=1, max_length=MAX_ITEMS)]
+    threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = None
+    prompt_version: str | None = None
+
+
+class Usage(BaseModel):
+    prompt_tokens: int
+    total_tokens: int
+    completion_tokens: int = 0
+
+
+class Verdict(BaseModel):
+    """`reference` is the index of the reference that fitted best. Where `error` is set the item was
+    not judged.
+    """
+
+    index: int
+    id: str | None
+    object: Literal["equivalence"]
+    score: float | None
+    equivalent: bool | None
+    logit_diff: float | None
+    label_mass: float | None
+    candidate_truncated: bool
+    prompt_tokens: int
+    reference: int | None
+    warning: str | None
+    error: str | None
+
+
+class VerdictReply(BaseModel):
+    id: str
+    object: Literal["list"]
+    created: int
+    model: str
+    prompt_version: str
+    threshold: float
+    data: list[Verdict]
+    usage: Usage
+
+
+class ScoreRequest(BaseModel):
+    """A shim: `text_1` one reference or one for each candidate, `text_2` the candidates; `question`
+    belongs to all of them.
+    """
+
+    model: str | None = None
+    text_1: str | Annotated[list[str], Field(min_length=1, max_length=MAX_ITEMS)]
+    text_2: str | Annotated[list[str], Field(min_length=1, max_length=MAX_ITEMS)]
+    question: str = "(not given)"
+
+    def items(self) -> list[Item]:
+        candidates = [self.text_2] if isinstance(self.text_2, str) else self.text_2
+        one = isinstance(self.text_1, str)
+        references = [self.text_1] * len(candidates) if one else list(self.text_1)
+        if len(references) == 1:
+            references *= len(candidates)
+        if len(references) != len(candidates):
+            raise HTTPException(
+                422,
+                f"text_1 has {len(references)} texts, text_2 {len(candidates)}: as many, or one",
+            )
+        return [
+            Item(question=self.question, candidate=c, references=(str(r),))
+            for c, r in zip(candidates, references, strict=True)
+        ]
+
+
+class ScoreRow(BaseModel):
+    index: int
+    object: Literal["score"]
+    score: float
+
+
+class ScoreReply(BaseModel):
+    id: str
+    object: Literal["list"]
+    created: int
+    model: str
+    data: list[ScoreRow]
+    usage: Usage
+
+
+class ChatMessage(BaseModel):
+    role: str
+    content: str
+
+
+class ChatRequest(BaseModel):
+    """A shim: the last message's content is a JSON object with `question`, `candidate`, `reference`
+    (or `references`). Sampling options are accepted and mean nothing.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    model: str | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=64)]
+    stream: Literal[False] | None = None
+
+    def item(self) -> Item:
+        try:
+            return AskedItem.model_validate_json(self.messages[-1].content).item()
+        except ValueError:
+            raise HTTPException(
+                422,
+                "messages: this is a judge, not a chat model; the last message must be a JSON object "
+                "with question, candidate and reference",
+            ) from None
+
+
+class ChatReply(BaseModel):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: Usage
+
+
+class Problem(BaseModel):
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class Failure(BaseModel):
+    """Every error, in OpenAI's shape."""
+
+    error: Problem
+
+
+class Health(BaseModel):
+    status: str
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    id: str
+    object: Literal["model"]
+    owned_by: str
+    prompt_version: str
+    threshold: float
+    limit: int
+    record: dict[str, Any]
+
+
+class Models(BaseModel):
+    object: Literal["list"]
+    data: list[Model]
+
+
+_MEANING = {
+    400: "the body is not JSON",
+    401: "missing or wrong key",
+    409: "another prompt_version",
+    413: "too many items or bytes",
+    422: "not of the form asked for",
+    429: "too much work; see Retry-After",
+    503: "not able to answer now",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Failure, "description": text} for status, text in _MEANING.items()
+}

@@ -65,6 +65,7 @@ class Texts:
     longest: int = 960
     most: int = 60
     score: float = 0.6
+    shortest: int = 2
     threads: int = hardware(1)
 
     def open(self) -> Callable[[float, bytes], list[ScreenText]]:
@@ -92,7 +93,7 @@ class Texts:
             return [
                 ScreenText(time=time, text=text, score=round(float(score), 4))
                 for _, text, score in lines
-                if score >= self.score
+                if score >= self.score and sum(map(str.isalnum, text)) >= self.shortest
             ]
 
         return read
@@ -179,14 +180,15 @@ class Look:
         )
 
     def _sparse(self, video: Video, end: float) -> Iterator[Picture]:
-        """Only the sampled frames, each once."""
+        """Only the sampled frames, each once; a keyframe nearby will do."""
         from longshot.video import frames_at
 
         begin = video.start or 0.0
         steps = max(1, math.ceil((end - begin) / self.sample_every))
         times = (begin + number * self.sample_every for number in range(steps))
         before = None
-        for picture in frames_at(video.uri, times, threads=self.threads):
+        slack = self.sample_every / 2
+        for picture in frames_at(video.uri, times, slack=slack, threads=self.threads):
             if before is None or picture.time > before:
                 yield picture
             before = picture.time

@@ -27,9 +27,11 @@ def opened(uri: str) -> Generator[InputContainer]:
     fails otherwise.
     """
     import av
+    from av import logging
     from av.error import EOFError as NothingThere
     from av.error import FFmpegError, InvalidDataError
 
+    logging.set_level(logging.FATAL)  # what matters is raised or counted
     try:
         filesystem, path = resolve(uri)
         if "://" in uri:

@@ -5,8 +5,10 @@ Times are seconds from the start of the picture: the stream's start time is take
 
 from __future__ import annotations
 
+import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from longshot.errors import BadRow
 from longshot.media import content_digest as content_digest
-from longshot.media import opened, packets, picture_stream, start_time
+from longshot.media import opened, packets, picture_stream
 from longshot.pictures import Picture, shown_size
 from longshot.sound import audio_chunks as audio_chunks
 
@@ -67,7 +69,9 @@ class Film:
             self.stream.codec_context.thread_count = threads
             self.fps = float(self.stream.average_rate or self.stream.guessed_rate or 0) or None
             self.aspect = float(self.stream.sample_aspect_ratio or 1) or 1.0
-            self._zero = None if self.stream.start_time is None else start_time(self.stream)
+            self.zero: int | None = self.stream.start_time  # in the stream's time base
+            self.needless: int | None = None  # see `decode`
+            self.base = float(self.stream.time_base)
 
     def facts(self) -> Facts:
         """See `Facts`; reads from the file's position, so call it first or not at all."""
@@ -91,11 +95,10 @@ class Film:
 
     def _duration(self) -> float:
         """By the stream's header, else the container's, else by the packets."""
-        stream = self.stream
-        if stream.duration is not None and stream.time_base is not None:
-            return float(stream.duration * stream.time_base)
+        if self.stream.duration is not None:
+            return self.stream.duration * self.base
         if self.container.duration is not None:
-            return max(0.0, self.container.duration / 1e6 - max(0.0, self._zero or 0.0))
+            return max(0.0, self.container.duration / 1e6 - (self.zero or 0) * self.base)
         return self._scanned()
 
     def _scanned(self) -> float:
@@ -104,35 +107,46 @@ class Film:
             for packet in packets(again.container, again.stream):
                 count += packet.size > 0
                 if packet.pts is not None:
-                    length = float((packet.duration or 0) * packet.time_base) or frame
-                    last = max(last, float(packet.pts * packet.time_base) + length)
-        return max(0.0, last - (self._zero or 0.0)) or count * frame
+                    length = (packet.duration or 0) * self.base or frame
+                    last = max(last, (packet.pts - (self.zero or 0)) * self.base + length)
+        return last or count * frame
+
+    def seconds(self, stamp: int) -> float:
+        """A timestamp as a time."""
+        return (stamp - (self.zero or 0)) * self.base
+
+    def stamp(self, time: float) -> int:
+        """The last timestamp that still counts as `time`."""
+        return math.floor((time + SAME) / self.base) + (self.zero or 0)
 
     def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[Picture]:
         """Every frame with `start <= time < end`, decoded once, in order. What cannot be decoded is
         left out and counted in `broken`. Frames without a timestamp follow the one before by one
         frame's length.
         """
-        if start > 1:  # a second early, since some demuxers seek by decoding time
-            self._seek(start - 1)
+        if start > 1 and self.zero is not None:
+            # a second early, since some demuxers seek by decoding time
+            offset = self.zero + int((start - 1) / self.base)
+            self.container.seek(offset, stream=self.stream, backward=True)
         for picture in self.decode():
             if end is not None and picture.time >= end:
                 return
             if picture.time >= start:
                 yield picture
 
-    def _seek(self, time: float) -> None:
-        offset = int((time + (self._zero or 0.0)) / self.stream.time_base)
-        self.container.seek(offset, stream=self.stream, backward=True)
-
     def decode(self) -> Iterator[Picture]:
-        """Frames from the file's position on, with their times (see `pictures`)."""
+        """Frames from the file's position on, with their times (see `pictures`). Frames before the
+        timestamp `needless` that no other frame refers to are skipped.
+        """
         from av.error import FFmpegError
 
         decode = self.stream.codec_context.decode
-        base, step = float(self.stream.time_base), 1 / (self.fps or 25.0)
+        base, step = self.base, 1 / (self.fps or 25.0)
         aspect, time = self.aspect, None
         for packet in packets(self.container, self.stream):
+            if self.needless is not None:
+                skip = packet.pts is not None and packet.pts < self.needless
+                self.stream.codec_context.skip_frame = "NONREF" if skip else "DEFAULT"
             try:
                 frames = decode(packet)
             except FFmpegError:
@@ -141,69 +155,109 @@ class Film:
             for frame in frames:
                 stamp = frame.pts if frame.pts is not None else frame.dts
                 if stamp is not None:
-                    if self._zero is None:
-                        self._zero = stamp * base
-                    now = stamp * base - self._zero
+                    if self.zero is None:
+                        self.zero = stamp
+                    now = (stamp - self.zero) * base
                     # what comes late or twice is moved behind the frame before
                     time = now if time is None or now > time else time + step / 1000
                 else:
                     time = 0.0 if time is None else time + step
                 yield Picture(max(time, 0.0), frame, frame.rotation % 360, aspect)
 
-    def keyframes(self) -> list[tuple[float, int]]:
-        """(time, timestamp) of every keyframe by the packets' presentation times, in order; empty
-        when the file has none to seek by. Reads the file to its end without decoding it.
+    def index(self) -> Index:
+        """When every frame is shown and where the keyframes are, by the packets' presentation times
+        (an index of the container counts in decoding time). Reads the file to its end without
+        decoding it; empty when packets have no times.
         """
-        found: list[tuple[float, int]] = []
+        stamps, keys = array("q"), array("q")
         for packet in packets(self.container, self.stream):
-            if packet.is_keyframe and packet.size:
-                if packet.pts is None or self._zero is None:
-                    return []
-                found.append((float(packet.pts * packet.time_base) - self._zero, packet.pts))
-        return sorted(found)
+            if packet.size and packet.pts is None:
+                return Index(array("q"), array("q"))
+            if packet.size and not packet.is_discard:
+                stamps.append(packet.pts)
+                if packet.is_keyframe:
+                    keys.append(packet.pts)
+        return Index(array("q", sorted(stamps)), array("q", sorted(keys)))
 
-    def from_keyframe(self, keys: list[tuple[float, int]], number: int) -> Iterator[Picture]:
-        """The frames from `keys[number]` on. Where the demuxer seeks by decoding time it may land
-        after it; then the seek is tried further back.
+    def from_keyframe(self, keys: Sequence[int], number: int) -> Iterator[Picture]:
+        """The frames from keyframe `number` on. Where the demuxer seeks by decoding time it may
+        land after it; then the seek is tried further back.
         """
-        begin = keys[number][0] - SAME
-        for _, stamp in reversed(keys[: number + 1]):
+        begin = self.seconds(keys[number])
+        for stamp in reversed(keys[: number + 1]):
             self.container.seek(stamp, stream=self.stream, backward=True)
             frames = self.decode()
             first = next(frames, None)
-            if first is not None and first.time <= begin + 2 * SAME:
-                return (picture for picture in chain([first], frames) if picture.time >= begin)
-        self.container.seek(keys[0][1], stream=self.stream, backward=True)
+            if first is not None and first.time <= begin + SAME:
+                whole = chain([first], frames)
+                return (picture for picture in whole if picture.time >= begin - SAME)
+        self.container.seek(keys[0], stream=self.stream, backward=True)
         return self.decode()
 
 
-def frames_at(uri: str, times: Iterable[float], *, threads: int = 1) -> Iterator[Picture]:
+@dataclass(frozen=True)
+class Index:
+    """Timestamps in presentation order, of all frames and of the keyframes."""
+
+    stamps: Sequence[int]
+    keys: Sequence[int]
+
+    def target(self, stamp: int, slack: int) -> int:
+        """The frame shown at a timestamp, or the nearest keyframe if it is within `slack`."""
+        after = bisect_right(self.keys, stamp)
+        key = min(self.keys[max(0, after - 1) : after + 1], key=lambda key: abs(key - stamp))
+        if abs(key - stamp) <= slack:
+            return key
+        return self.stamps[max(0, bisect_right(self.stamps, stamp) - 1)]
+
+
+def frames_at(
+    uri: str, times: Iterable[float], *, slack: float = 0.0, threads: int = 1
+) -> Iterator[Picture]:
     """The frames shown at `times`, in ascending order of time, one for each (the last frame for
-    times beyond the end).
+    times beyond the end); or the nearest keyframe where one is within `slack` seconds.
 
     Where a time lies in a later group of pictures than the last one, the groups between are skipped
-    by seeking; else decoding goes on. So samples sparser than keyframes cost a group each, denser
-    ones one sequential pass. Raises BadRow and Transient.
+    by seeking; else decoding goes on. So samples sparser than keyframes cost a part of a group
+    each, denser ones one sequential pass. Frames on the way that no other frame refers to are not
+    decoded. Raises BadRow and Transient.
     """
     with film(uri) as listed:
         if listed.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        keys = listed.keyframes()
-    starts = [time for time, _ in keys]
+        index = listed.index()
     with film(uri, threads) as watched:
+        if not index.keys:
+            yield from _walk(watched, sorted(times))
+            return
+        if watched.zero is None:
+            watched.zero = index.stamps[0]
         near = NEAR / (watched.fps or 25.0)
         frames: Iterator[Picture] | None = None
         shown: Picture | None = None
-        ahead: Picture | None = None
         for time in sorted(times):
-            group = bisect_right(starts, time + SAME) - 1
-            latest = ahead or shown
-            if frames is None or (group > 0 and latest and starts[group] > latest.time + near):
-                frames = watched.from_keyframe(keys, group) if group > 0 else watched.decode()
-                ahead = next(frames, None)
-            while ahead is not None and ahead.time <= time + SAME:
-                shown, ahead = ahead, next(frames, None)
-            shown = shown or ahead
+            target = index.target(watched.stamp(time), round(slack / watched.base))
+            due, group = watched.seconds(target), bisect_right(index.keys, target) - 1
+            if shown is None or shown.time < due - SAME:
+                watched.needless = target
+                at = watched.seconds(index.keys[max(group, 0)])
+                if frames is None or (group > 0 and (shown is None or at > shown.time + near)):
+                    frames = watched.from_keyframe(index.keys, max(group, 0))
+                for shown in frames:
+                    if shown.time >= due - SAME:
+                        break
             if shown is None:
                 raise BadRow(f"no frame of {uri!r} can be decoded")
             yield shown
+
+
+def _walk(watched: Film, times: Sequence[float]) -> Iterator[Picture]:
+    """The frames shown at ascending times, without knowing beforehand when they come."""
+    frames = watched.decode()
+    shown = ahead = next(frames, None)
+    for time in times:
+        while ahead is not None and ahead.time <= time + SAME:
+            shown, ahead = ahead, next(frames, None)
+        if shown is None:
+            raise BadRow(f"no frame of {watched.uri!r} can be decoded")
+        yield shown

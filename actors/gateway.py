@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -44,15 +44,6 @@ class Metered(Protocol):
     def endpoint(self) -> Endpoint: ...
 
     def estimate(self, request: Request) -> Estimate: ...
-
-
-def preflight(configs: Iterable[LlmConfig], budget_usd: float | None) -> None:
-    """Raises UserError for a model that cannot be called as configured: a missing key, a budget
-    without a price. Calls nothing.
-    """
-    for config in configs:
-        if isinstance(config, Metered):
-            config.endpoint.check(budget_usd)
 
 
 class Gateway:

@@ -67,6 +67,10 @@ class OpenAI:
     def endpoint(self) -> Endpoint:
         return Endpoint(**{f.name: getattr(self, f.name) for f in fields(Endpoint)})
 
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a missing key, or a budget without a price."""
+        self.endpoint.check(budget_usd)
+
     def estimate(self, request: Request) -> Estimate:
         tokens_in = sum(
             len(m.text) / CHARACTERS_PER_TOKEN + 4 + IMAGE_TOKENS * len(m.images)

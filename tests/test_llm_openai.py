@@ -16,7 +16,7 @@ import pytest
 
 from actors.desk import Desk
 from actors.endpoint import retry_after
-from actors.gateway import Gateway, preflight
+from actors.gateway import Gateway
 from actors.llm_openai import OpenAI, is_strict
 from actors.llm_replay import Replay
 from longshot.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
@@ -194,16 +194,16 @@ def test_a_wrong_key_is_the_users_mistake_and_is_not_shown():
 def test_a_missing_key_is_said_before_any_work(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     chosen = OpenAI(model="m")
-    for ask in (lambda: preflight([chosen], None), chosen.open):
+    for ask in (lambda: chosen.check(None), chosen.open):
         with pytest.raises(UserError, match="OPENAI_API_KEY"):
             ask()
-    preflight([replace(chosen, key_env=None)], None)
+    replace(chosen, key_env=None).check(None)
 
 
 def test_a_budget_without_a_price_is_said_before_any_work():
-    preflight([OpenAI(model="m", prices={"m": [1, 1]})], 5.0)
+    OpenAI(model="m", prices={"m": [1, 1]}).check(5.0)
     with pytest.raises(UserError, match="'m'"):
-        preflight([OpenAI(model="m")], 5.0)
+        OpenAI(model="m").check(5.0)
 
 
 def test_an_endpoint_that_is_not_there_is_transient():

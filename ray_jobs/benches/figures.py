@@ -1,0 +1,44 @@
+"""What a bench found: a table with its notes, for eyes and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """`rows` have a cell for each of `columns`; `notes` say how it was measured."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """For the terminal: text to the left, numbers to the right."""
+        found = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
+        for number, name in enumerate(self.columns):
+            numbers = all(isinstance(r[number], int | float | None) for r in self.rows)
+            found.add_column(name, justify="right" if numbers else "left")
+        for row in self.rows:
+            found.add_row(*map(_shown, row))
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """For a JSON file: one object a row."""
+        return {
+            "title": self.title,
+            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell:.3g}" if isinstance(cell, float) and abs(cell) < 100 else str(cell)

@@ -1,0 +1,186 @@
+"""The LLM phase against an endpoint of known speed: how much of its ceiling is reached.
+
+    python -m ray_jobs.bench what=llm
+
+The endpoint is the loopback server, in a process of its own: every answer takes `latency` seconds,
+at most `in_flight` requests are served at once, so that no client can have more than
+`in_flight / latency` answers a second. Our side is a job's own stage: Ray Data, a worker with its
+event loop, gateway, desk, store, client; its start-up counts. Beside it Ray's HttpRequestProcessor
+asks the same server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from actors.desk import start_desk
+from actors.llm_openai import OpenAI
+from actors.part import LlmConfig, Opened, RunContext
+from actors.stage import Hardware, Session, Stage
+from longshot import schemas
+from longshot.llm import Message, Request, Sampling
+from longshot.records import Video
+from longshot.store import Store
+from ray_jobs.benches.figures import Figures
+from ray_jobs.cluster import connected
+
+PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes into view. " * 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """A recipe of which only the calls are left: `calls` at once for every row."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title",)
+    llm: LlmConfig
+    calls: int
+
+    def open(self, run: RunContext) -> Opened:
+        llm, counted = run.llm(self.llm), time.process_time()
+
+        async def ask(row: Video) -> Video:
+            nonlocal counted
+            requests = [
+                Request(
+                    prompt="bench",
+                    digest="",
+                    messages=(Message("user", PROMPT.format(f"{row.video_id}.{i}")),),
+                    sampling=Sampling(max_tokens=300),
+                )
+                for i in range(self.calls)
+            ]
+            replies = await asyncio.gather(*map(llm.complete, requests))
+            before, counted = counted, time.process_time()
+            run.count("worker CPU us", round(1e6 * (counted - before)))
+            return dataclasses.replace(row, title=replies[-1].text)
+
+        return ask
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmPhase:
+    """`calls`: made by our stage, `ray_calls` by Ray's processor (which is slow). `latency` in
+    seconds.
+    """
+
+    latency: float = 2.0
+    in_flight: int = 256
+    calls: int = 12_800
+    calls_per_row: int = 16
+    ray_calls: int = 64
+
+    def __call__(self) -> Figures:
+        ceiling = self.in_flight / self.latency
+        rows: list[list[Any]] = []
+        with connected():
+            for name, calls, measure in (
+                ("longshot: stage, gateway, desk, store", self.calls, self._ours),
+                ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
+            ):
+                with self._server() as url:
+                    began = time.perf_counter()
+                    cpu = measure(url, calls)
+                    seconds = time.perf_counter() - began
+                    peak = stats(url)["peak"]
+                share = calls / seconds / ceiling
+                rows.append([name, calls, seconds, calls / seconds, share, peak, cpu])
+        return Figures(
+            title=f"LLM phase: {self.latency:g} s latency, {self.in_flight} in flight, "
+            f"ceiling {ceiling:g} calls/s",
+            columns=("way", "calls", "seconds", "calls/s", "share of ceiling", "peak in flight",
+                     "worker CPU ms/call"),
+            rows=rows,
+            notes=(
+                f"Seconds include the start of actors and clients, not of Ray; {self.calls} calls "
+                f"take {self.calls / ceiling:g} s at the ceiling.",
+                "The server runs on the same machine and shares its cores.",
+            ),
+        )  # fmt: skip
+
+    def _ours(self, url: str, calls: int) -> float:
+        """Milliseconds of the worker's CPU a call."""
+        import pyarrow as pa
+        import ray
+
+        desk = start_desk()
+        model = OpenAI(
+            model="loopback",
+            base_url=url,
+            key_env=None,
+            max_connections=self.in_flight,
+            timeout=60 + 10 * self.latency,
+        )
+        stage = Stage(
+            name="ask",
+            part=Asking(llm=model, calls=self.calls_per_row),
+            hardware=Hardware(workers=1, cpus=0.5, concurrency=4),
+        )
+        per_block = max(1, self.in_flight // self.calls_per_row)
+        count = calls // self.calls_per_row
+        table = schemas.table([Video(video_id=f"{i:06}", uri="") for i in range(count)], Video)
+        blocks = [table.slice(i, per_block) for i in range(0, count, per_block)]
+        with tempfile.TemporaryDirectory(prefix="longshot-bench-") as folder:
+            session = Session(run_id="bench", store=Store(folder), desk=desk)
+            rows = stage.apply(ray.data.from_arrow(blocks), session, rows_per_block=per_block)
+            found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
+        assert found["title"].null_count == 0, found["problem"].drop_null()[:1]
+        snapshot = ray.get(desk.snapshot.remote())
+        made = snapshot["llm"]["calls"] + snapshot["llm"]["cached"]
+        assert made == count * self.calls_per_row, snapshot["llm"]
+        return snapshot["counts"]["worker CPU us"] / 1000 / calls
+
+    def _rays(self, url: str, calls: int) -> None:
+        import ray
+        from ray.data.llm import HttpRequestProcessorConfig, build_processor
+
+        config = HttpRequestProcessorConfig(
+            url=f"{url}/chat/completions", concurrency=1, batch_size=1
+        )
+        processor = build_processor(
+            config,
+            preprocess=lambda row: {
+                "payload": {
+                    "model": "loopback",
+                    "max_tokens": 300,
+                    "messages": [{"role": "user", "content": PROMPT.format(row["id"])}],
+                }
+            },
+            postprocess=lambda row: {
+                "text": row["http_response"]["choices"][0]["message"]["content"]
+            },
+        )
+        found = processor(ray.data.range(calls, override_num_blocks=1)).take_all()
+        assert len(found) == calls
+
+    @contextmanager
+    def _server(self) -> Iterator[str]:
+        command = [
+            sys.executable, "-m", "ray_jobs.benches.loopback",
+            "--latency", str(self.latency), "--in-flight", str(self.in_flight),
+        ]  # fmt: skip
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                yield process.stdout.readline().strip()
+            finally:
+                process.terminate()
+
+
+def stats(url: str) -> dict[str, int]:
+    """The server's counters."""
+    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats", timeout=30) as answer:
+        return json.load(answer)

@@ -16,8 +16,8 @@ class Auto:
     """`subtitles` first; a video for which they give no line is heard by `engine`."""
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles", "start", "end")
-    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
 
     engine: Part

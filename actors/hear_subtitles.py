@@ -21,8 +21,8 @@ class Subtitles:
     """
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles", "start", "end")
-    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
 
     prefer: str = "en"

@@ -20,14 +20,16 @@ from longshot import schemas
 from longshot.errors import UserError
 from longshot.records import Video
 from longshot.store import resolve
+from longshot.subtitles import FORMATS
 
 MEDIA = frozenset(
-    ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv", "3gp", "ogv", "vob", "mxf")
+    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
+    | {"3gp", "ogv", "vob", "mxf"}
 )
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
 KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
-    "movie_name", "year", "genre", "start", "end",
+    "subtitles_digest", "movie_name", "year", "genre", "start", "end",
 )  # fmt: skip
 
 
@@ -45,7 +47,8 @@ def read_videos(source: str) -> pa.Table:
             f"no videos in {source!r}: expected files ending in {', '.join(sorted(MEDIA))}, "
             "or a .txt list or .csv/.jsonl/.parquet table of them"
         )
-    rows = _named([_described(row) for row in rows])
+    beside: dict[str, list[str]] = {}
+    rows = _named([_described(row, beside) for row in rows])
     columns = {n: schemas.column(n, [_typed(n, r.get(n), r) for r in rows]) for n in KNOWN}
     columns["drop"] = schemas.column("drop", [r.get("drop") for r in rows])
     for name in dict.fromkeys(key for row in rows for key in row):
@@ -139,14 +142,37 @@ def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[s
         yield row
 
 
-def _described(row: dict[str, Any]) -> dict[str, Any]:
-    """Size and time of change, by which a file is recognised before it is read."""
+def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, Any]:
+    """Size and time of change, by which a file is recognised before it is read, and the digest of
+    the subtitle files that belong to it. `beside`: the subtitle files by folder, as far as listed.
+    """
     filesystem, path = resolve(str(row["uri"]))
+    row["subtitles_digest"] = _subtitles(filesystem, path, row.get("subtitles"), beside)
     info = filesystem.get_file_info(path)
     if info.type == fs.FileType.File:
         row["size"] = info.size
         row["modified"] = info.mtime.isoformat() if info.mtime else None
     return row
+
+
+def _subtitles(
+    filesystem: fs.FileSystem, path: str, named: Any, beside: dict[str, list[str]]
+) -> str | None:
+    folder, name = posixpath.split(path)
+    if folder not in beside:
+        selector = fs.FileSelector(folder, allow_not_found=True)
+        names = [info.base_name for info in filesystem.get_file_info(selector)]
+        beside[folder] = sorted(n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS)
+    stem = name.rsplit(".", 1)[0] + "."
+    files = [posixpath.join(folder, n) for n in beside[folder] if n.startswith(stem)]
+    if named:
+        files.append(resolve(posixpath.join(folder, str(named)))[1])
+    total = hashlib.sha256()
+    for file in files:
+        total.update(
+            posixpath.basename(file).encode() + b"\0" + _content(filesystem, file).encode()
+        )
+    return total.hexdigest() if files else None
 
 
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -157,7 +183,7 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for row in rows:
         if given[row["video_id"]] > 1:
-            row["video_id"] = f"{row['video_id']}-{_content(str(row['uri']))[:8]}"
+            row["video_id"] = f"{row['video_id']}-{_content(*resolve(str(row['uri'])))[:8]}"
         seen[row["video_id"]] += 1
         if seen[row["video_id"]] > 1:
             row["drop"] = f"duplicate: the same video as {row['video_id']!r} is listed already"
@@ -165,15 +191,14 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["video_id"])
 
 
-def _content(uri: str) -> str:
-    filesystem, path = resolve(uri)
+def _content(filesystem: fs.FileSystem, path: str) -> str:
     total = hashlib.sha256()
     try:
         with filesystem.open_input_stream(path) as stream:
             while chunk := stream.read(1 << 20):
                 total.update(chunk)
     except OSError:
-        total.update(uri.encode())
+        total.update(path.encode())
     return total.hexdigest()
 
 

@@ -23,7 +23,7 @@ from longshot import schemas
 from longshot.records import Problem, Question, Video
 from longshot.store import resolve
 
-HIDDEN = ("keyframes", "frames", "size", "modified")
+HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
 ROWS_PER_GROUP = 64
 
 

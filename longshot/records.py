@@ -198,6 +198,7 @@ class Video:
     published: str | None = None
     tags: tuple[str, ...] = ()
     subtitles: str | None = None
+    subtitles_digest: str | None = None
     movie_name: str | None = None
     year: int | None = None
     genre: tuple[str, ...] = ()

@@ -86,3 +86,16 @@ def test_nothing_there(tmp_path: Path) -> None:
         read_videos(str(tmp_path))
     with pytest.raises(UserError, match="does not exist"):
         read_videos(str(tmp_path / "nowhere"))
+
+
+def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
+    def digests() -> list[str | None]:
+        return read_videos(str(folder))["subtitles_digest"].to_pylist()
+
+    assert digests() == [None, None]
+    (folder / "a.en.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHi.\n")
+    first = digests()
+    assert first[0] is not None
+    assert first[1] is None
+    (folder / "a.en.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHo.\n")
+    assert digests()[0] != first[0]

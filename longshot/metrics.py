@@ -1,0 +1,147 @@
+"""Scores of written answers, and the averages that the papers print.
+
+Token F1 and exact match follow SQuAD; ROUGE-L is Google's `rouge-score`; CIDEr-D is our own and
+looks at a whole corpus at once, because its word weights come from all references of a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+MLVU_7 = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")
+MLVU_9 = (*MLVU_7, "sports_qa", "tutorial_qa")  # the released test adds two tasks
+MLVU_WRITTEN = ("subPlot", "summary")
+_SIGMA = 6.0  # width of CIDEr-D's length penalty
+
+
+def normalised(text: str) -> str:
+    """SQuAD's normalisation: lower case, no punctuation, no articles, single spaces."""
+    text = unicodedata.normalize("NFKC", text).lower()
+    text = "".join(" " if c == "\u00a0" else c for c in text if c not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def exact_match(candidate: str, reference: str) -> float:
+    return float(normalised(candidate) == normalised(reference))
+
+
+def token_f1(candidate: str, reference: str) -> float:
+    """F1 of the two bags of words, repeated words counted; 1 when both are empty."""
+    said, wanted = normalised(candidate).split(), normalised(reference).split()
+    if not said or not wanted:
+        return float(said == wanted)
+    shared = sum((Counter(said) & Counter(wanted)).values())
+    return 2 * shared / (len(said) + len(wanted))
+
+
+@cache
+def _rouge(stemmer: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], use_stemmer=stemmer)
+
+
+def rouge_l(candidate: str, reference: str, *, stemmer: bool = False) -> float:
+    """ROUGE-L F1 (rouge-score), without the Porter stemmer unless asked for."""
+    return float(_rouge(stemmer).score(reference, candidate)["rougeL"].fmeasure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cider:
+    """CIDEr-D of a corpus (`score`, 0 to 10) and of each item within it; `references` is the hash
+    of the reference corpus, without which the figure cannot be compared.
+    """
+
+    score: float
+    each: tuple[float, ...]
+    references: str
+
+
+def cider_d(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
+    """CIDEr-D over a corpus of at least two items, words being runs of letters and digits.
+
+    Raises ValueError for one item: every n-gram's weight is log(1) = 0 there, and so is the score.
+    """
+    if len(candidates) != len(references) or not all(references):
+        raise ValueError(f"{len(candidates)} candidates, {len(references)} lists of references")
+    if len(candidates) < 2:
+        raise ValueError("CIDEr-D needs a corpus: one item alone always scores 0")
+    said = [_grams(c) for c in candidates]
+    wanted = [[_grams(r) for r in refs] for refs in references]
+    spread: Counter[tuple[str, ...]] = Counter()
+    for refs in wanted:
+        spread.update({gram for r in refs for gram in r})
+    total = math.log(len(candidates))
+    each = [
+        10 * sum(_similar(c, r, spread, total) for r in refs) / len(refs)
+        for c, refs in zip(said, wanted, strict=True)
+    ]
+    corpus = json.dumps([list(r) for r in references], ensure_ascii=False)
+    digest = hashlib.sha256(corpus.encode()).hexdigest()[:16]
+    return Cider(score=sum(each) / len(each), each=tuple(each), references=digest)
+
+
+def _grams(text: str) -> Counter[tuple[str, ...]]:
+    found = re.findall(r"[^\W_]+(?:'[^\W_]+)?", unicodedata.normalize("NFKC", text).lower())
+    return Counter(tuple(found[i : i + n]) for n in range(1, 5) for i in range(len(found) - n + 1))
+
+
+def _similar(
+    said: Counter[tuple[str, ...]],
+    wanted: Counter[tuple[str, ...]],
+    spread: Counter[tuple[str, ...]],
+    total: float,
+) -> float:
+    """Mean over n = 1..4 of the clipped cosine, with the penalty for a different length; lengths
+    are counted in bigrams, as the reference scorer does.
+    """
+
+    def weights(grams: Counter[tuple[str, ...]], n: int) -> dict[tuple[str, ...], float]:
+        return {
+            g: times * (total - math.log(max(1, spread[g])))
+            for g, times in grams.items()
+            if len(g) == n
+        }
+
+    def norm(vector: Mapping[tuple[str, ...], float]) -> float:
+        return math.sqrt(sum(w * w for w in vector.values()))
+
+    length = sum(t for g, t in said.items() if len(g) == 2) - sum(
+        t for g, t in wanted.items() if len(g) == 2
+    )
+    penalty, result = math.exp(-(length**2) / (2 * _SIGMA**2)), 0.0
+    for n in range(1, 5):
+        ours, theirs = weights(said, n), weights(wanted, n)
+        scale = norm(ours) * norm(theirs)
+        if scale:
+            shared = sum(min(w, theirs[g]) * theirs[g] for g, w in ours.items() if g in theirs)
+            result += shared / scale * penalty
+    return result / 4
+
+
+def macro(task_means: Mapping[str, float], tasks: Sequence[str] | None = None) -> float:
+    """The mean of task means: Neptune's Task-avg, MLVU's M-Avg (`MLVU_7` or `MLVU_9`) and G-Avg.
+
+    Raises ValueError naming the tasks that are missing.
+    """
+    wanted = list(task_means) if tasks is None else list(tasks)
+    missing = [t for t in wanted if t not in task_means]
+    if missing or not wanted:
+        raise ValueError(f"no mean of these tasks: {', '.join(missing) or 'none given'}")
+    return sum(task_means[t] for t in wanted) / len(wanted)
+
+
+def question_weighted(task_means: Mapping[str, float], counts: Mapping[str, int]) -> float:
+    """The mean over all questions: each task weighs as many questions as it has."""
+    total = sum(counts[t] for t in task_means)
+    return sum(mean * counts[t] for t, mean in task_means.items()) / total

@@ -1,0 +1,212 @@
+"""Statistics against scipy and statsmodels, and intervals by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longshot import stats
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_is_statsmodels_wilson(case: tuple[int, int]) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
+    assert stats.wilson(*case) == pytest.approx(
+        proportion_confint(*case, method="wilson"), abs=1e-9
+    )
+
+
+def test_wilson_has_width_where_all_are_right() -> None:
+    assert stats.wilson(15, 15) == pytest.approx((0.796, 1.0), abs=1e-3)
+    assert stats.wilson(14, 15) == pytest.approx(
+        (0.702, 0.988), abs=1e-3
+    )  # Neptune, Goal Reasoning
+
+
+def clustered(
+    rng: np.random.Generator, clusters: int, size: int, share: float, rho: float
+) -> tuple[np.ndarray, list[int]]:
+    """0/1 scores with intra-cluster correlation `rho` (beta-binomial)."""
+    a, b = share * (1 - rho) / rho, (1 - share) * (1 - rho) / rho
+    sizes = rng.integers(1, 2 * size, clusters)
+    scores = np.concatenate([rng.random(n) < rng.beta(a, b) for n in sizes]).astype(float)
+    return scores, np.repeat(np.arange(clusters), sizes).tolist()
+
+
+def test_clustered_error_is_the_sandwich_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
+    scores, codes = clustered(np.random.default_rng(1), 30, 8, 0.6, 0.2)
+    fit = sm.OLS(scores, np.ones(len(scores))).fit(
+        cov_type="cluster", cov_kwds={"groups": np.array(codes), "use_correction": False}
+    )
+    expected = float(fit.bse[0]) * np.sqrt(30 / 29)
+    assert stats.clustered_se(scores, codes) == pytest.approx(expected, rel=1e-9)
+
+
+def test_singletons_give_the_plain_standard_error() -> None:
+    scores = np.array([0.0, 1, 1, 0, 1, 1])
+    assert stats.clustered_se(scores) == pytest.approx(scores.std(ddof=1) / np.sqrt(6))
+    assert stats.mean(scores).method == "wilson"
+
+
+def coverage(interval: "object", truth: float, runs: int, draw: "object") -> float:
+    hits = 0
+    for run in range(runs):
+        low, high = interval(*draw(np.random.default_rng(run)))  # type: ignore[operator]
+        hits += low <= truth <= high
+    return hits / runs
+
+
+def test_the_clustered_interval_covers_and_the_naive_one_does_not() -> None:
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, list[int]]:
+        return clustered(rng, 60, 10, 0.6, 0.15)
+
+    def robust(scores: np.ndarray, codes: list[int]) -> tuple[float, float]:
+        found = stats.mean(scores, codes)
+        assert found.low is not None
+        assert found.high is not None
+        return found.low, found.high
+
+    def naive(scores: np.ndarray, codes: list[int]) -> tuple[float, float]:
+        return stats.wilson(scores.sum(), len(scores))
+
+    assert 0.93 <= coverage(robust, 0.6, 1500, draw) <= 0.97
+    assert coverage(naive, 0.6, 300, draw) < 0.85
+
+
+def test_the_bootstrap_of_clusters_covers() -> None:
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, list[int]]:
+        return clustered(rng, 60, 6, 0.6, 0.15)
+
+    def interval(scores: np.ndarray, codes: list[int]) -> tuple[float, float]:
+        def mean(w: np.ndarray) -> float:
+            return float((w * scores).sum() / w.sum())
+
+        found = stats.bootstrap(mean, len(scores), codes, draws=500)
+        assert found.low is not None
+        assert found.high is not None
+        return found.low, found.high
+
+    # 400 runs: one standard error of the coverage itself is 1.1 points.
+    assert 0.92 <= coverage(interval, 0.6, 400, draw) <= 0.98
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_macro_average_covers_whether_or_not_tasks_share_videos(shared: bool) -> None:
+    truths = [0.9, 0.6, 0.3]
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, list[int], list[object]]:
+        scores, tasks, clusters = [], [], []
+        for task, truth in enumerate(truths):
+            found, codes = clustered(rng, 40, 4, truth, 0.1)
+            scores += found.tolist()
+            tasks += [task] * len(found)
+            clusters += [c if shared else (task, c) for c in codes]
+        return np.array(scores), tasks, clusters
+
+    def interval(
+        scores: np.ndarray, tasks: list[int], clusters: list[object]
+    ) -> tuple[float, float]:
+        found = stats.macro(scores, tasks, clusters, draws=300)  # type: ignore[arg-type]
+        assert found.method == ("bootstrap" if shared else "macro")
+        assert found.low is not None
+        assert found.high is not None
+        return found.low, found.high
+
+    assert 0.92 <= coverage(interval, 0.6, 300, draw) <= 0.98
+
+
+def test_macro_differs_from_the_weighted_mean_and_small_tasks_are_not_hidden() -> None:
+    scores, tasks = [1.0] * 15 + [0.0, 1.0] * 50, ["small"] * 15 + ["large"] * 100
+    found = stats.macro(scores, tasks)
+    assert found.value == pytest.approx(0.75)
+    assert stats.mean(scores).value == pytest.approx(65 / 115)
+    assert found.se is not None
+    assert found.se > stats.clustered_se(scores[15:]) / 2  # type: ignore[operator]
+
+
+def test_pairing_and_its_p_values_against_scipy() -> None:
+    from scipy.stats import ttest_rel
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    rng = np.random.default_rng(3)
+    a, b = (rng.random(200) < 0.7).astype(float), (rng.random(200) < 0.6).astype(float)
+    found = stats.paired(a, b)
+    assert found.p == pytest.approx(ttest_rel(a, b).pvalue, rel=1e-9)
+    assert found.value == pytest.approx(a.mean() - b.mean())
+    table = [[(a * b).sum(), (a * (1 - b)).sum()], [((1 - a) * b).sum(), 1]]
+    assert stats.mcnemar(a, b) == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert abs(stats.sign_permutation(a, b) - found.p) < 0.02
+    assert stats.sign_permutation(a, a) == 1.0
+
+
+def test_permutation_of_few_clusters_is_exact() -> None:
+    a, b = [1.0, 1.0, 1.0, 1.0, 1.0], [0.0] * 5
+    assert stats.sign_permutation(a, b) == pytest.approx(2 / 32)
+    assert stats.sign_permutation(a, b, ["x"] * 5) == 1.0
+
+
+def test_permutation_holds_its_level_on_clusters() -> None:
+    hits = 0
+    for run in range(200):
+        rng = np.random.default_rng(run)
+        gap, codes = clustered(rng, 25, 4, 0.5, 0.3)
+        hits += stats.sign_permutation(gap, 1 - gap, codes, draws=500, seed=run) < 0.05
+    assert hits / 200 < 0.09
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_holm_is_statsmodels_holm(p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    expected = multipletests(p_values, method="holm")[1]
+    assert stats.holm(p_values) == pytest.approx(list(expected))
+
+
+def judged(
+    rng: np.random.Generator, n: int, share: float, sens: float, spec: float
+) -> tuple[list[bool], list[bool]]:
+    truth = rng.random(n) < share
+    said = np.where(truth, rng.random(n) < sens, rng.random(n) > spec)
+    return truth.tolist(), said.tolist()
+
+
+def test_correction_for_the_judges_errors_covers() -> None:
+    hits = 0
+    for run in range(150):
+        rng = np.random.default_rng(run)
+        labels, verdicts = judged(rng, 300, 0.3, 0.75, 0.85)
+        _, said = judged(rng, 1000, 0.4, 0.75, 0.85)
+        sample = stats.JudgeSample(labels=labels, verdicts=verdicts)
+        found = stats.rogan_gladen(said, sample, draws=200)
+        assert found.low is not None
+        assert found.high is not None
+        hits += found.low <= 0.4 <= found.high
+    assert 0.9 <= hits / 150 <= 0.99
+
+
+def test_a_judge_that_knows_nothing_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    labels, verdicts = judged(rng, 300, 0.3, 0.5, 0.52)
+    sample = stats.JudgeSample(labels=labels, verdicts=verdicts)
+    with pytest.raises(ValueError, match="cannot be corrected"):
+        stats.rogan_gladen([True, False], sample)
+
+
+def test_power() -> None:
+    assert stats.questions_needed(0.03) == pytest.approx(2200, abs=30)
+    assert stats.detectable(500) == pytest.approx(0.063, abs=0.001)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        stats.mean([])
+    with pytest.raises(ValueError, match="clusters for"):
+        stats.mean([1.0, 0.0], ["a"])
+    with pytest.raises(ValueError, match="paired"):
+        stats.paired([1.0], [1.0, 0.0])
+    alone = stats.mean([1.0, 0.0, 1.0], ["v"] * 3)
+    assert (alone.low, alone.high, alone.method) == (None, None, "none")

@@ -1,0 +1,87 @@
+"""`ask`: a recipe at work on one row, with a model and the prompts.
+
+A recipe is an async function `(video, asker, settings) -> video` in `longshot/recipes/`; its
+settings name the columns that it reads and the folder of its prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from actors.part import LlmConfig, Opened, RunContext
+from longshot.llm import Asker, Sampling
+from longshot.prompts import Prompts
+from longshot.records import Video
+from longshot.store import identity
+
+
+SAMPLING = Sampling()
+
+
+def prompts_in(folder: str | None) -> Prompts:
+    """The prompts in a folder; None: the project's own, wherever this process has it."""
+    return Prompts() if folder is None else Prompts(folder)
+
+
+class Settings(Protocol):
+    """A recipe's settings, a frozen dataclass. `area`: the folder of its prompts."""
+
+    version: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+    area: ClassVar[str]
+
+
+Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """Writes the row's segments and questions.
+
+    `prompts`: another folder of prompts. `tries`: how often one prompt may be answered in a wrong form before the row becomes a problem.
+    What bears identity: the recipe's name and version, its settings, the texts of its prompts, the
+    model, the sampling.
+    """
+
+    version: ClassVar[str] = "1"
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("segments", "questions")
+
+    recipe: Recipe
+    settings: Settings
+    llm: LlmConfig
+    prompts: str | None = None
+    sampling: Sampling = SAMPLING
+    tries: int = 3
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.settings.reads
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "Ask",
+            "version": self.version,
+            "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
+            "settings": identity(self.settings),
+            "llm": identity(self.llm),
+            "prompts": prompts_in(self.prompts).digest(self.settings.area),
+            "sampling": identity(self.sampling),
+            "tries": self.tries,
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        asker = Asker(
+            llm=run.llm(self.llm),
+            prompts=prompts_in(self.prompts),
+            sampling=self.sampling,
+            tries=self.tries,
+        )
+
+        async def ask(video: Video) -> Video:
+            return await self.recipe(video, asker, self.settings)
+
+        return ask

@@ -16,7 +16,7 @@ from pathlib import Path
 from longshot.errors import BadRow
 from longshot.llm import Llm, Reply, Request
 
-AREAS = ("caption", "neptune", "filters", "cinepile", "egoschema", "mlvu", "evaluate")
+AREAS = ("caption", "neptune", "filters", "cinepile", "egoschema", "mlvu", "evaluate", "judge")
 Rule = Callable[[Request], str]
 
 

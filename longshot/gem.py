@@ -76,11 +76,12 @@ class Reading:
 
     `logit_diff` is logit(TRUE) - logit(FALSE), so p(TRUE) is its sigmoid; `label_mass` the
     probability of both labels among all tokens (1 for a judge with two outcomes only): far below 1
-    the prompt, the checkpoint or the token ids do not fit each other.
+    the prompt, the checkpoint or the token ids do not fit each other. `error`: why there is none.
     """
 
     logit_diff: float
     label_mass: float = 1.0
+    error: str | None = None
 
     @property
     def p(self) -> float:
@@ -343,6 +344,9 @@ class Judge:
         """The score of a plan from its readings, one for each reference: the best one counts."""
         if plan.done is not None:
             return plan.done
+        failed = next((r.error for r in readings if r.error is not None), None)
+        if failed is not None:
+            return Score(error=failed, prompt_tokens=sum(p.length for p in plan.prepared))
         threshold = self.record.threshold if threshold is None else threshold
         best = max(range(len(readings)), key=lambda i: readings[i].logit_diff)
         reading = readings[best]

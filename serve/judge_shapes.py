@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from longshot.gem import Item
 
 MAX_ITEMS = 512
+
+
+def _encodable(text: str) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError("the text holds half of a surrogate pair, which is no character")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
 
 
 class _Strict(BaseModel):
@@ -19,11 +28,11 @@ class _Strict(BaseModel):
 class AskedItem(_Strict):
     """Give `reference`, or `references` of which the best fitting counts."""
 
-    id: str | None = Field(None, max_length=200)
-    question: str
-    candidate: str
-    reference: str | None = None
-    references: list[str] | None = None
+    id: Text | None = Field(None, max_length=200)
+    question: Text
+    candidate: Text
+    reference: Text | None = None
+    references: list[Text] | None = None
 
     def item(self) -> Item:
         given = [
@@ -40,7 +49,7 @@ class VerdictRequest(_Strict):
 
     items: Annotated[list[AskedItem], Field(min_length=1, max_length=MAX_ITEMS)]
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = None
-    prompt_version: str | None = None
+    prompt_version: Text | None = None
 
 
 class Usage(BaseModel):
@@ -84,10 +93,10 @@ class ScoreRequest(BaseModel):
     belongs to all of them.
     """
 
-    model: str | None = None
-    text_1: str | Annotated[list[str], Field(min_length=1, max_length=MAX_ITEMS)]
-    text_2: str | Annotated[list[str], Field(min_length=1, max_length=MAX_ITEMS)]
-    question: str = "(not given)"
+    model: Text | None = None
+    text_1: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_ITEMS)]
+    text_2: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_ITEMS)]
+    question: Text = "(not given)"
 
     def items(self) -> list[Item]:
         candidates = [self.text_2] if isinstance(self.text_2, str) else self.text_2
@@ -122,8 +131,8 @@ class ScoreReply(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    role: str
-    content: str
+    role: Text
+    content: Text
 
 
 class ChatRequest(BaseModel):
@@ -131,8 +140,8 @@ class ChatRequest(BaseModel):
     (or `references`). Sampling options are accepted and mean nothing.
     """
 
-    model_config = ConfigDict(extra="allow")
-    model: str | None = None
+    model_config = ConfigDict(extra="ignore")
+    model: Text | None = None
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=64)]
     stream: Literal[False] | None = None
 
@@ -142,7 +151,7 @@ class ChatRequest(BaseModel):
         except ValueError:
             raise HTTPException(
                 422,
-                "messages: this is a judge, not a chat model; the last message must be a JSON object "
+                "messages: this is a judge, not a chat model; the last one must be a JSON object "
                 "with question, candidate and reference",
             ) from None
 

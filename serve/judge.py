@@ -1,0 +1,206 @@
+"""The answer-equivalence judge on Ray Serve.
+
+    serve run serve.judge:app                      the embedded judge, on 127.0.0.1:8000
+    serve run serve.judge:app judge=gem engine.path=/models/gem record=/models/gem/record.json
+
+Two deployments: `Judge` holds the model (its replicas scale, and data actors may call it through a
+handle), `Front` speaks HTTP. Keys come from LONGSHOT_JUDGE_KEYS or from the file that
+LONGSHOT_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from ray import serve
+from ray.serve import Application
+from ray.serve.handle import DeploymentHandle
+
+from longshot.errors import Transient, UserError
+from longshot.gem import Item, JudgeConfig, Score
+from serve.judge_batch import Full
+from serve.judge_http import Keys, Limits, create_app
+from serve.judge_local import LocalBackend
+
+CONF = Path(__file__).resolve().parent.parent / "conf" / "judge"
+
+
+class Settings(BaseModel):
+    """What `serve run serve.judge:app key=value` and the `args` of a Serve config may set.
+
+    `judge` names a file of conf/judge; `engine.KEY`, `record` and `uncalibrated` override what is
+    in it. `no_auth`: "loopback" serves without keys, to callers on this machine only.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    judge: str = "mini"
+    no_auth: str | None = None
+    replicas: int = 1
+    max_replicas: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    budget: int = 16384
+    queue: int = 131072
+    items: int = 512
+    body: int = 4_000_000
+    seconds: float = 30.0
+    drain: float = 30.0
+
+
+@serve.deployment(name="Judge")
+class Replica:
+    """One loaded judge. From a data actor: `serve.get_deployment_handle("Judge", "judge")
+    .score.remote(items)` with items as plain dicts.
+    """
+
+    def __init__(self, name: str, config: JudgeConfig, settings: Settings) -> None:
+        judge = config.open()
+        self._backend = LocalBackend(judge, name, budget=settings.budget, queue=settings.queue)
+
+    async def describe(self) -> dict[str, Any]:
+        return dict(await self._backend.describe())
+
+    async def score(
+        self, items: list[dict[str, Any]], threshold: float | None = None
+    ) -> dict[str, Any]:
+        """`{"scores": [...]}`, or `{"full": seconds}` when there is too much work: a value, because
+        an exception would be logged as a failure of the replica.
+        """
+        asked = [Item(**{**item, "references": tuple(item["references"])}) for item in items]
+        try:
+            return {"scores": [asdict(s) for s in await self._backend.score(asked, threshold)]}
+        except Full as full:
+            return {"full": full.retry_after}
+
+    async def ready(self) -> str | None:
+        return await self._backend.ready()
+
+    async def __del__(self) -> None:
+        await self._backend.drain()
+
+
+class HandleBackend:
+    """The judge behind a Serve handle."""
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self._handle = handle
+        self._about: Mapping[str, Any] | None = None
+
+    async def describe(self) -> Mapping[str, Any]:
+        if self._about is None:
+            self._about = await self._call("describe")
+        return self._about
+
+    async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
+        reply = await self._call("score", [asdict(item) for item in items], threshold)
+        if "full" in reply:
+            raise Full("the judge has more work than it can take", reply["full"])
+        return [Score(**row) for row in reply["scores"]]
+
+    async def ready(self) -> str | None:
+        return await self._call("ready")
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        from ray.exceptions import RayActorError, RayError
+        from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+
+        try:
+            return await self._handle.options(method_name=method).remote(*arguments)
+        except BackPressureError:
+            raise Full("the judge has more work than it can take", 2.0) from None
+        except (RayActorError, DeploymentUnavailableError):
+            raise Transient(
+                "the replica that had this request was lost: send it again", 1.0
+            ) from None
+        except RayError as error:
+            raise Transient(f"the judge failed: {type(error).__name__}", 1.0) from error
+
+
+@serve.deployment(name="Front")
+@serve.ingress()
+class Front:
+    def __init__(self, judge: DeploymentHandle, keys: Keys, limits: Limits) -> None:
+        self._arguments = HandleBackend(judge), keys, limits
+
+    def __serve_build_asgi_app__(self) -> Any:
+        return create_app(*self._arguments)
+
+
+def keys_from_environment(no_auth: str | None) -> Keys:
+    """Raises UserError where there are none and none was not asked for."""
+    if no_auth not in (None, "loopback"):
+        raise UserError(f"no_auth={no_auth!r}: the only choice is no_auth=loopback")
+    text = os.environ.get("LONGSHOT_JUDGE_KEYS", "")
+    path = os.environ.get("LONGSHOT_JUDGE_KEYS_FILE")
+    if path:
+        try:
+            text += "\n" + Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"LONGSHOT_JUDGE_KEYS_FILE={path!r}: {error.strerror}") from None
+    keys = Keys.read(text)
+    if not keys.digests and no_auth is None:
+        raise UserError(
+            "the judge has no keys: set LONGSHOT_JUDGE_KEYS (several with commas) or "
+            "LONGSHOT_JUDGE_KEYS_FILE, or start it with no_auth=loopback to serve this machine only"
+        )
+    return Keys() if no_auth == "loopback" and not keys.digests else keys
+
+
+def configured(settings: Settings) -> JudgeConfig:
+    """The judge of conf/judge with what the settings override. Raises UserError."""
+    import hydra
+    from omegaconf import OmegaConf
+
+    path = CONF / f"{settings.judge}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in CONF.glob("*.yaml")))
+        raise UserError(f"judge={settings.judge!r} is not a choice; choices: {known}")
+    config = OmegaConf.load(path)
+    for key, value in (settings.model_extra or {}).items():
+        if key not in ("record", "uncalibrated") and not key.startswith("engine."):
+            raise UserError(f"there is no setting {key!r}: see `Settings` in serve/judge.py")
+        OmegaConf.update(config, key, value)
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise UserError(f"{missing[0]}= is not set, and judge={settings.judge} needs it")
+    return hydra.utils.instantiate(config, _convert_="all")
+
+
+def app(settings: Settings) -> Application:
+    """The application for `serve run`, `serve deploy` and `serve.run`."""
+    keys = keys_from_environment(settings.no_auth)
+    config = configured(settings)
+    scaling: dict[str, Any] = {"num_replicas": settings.replicas}
+    if settings.max_replicas is not None:
+        scaling = {
+            "autoscaling_config": {
+                "min_replicas": settings.replicas,
+                "max_replicas": settings.max_replicas,
+                "target_ongoing_requests": 4,
+            }
+        }
+    judge = Replica.options(
+        **scaling,
+        ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
+        max_ongoing_requests=64,
+        max_queued_requests=256,
+        graceful_shutdown_timeout_s=settings.drain,
+        max_constructor_retry_count=2,
+    ).bind(settings.judge, config, settings)
+    limits = Limits(body=settings.body, items=settings.items, seconds=settings.seconds)
+    return Front.options(
+        num_replicas=1,
+        ray_actor_options={"num_cpus": 0.1},
+        max_ongoing_requests=512,
+        max_queued_requests=512,
+        backpressure_config={"status_code": 429, "retry_after_s": 2},
+        graceful_shutdown_timeout_s=settings.drain,
+    ).bind(judge, keys, limits)
+
+
+__all__ = ["Settings", "app"]

@@ -205,6 +205,7 @@ class Video:
     source: str | None = None  # of a clip: the video_id of the video that it was cut from
     start: float | None = None
     end: float | None = None
+    plan: str | None = None  # of a synthesised video: JSON of its longshot.synth_plan.Plan
     # probe
     digest: str | None = None
     duration: float | None = None

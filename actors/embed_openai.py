@@ -55,23 +55,21 @@ class EmbeddingsClient:
         """One call, tried once; a reply without one vector for each text is Transient."""
         texts = [m.text for m in request.messages]
         endpoint, wanted = self._config.endpoint, self._config.dimensions
-        more: dict[str, Any] = {} if wanted is None else {"dimensions": wanted}
-        found = await self._connection.call(
-            lambda client: client.embeddings.create(
-                model=endpoint.model, input=texts, encoding_format="base64", **more
-            )
-        )
-        data = sorted(getattr(found, "data", None) or (), key=lambda item: item.index)
-        rows = [_read(item.embedding) for item in data]
-        if len(rows) != len(texts) or len({row.shape for row in rows}) != 1:
-            raise Transient(
-                f"{endpoint.identity}: {len(rows)} vectors came back for {len(texts)} texts"
-            )
-        usage = found.usage
-        tokens = usage.prompt_tokens if usage else round(self._config.estimate(request).tokens_in)
+        body = {"model": endpoint.model, "input": texts, "encoding_format": "base64"}
+        more = {} if wanted is None else {"dimensions": wanted}
+        found = await self._connection.post("/embeddings", body | more)
+        try:
+            data = sorted(found["data"], key=lambda item: item["index"])
+            rows = np.stack([_read(item["embedding"]) for item in data])
+        except (LookupError, TypeError, ValueError):
+            raise Transient(f"{self._connection.place}: the reply holds no vectors") from None
+        if len(rows) != len(texts):
+            raise Transient(f"{self._connection.place}: {len(rows)} vectors for {len(texts)} texts")
+        usage = found.get("usage") or {}
+        tokens = usage.get("prompt_tokens", round(self._config.estimate(request).tokens_in))
         return Reply(
-            text=_written(np.stack(rows)),
-            model=found.model or endpoint.model,
+            text=_written(rows),
+            model=found.get("model") or endpoint.model,
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
         )

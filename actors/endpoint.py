@@ -119,15 +119,24 @@ class Connection:
             raise self._refusal(error) from None
         except (TimeoutError, openai.APITimeoutError) as error:
             seconds = f"{self.endpoint.timeout:g} s"
-            raise Transient(f"{self._place}: no answer within {seconds}") from error
+            raise Transient(f"{self.place}: no answer within {seconds}") from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
-            raise Transient(f"{self._place}: {type(reason).__name__}: {reason}") from error
+            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from error
         except (openai.APIError, ValueError) as error:  # a body that is cut off, or no JSON
-            raise Transient(f"{self._place}: unreadable reply: {error}"[:MOST_SAID]) from error
+            raise Transient(f"{self.place}: unreadable reply: {error}"[:MOST_SAID]) from error
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The JSON object that the endpoint answers. As `call`; anything but an object is
+        Transient. The client's typed methods spend half a millisecond more on each call.
+        """
+        found = await self.call(lambda client: client.post(path, body=body, cast_to=object))
+        if not isinstance(found, Mapping):
+            raise Transient(f"{self.place}: the reply is no JSON object: {str(found)[:80]!r}")
+        return found
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         return f"model {self.endpoint.model!r} at {self.endpoint.base_url}"
 
     async def _client(self) -> AsyncOpenAI:
@@ -166,27 +175,27 @@ class Connection:
         said = _said(error)
         if code in ("insufficient_quota", "billing_hard_limit_reached"):
             return BudgetSpent(
-                f"{self._place}: the account has no credit left ({said}); add credit and run the "
+                f"{self.place}: the account has no credit left ({said}); add credit and run the "
                 "same command again: what is finished is kept"
             )
         if status >= 500 or status in AGAIN:
-            return Transient(f"{self._place}: HTTP {status}: {said}", retry_after(error))
+            return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
         if status in (401, 403):
             return UserError(
-                f"{self._place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
+                f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
                 "was refused; check the key and what it may use"
             )
         if status == 404 or code == "model_not_found":
             return UserError(
-                f"{self._place}: HTTP {status}: no such model or address ({said}); check model= "
+                f"{self.place}: HTTP {status}: no such model or address ({said}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )
         if code in ("unsupported_parameter", "unsupported_value", "unknown_parameter"):
             return UserError(
-                f"{self._place} does not take {error.param!r} ({said}); leave it out with "
+                f"{self.place} does not take {error.param!r} ({said}); leave it out with "
                 f"omit=[{error.param}], and see token_limit= for the limit of tokens"
             )
-        return BadRow(f"{self._place}: HTTP {status}: {said}")
+        return BadRow(f"{self.place}: HTTP {status}: {said}")
 
 
 def _said(error: APIStatusError) -> str:

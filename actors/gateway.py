@@ -195,22 +195,24 @@ class Gateway:
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(32, thread_name_prefix="llm-store")
+        return ThreadPoolExecutor(16, thread_name_prefix="llm-store")
 
-    async def _in_store(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """A local store answers within a fraction of a millisecond; a remote one is waited for."""
-        if not self._remote_store:
-            return work(*arguments)
+    async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """The store on a thread: a busy disk takes milliseconds, an object store tens of them."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, work, *arguments)
 
     async def _stored(self, key: str) -> Reply | None:
-        value: bytes | None = await self._in_store(self._store.get, KIND, key)
+        value: bytes | None = (
+            await self._aside(self._store.get, KIND, key)
+            if self._remote_store
+            else self._store.get(KIND, key)
+        )
         return None if value is None else replace(load(Reply, json.loads(value)), cached=True)
 
     async def _keep(self, key: str, reply: Reply) -> None:
         value = json.dumps(dump(reply), sort_keys=True).encode()
-        await self._in_store(self._store.put, KIND, key, value)
+        await self._aside(self._store.put, KIND, key, value)
 
 
 def _retry_after(state: RetryCallState) -> float | None:

@@ -113,9 +113,8 @@ class OpenAIChat:
             self._structured = False  # this endpoint knows no schemas: the prompt has to do
             return self._read(request, await self._send(request, False))
 
-    async def _send(self, request: Request, structured: bool) -> Any:
-        body = self._body(request, structured)
-        return await self._connection.call(lambda client: client.chat.completions.create(**body))
+    async def _send(self, request: Request, structured: bool) -> Mapping[str, Any]:
+        return await self._connection.post("/chat/completions", self._body(request, structured))
 
     def _body(self, request: Request, structured: bool) -> dict[str, Any]:
         config, sampling = self._config, request.sampling
@@ -136,7 +135,7 @@ class OpenAIChat:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         body = {k: v for k, v in body.items() if k not in config.omit}
         body |= {"model": config.model, "messages": [self._said(m) for m in request.messages]}
-        return body | {"extra_body": dict(config.extra_body)}
+        return {**body, **config.extra_body}
 
     def _said(self, message: Message) -> dict[str, Any]:
         if not message.images:
@@ -148,23 +147,24 @@ class OpenAIChat:
         text = {"type": "text", "text": message.text}
         return {"role": message.role, "content": [*pictures, text]}
 
-    def _read(self, request: Request, completion: Any) -> Reply:
-        where = f"model {self._config.model!r} at {self._config.base_url}"
-        choices = getattr(completion, "choices", None)
-        if not choices or getattr(choices[0], "message", None) is None:
-            raise Transient(f"{where}: the reply holds no choices")
-        choice = choices[0]
-        if choice.finish_reason == "content_filter":
+    def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
+        where = self._connection.place
+        try:
+            choice = completion["choices"][0]
+            finish, message = choice.get("finish_reason"), choice["message"]
+            declined, content = message.get("refusal"), message.get("content")
+        except (LookupError, TypeError, AttributeError):
+            raise Transient(f"{where}: the reply holds no choices") from None
+        if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        declined = choice.message.refusal
-        text = declined or choice.message.content or ""
-        if not text.strip() and choice.finish_reason != "length":
+        text = str(declined or content or "")
+        if not text.strip() and finish != "length":
             raise Transient(f"{where}: the reply is empty")
         tokens_in, tokens_out = self._used(request, completion, text)
-        finish = "refusal" if declined else choice.finish_reason
+        finish = "refusal" if declined else finish
         return Reply(
             text=text,
-            model=completion.model or self._config.model,
+            model=completion.get("model") or self._config.model,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             usd=self._connection.endpoint.price.usd(tokens_in, tokens_out),
@@ -172,11 +172,11 @@ class OpenAIChat:
             logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
         )
 
-    def _used(self, request: Request, completion: Any, text: str) -> tuple[int, int]:
+    def _used(self, request: Request, completion: Mapping[str, Any], text: str) -> tuple[int, int]:
         """Tokens in and out, as the endpoint says, or estimated where it says nothing."""
-        usage = completion.usage
-        if usage is not None and usage.prompt_tokens is not None:
-            return usage.prompt_tokens, usage.completion_tokens or 0
+        usage = completion.get("usage") or {}
+        if usage.get("prompt_tokens") is not None:
+            return int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
         estimate = self._config.estimate(request)
         return round(estimate.tokens_in), round(len(text) / CHARACTERS_PER_TOKEN)
 
@@ -200,11 +200,11 @@ def is_strict(schema: Any) -> bool:
     return all(map(is_strict, schema)) if isinstance(schema, (list, tuple)) else True
 
 
-def _logprobs(choice: Any) -> tuple[Mapping[str, float], ...] | None:
+def _logprobs(choice: Mapping[str, Any]) -> tuple[Mapping[str, float], ...] | None:
     """For each output token its alternatives, the chosen one among them."""
-    if choice.logprobs is None or choice.logprobs.content is None:
+    tokens = (choice.get("logprobs") or {}).get("content")
+    if tokens is None:
         return None
     return tuple(
-        {**{a.token: a.logprob for a in token.top_logprobs}, token.token: token.logprob}
-        for token in choice.logprobs.content
+        {a["token"]: a["logprob"] for a in (*(t.get("top_logprobs") or ()), t)} for t in tokens
     )

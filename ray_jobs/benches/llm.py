@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -92,16 +92,17 @@ class LlmPhase:
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
             ):
                 with self._server() as url:
-                    began = time.perf_counter()
+                    began = time.time()
                     cpu = measure(url, calls)
-                    seconds = time.perf_counter() - began
-                    peak = stats(url)["peak"]
+                    seconds = time.time() - began
+                    served = stats(url)
+                start, peak = served["first"] - began, int(served["peak"])
                 share = calls / seconds / ceiling
-                rows.append([name, calls, seconds, calls / seconds, share, peak, cpu])
+                rows.append([name, calls, seconds, start, calls / seconds, share, peak, cpu])
         return Figures(
             title=f"LLM phase: {self.latency:g} s latency, {self.in_flight} in flight, "
             f"ceiling {ceiling:g} calls/s",
-            columns=("way", "calls", "seconds", "calls/s", "share of ceiling", "peak in flight",
+            columns=("way", "calls", "seconds", "of which start-up", "calls/s", "share of ceiling", "peak in flight",
                      "worker CPU ms/call"),
             rows=rows,
             notes=(
@@ -138,7 +139,7 @@ class LlmPhase:
             rows = stage.apply(ray.data.from_arrow(blocks), session, rows_per_block=per_block)
             found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
         assert found["title"].null_count == 0, found["problem"].drop_null()[:1]
-        snapshot = ray.get(desk.snapshot.remote())
+        snapshot: Any = ray.get(desk.snapshot.remote())
         made = snapshot["llm"]["calls"] + snapshot["llm"]["cached"]
         assert made == count * self.calls_per_row, snapshot["llm"]
         return snapshot["counts"]["worker CPU us"] / 1000 / calls
@@ -167,7 +168,7 @@ class LlmPhase:
         assert len(found) == calls
 
     @contextmanager
-    def _server(self) -> Iterator[str]:
+    def _server(self) -> Generator[str]:
         command = [
             sys.executable, "-m", "ray_jobs.benches.loopback",
             "--latency", str(self.latency), "--in-flight", str(self.in_flight),
@@ -180,7 +181,7 @@ class LlmPhase:
                 process.terminate()
 
 
-def stats(url: str) -> dict[str, int]:
+def stats(url: str) -> dict[str, float]:
     """The server's counters."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/stats", timeout=30) as answer:
         return json.load(answer)

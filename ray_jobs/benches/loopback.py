@@ -164,6 +164,7 @@ class Loopback:
     def __enter__(self) -> Loopback:
         self._came: Counter[str] = Counter()
         self._now = self._peak = 0
+        self._first = 0.0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -177,9 +178,11 @@ class Loopback:
         self._loop.close()
 
     @property
-    def stats(self) -> dict[str, int]:
-        """Requests by route, faults by kind, the most requests at once (`peak`)."""
-        return {**self.counts, "peak": self._peak}
+    def stats(self) -> dict[str, float]:
+        """Requests by route, faults by kind, the most requests at once (`peak`), when the first one
+        came (`first`, UNIX seconds).
+        """
+        return {**self.counts, "peak": self._peak, "first": self._first}
 
     async def _start(self) -> None:
         self._room = asyncio.Semaphore(self.in_flight)
@@ -228,6 +231,7 @@ class Loopback:
         self, request: web.Request, route: str, content: str, answer: Callable[[], Any]
     ) -> web.StreamResponse:
         self.counts[route] += 1
+        self._first = self._first or time.time()
         if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
             return _error(401, "wrong key", code="invalid_api_key")
         before = self._came[content]

@@ -41,15 +41,11 @@ def keywords() -> Keywords:
     return instantiate(OmegaConf.load("conf/keywords/egoschema.yaml"), _convert_="all")
 
 
-def asked(rows, settings, llm=None, counts=None) -> list[Video]:
-    counted = counts if counts is not None else Counter()
+def asked(rows, settings, llm=None) -> list[Video]:
     asker = Asker(llm=llm or Offline().open(), prompts=Prompts())
 
     async def all_() -> list[Video]:
-        def count(name: str, n: int) -> None:
-            counted[name] += n
-
-        return await asyncio.gather(*(egoschema.ask(r, asker, settings, count) for r in rows))
+        return await asyncio.gather(*(egoschema.ask(r, asker, settings) for r in rows))
 
     return asyncio.run(all_())
 
@@ -57,10 +53,8 @@ def asked(rows, settings, llm=None, counts=None) -> list[Video]:
 @pytest.mark.parametrize("chain", list(CHAINS))
 def test_fifty_real_clips(real_clips, chain) -> None:
     settings = Settings(chains=(chain,), seed=3)
-    counts: Counter[str] = Counter()
-    rows = [keywords()(row) for row in asked(real_clips, settings, counts=counts)]
+    rows = [keywords()(row) for row in asked(real_clips, settings)]
     assert rows == [keywords()(row) for row in asked(real_clips, settings)]
-    assert not counts
     for row in rows:
         assert len(row.questions) == 3 or chain == "n_shot"
         for question in row.questions:
@@ -68,6 +62,7 @@ def test_fifty_real_clips(real_clips, chain) -> None:
             assert len(set(question.options)) == 5
             assert question.options[question.answer_index] == question.answer
             assert question.provenance.llm.startswith("offline")
+            assert question.metrics == {"drifted": 0, "regenerated": 0}
     kept = [q for row in rows for q in row.questions if q.drop is None]
     assert len(kept) > 0.95 * sum(len(row.questions) for row in rows)
     slots = Counter(q.answer_index for q in kept)
@@ -189,13 +184,12 @@ class Drifting:
 
 
 def test_what_drifts_is_read_and_what_breaks_is_asked_again(real_clips) -> None:
-    counts: Counter[str] = Counter()
-    rows = asked(real_clips[:5], Settings(), Drifting("half"), counts)
-    assert counts == {"egoschema.regenerated": 5}
-    assert all(len(row.questions) == 3 for row in rows)
-    counts.clear()
-    same = asked(real_clips[:5], Settings(), Drifting("letters"), counts)
-    assert counts == {"egoschema.drifted": 5}
+    rows = asked(real_clips[:5], Settings(), Drifting("half"))
+    same = asked(real_clips[:5], Settings(), Drifting("letters"))
+    for row, other in zip(rows, same, strict=True):
+        assert len(row.questions) == 3
+        assert all(q.metrics == {"drifted": 0, "regenerated": 1} for q in row.questions)
+        assert all(q.metrics == {"drifted": 1, "regenerated": 0} for q in other.questions)
     assert [[q.options for q in r.questions] for r in same] == [
         [q.options for q in r.questions] for r in rows
     ]

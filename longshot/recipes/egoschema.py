@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeVar
 
 from longshot.errors import BadRow, Unparsed
 from longshot.labelled import drafts, drifted, questions_in, whole
@@ -26,7 +27,6 @@ from longshot.questions import Draft, finished
 from longshot.records import Line, Provenance, Video
 
 T = TypeVar("T")
-Count = Callable[[str, int], None]
 ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answers_twist")
 
 
@@ -37,6 +37,10 @@ class Settings:
     the paper's N and M. `length` of wrong answers: "similar", or "longer" as in the paper, which
     gives the answer away to a guesser by length.
     """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "lines", "captions")
+    area: ClassVar[str] = "egoschema"
 
     chains: tuple[str, ...] = ("set_a",)
     questions: int = 3
@@ -57,23 +61,25 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """What a chain works on: the narrations as text, and how to ask."""
+    """What a chain works on: the narrations as text, how to ask, and what is counted while asking:
+    replies whose labels had drifted, and replies that had to be asked for again.
+    """
 
     asker: Asker
     settings: Settings
     narrations: str
     answer_prompt: str
     seed: int
-    count: Count
+    counted: Counter[str] = field(default_factory=lambda: Counter(drifted=0, regenerated=0))
 
 
-async def ask(video: Video, asker: Asker, settings: Settings, count: Count) -> Video:
+async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
     """The clip with its questions; options are in seeded order. `video.lines` are the narrations;
     where there are none, its captions are. `question_type` names the chain.
 
-    `count` is told of replies whose labels had drifted ("egoschema.drifted") and of those that had
-    to be asked for again ("egoschema.regenerated"). Raises BadRow without narrations, or when a
-    model does not come up with the form asked for.
+    Metrics of each question: how many replies of its clip had drifted from the labels asked for
+    ("drifted"), and how many could not be read and were asked for again ("regenerated"). Raises
+    BadRow without narrations, or when a model does not come up with the form asked for.
     """
     lines = narrations_of(video)
     if not lines:
@@ -86,7 +92,6 @@ async def ask(video: Video, asker: Asker, settings: Settings, count: Count) -> V
         narrations=prompt_lines(lines),
         answer_prompt=draw.choice(settings.answer_prompts),
         seed=draw.randrange(2**31),
-        count=count,
     )
     made = await CHAINS[chain](clip)
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("egoschema"))
@@ -102,7 +107,8 @@ async def ask(video: Video, asker: Asker, settings: Settings, count: Count) -> V
         )
         for draft in made
     ]
-    return replace(video, questions=(*(video.questions or ()), *questions))
+    counts = {name: float(n) for name, n in clip.counted.items()}
+    return replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
 
 
 def narrations_of(video: Video) -> Sequence[Line]:
@@ -230,10 +236,10 @@ def _counted(clip: Clip, parse: Callable[[str], T]) -> Callable[[str], T]:
         try:
             found = parse(text)
         except Unparsed:
-            clip.count("egoschema.regenerated", 1)
+            clip.counted["regenerated"] += 1
             raise
         if drifted(text):
-            clip.count("egoschema.drifted", 1)
+            clip.counted["drifted"] += 1
         return found
 
     return counting

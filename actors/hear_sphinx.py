@@ -63,6 +63,7 @@ class Sphinx:
 def _lines(decoder: Decoder, window: Window) -> Iterator[Line]:
     for span in window.speech:
         samples = (window.cut(span) * 32767).astype("<i2").tobytes()
+        decoder.reinit_feat()  # without this, the noise heard before changes what is understood
         decoder.start_utt()
         decoder.process_raw(samples, full_utt=True)
         decoder.end_utt()

@@ -95,7 +95,8 @@ class Whisper:
                 for s in window.speech
             ],
         )
-        return info.language, list(_lines(segments, window.start))
+        lines = transcript.within(_lines(segments, window.start), window.start, window.end)
+        return info.language, list(lines)
 
 
 def _lines(segments: Any, zero: float) -> Iterator[Line]:

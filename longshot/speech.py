@@ -44,6 +44,10 @@ class Window:
     samples: NDArray[np.float32]
     speech: tuple[Span, ...]
 
+    @property
+    def end(self) -> float:
+        return self.start + len(self.samples) / RATE
+
     def cut(self, span: Span) -> NDArray[np.float32]:
         """The samples of a span of this window."""
         first = round((span.start - self.start) * RATE)

@@ -47,6 +47,9 @@ def whisper(folder: Path, *, seed: int = 0) -> Path:
         begin_suppress_tokens=[],
     )
     model = WhisperForConditionalGeneration(config)
+    words = [i for token, i in ids.items() if token.strip("Ġ").isalpha() and len(token) > 2]
+    with torch.no_grad():  # loud words, so that the noise consists of them
+        model.model.decoder.embed_tokens.weight[words] *= 30
     model.generation_config = GenerationConfig(
         decoder_start_token_id=config.decoder_start_token_id,
         eos_token_id=config.eos_token_id,

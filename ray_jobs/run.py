@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ from ray_jobs.progress import Progress
 from ray_jobs.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.summary import summarise
 
-Layout = Callable[[Sequence[Question], Path], None]
+Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
 Extra = Callable[[Scratch], Mapping[str, Any]]
 
 
@@ -83,18 +83,26 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Writes what was decided over all rows together (`values`: column -> id -> value)."""
+    """Writes what was decided over all rows together (`values`: column -> id -> value; "questions":
+    question id -> why it is dropped).
+    """
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions")
     needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop")
+    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
     values: Mapping[str, Mapping[str, Any]]
 
     def open(self, run: RunContext) -> Opened:
         def mark(row: Video) -> Video:
-            found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in self.values.items()}
-            return dataclasses.replace(row, **found)
+            columns = {c: ids for c, ids in self.values.items() if c != "questions"}
+            found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in columns.items()}
+            fallen = self.values.get("questions", {})
+            questions = row.questions and tuple(
+                dataclasses.replace(q, drop=q.drop or fallen.get(q.question_id))
+                for q in row.questions
+            )
+            return dataclasses.replace(row, **{"questions": questions, **found})
 
         return mark
 
@@ -140,7 +148,9 @@ class Running:
         )
 
     def together(self, decide: Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]) -> None:
-        """A barrier: `decide` sees the small columns of all rows, returns column -> id -> value."""
+        """A barrier: `decide` sees the small columns of all rows, and those that its attribute
+        `columns` names; it returns column -> id -> value, or "questions" -> question id -> reason.
+        """
         self._steps.append(decide)
 
     def publish(
@@ -190,7 +200,9 @@ class Running:
             if stage is None:
                 rows = rows.materialize()
                 stage = Stage(
-                    name="sample", part=Mark(values=step(_small(rows))), hardware=Hardware(cpus=0.1)
+                    name="sample",
+                    part=Mark(values=step(_small(rows, getattr(step, "columns", ())))),
+                    hardware=Hardware(cpus=0.1),
                 )
             rows = stage.apply(rows, self.session, rows_per_block=size)
         yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
@@ -208,7 +220,7 @@ class Running:
         kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name)
+            layout(kept, folder / "export" / name, map(_facts, self.scratch.videos()))
         desk = self.snapshot()
         counted = outputs.question_funnel(self.scratch.questions())
         events = {stage: desk["stages"].get(stage, {}) for stage in stages}
@@ -249,10 +261,19 @@ class Running:
         return found
 
 
-def _small(rows: Dataset) -> pa.Table:
-    """The columns that a decision over all rows may look at: no transcripts, no media."""
+def _facts(row: Video) -> Video:
+    """A row without what is long in it: what an export says of its videos."""
+    return dataclasses.replace(
+        row, lines=None, captions=None, shots=None, segments=None, questions=None, texts=None
+    )
+
+
+def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
+    """The columns that a decision over all rows may look at: no transcripts, no media, unless it
+    asks for them.
+    """
     large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
-    names = [n for n in rows.schema().names if n not in large]
+    names = [n for n in rows.schema().names if n not in large or n in also]
     return pa.concat_tables(
         (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
         promote_options="permissive",

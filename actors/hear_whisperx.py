@@ -41,7 +41,6 @@ class WhisperX:
     compute_type: str = "float16"
     language: str | None = None
     beam_size: int = 5
-    max_new_tokens: int | None = None
     vad: str = "pyannote"
     aligner: str | None = None
     diarizer: str | None = None
@@ -100,10 +99,7 @@ class Ears:
             str(folder),
             config.device,
             compute_type=config.compute_type,
-            asr_options={
-                "beam_size": config.beam_size,
-                "max_new_tokens": config.max_new_tokens,
-            },
+            asr_options={"beam_size": config.beam_size},
             language=config.language,
             vad_model=self._vad,
             vad_method="pyannote",

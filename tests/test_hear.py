@@ -109,7 +109,6 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             language="en",
             compute_type="int8",
             beam_size=1,
-            max_new_tokens=12,
             device="cpu",
             vad="silero",
         )
@@ -150,8 +149,37 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert (row.video_id, row.uri) == ("v", case.film)
     if case.listens:
         assert row.language == "en"
-        assert any(line.words for line in lines)
+        # a random aligner needs more time than 9 s for what the random Whisper says in them
+        assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
     assert hear(case, video(case.film, end=9.0)) == row
+
+
+def test_whisperx_aligns_or_says_that_it_did_not(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
+    nltk_tables(tmp_path)
+    counted: dict[str, int] = {}
+    part = WhisperX(
+        model=request.getfixturevalue("tiny_whisper"),
+        aligner=request.getfixturevalue("tiny_aligner"),
+        language="en",
+        compute_type="int8",
+        beam_size=1,
+        device="cpu",
+    )
+    row = part.open(run_context(counted))(video(INTERVIEW))
+    assert isinstance(row, Video)
+    assert any(line.words for line in row.lines or ())
+    assert "no aligner" not in (row.heard_by or "")
+    assert not counted
+    maltese = replace(part, aligner=None, language="mt")
+    row = maltese.open(run_context(counted))(video(INTERVIEW, end=9.0))
+    assert isinstance(row, Video)
+    assert row.lines
+    assert not any(line.words for line in row.lines)
+    assert "no aligner for 'mt'" in (row.heard_by or "")
+    assert counted == {"hear.unaligned.mt": 1}
 
 
 def test_a_clip_keeps_the_times_of_the_film(case: Case) -> None:

@@ -85,7 +85,7 @@ class LlmPhase:
 
     def __call__(self) -> Figures:
         ceiling = self.in_flight / self.latency
-        rows: list[list[Any]] = []
+        rows: list[tuple[Any, ...]] = []
         with connected():
             for name, calls, measure in (
                 ("longshot: stage, gateway, desk, store", self.calls, self._ours),
@@ -98,13 +98,13 @@ class LlmPhase:
                     served = stats(url)
                 start, peak = served["first"] - began, int(served["peak"])
                 share = calls / seconds / ceiling
-                rows.append([name, calls, seconds, start, calls / seconds, share, peak, cpu])
+                rows.append((name, calls, seconds, start, calls / seconds, share, peak, cpu))
         return Figures(
             title=f"LLM phase: {self.latency:g} s latency, {self.in_flight} in flight, "
             f"ceiling {ceiling:g} calls/s",
-            columns=("way", "calls", "seconds", "of which start-up", "calls/s", "share of ceiling", "peak in flight",
-                     "worker CPU ms/call"),
-            rows=rows,
+            columns=("way", "calls", "seconds", "of which start-up", "calls/s",
+                     "share of ceiling", "peak in flight", "worker CPU ms/call"),
+            rows=tuple(rows),
             notes=(
                 f"Seconds include the start of actors and clients, not of Ray; {self.calls} calls "
                 f"take {self.calls / ceiling:g} s at the ceiling.",

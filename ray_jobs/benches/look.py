@@ -1,0 +1,220 @@
+"""`look` against decoding the film and doing nothing, and against what else there is.
+
+    python -m ray_jobs.bench what=look [what.video=FILE]
+
+CPU seconds, user and system; each row is the best of `repeats` rounds, in which all alternatives
+take turns, one decoding thread on every side.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from actors.look import Faces, Look, Texts
+from longshot.records import Video
+from longshot.video import film, frames_at
+from ray_jobs.benches.figures import Figures
+
+Row = tuple[str, float, float, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookBench:
+    """`larger`: seconds of the film that are also measured at 1080p (0: none); `extras`: also faces
+    and text; `peers`: also PySceneDetect's command and Ray's reader.
+    """
+
+    video: str = "examples/videos/pancakes.mp4"
+    repeats: int = 3
+    larger: float = 20.0
+    extras: bool = True
+    peers: bool = True
+
+    def __call__(self) -> Figures:
+        rows, notes = self.measured(self.video, peers=self.peers)
+        if self.larger > 0:
+            with tempfile.TemporaryDirectory() as folder:
+                path = f"{folder}/1080p.mp4"
+                upscale(self.video, path, self.larger)
+                more, _ = self.measured(path, peers=False)
+                rows += [(f"1080p: {name}", *rest) for name, *rest in more]
+        if self.extras:
+            rows += self.apart(rows[0][1])
+        rows += self.sparse(rows[0][1])
+        return Figures(
+            title=f"look at {Path(self.video).name}",
+            columns=("what", "CPU s", "of decoding", "remark"),
+            rows=tuple(rows),
+            notes=(f"best of {self.repeats} rounds in turn, 1 thread each", *notes),
+        )
+
+    def measured(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
+        """Look and its alternatives on one file."""
+        look = Look().open(_Quiet())
+        row = Video(video_id="bench", uri=path)
+        contest: dict[str, Callable[[], Any]] = {
+            "decode, nothing else": lambda: decode(path),
+            "look: shots, keyframes, descriptors": lambda: look(row),
+            "decode through an fps=1 filter": lambda: one_a_second(path),
+        }
+        best = dict.fromkeys(contest, float("inf"))
+        for _ in range(self.repeats):
+            for name, run in contest.items():
+                best[name] = min(best[name], cpu(run))
+        seen: Any = look(row)
+        ours = [shot.start for shot in seen.shots[1:]]
+        remarks = {"look: shots, keyframes, descriptors": f"{len(ours)} cuts"}
+        notes: list[str] = []
+        if peers:
+            theirs: list[float] = []
+            name = "PySceneDetect's command (detect-adaptive)"
+            best[name] = cpu(lambda: theirs.extend(pyscenedetect(path)), resource.RUSAGE_CHILDREN)
+            with film(path) as watched:
+                frame = 1.5 / (watched.fps or 25.0)
+            found = sum(any(abs(a - b) <= frame for b in ours) for a in theirs)
+            remarks[name] = f"{len(theirs)} cuts, {found} of them ours within a frame"
+            notes.append(_ray_note())
+        base = best["decode, nothing else"]
+        return [(n, s, s / base, remarks.get(n, "")) for n, s in best.items()], notes
+
+    def apart(self, base: float) -> list[Row]:
+        """What faces and text cost on top."""
+        row = Video(video_id="bench", uri=self.video)
+        plain = cpu(lambda: Look().open(_Quiet())(row))
+        rows: list[Row] = []
+        for name, part in (
+            ("faces at 1 fps, on top", Look(faces=Faces())),
+            ("text on keyframes, on top", Look(texts=Texts())),
+        ):
+            opened: Any = part.open(_Quiet())
+            seconds = max(0.0, cpu(lambda o=opened: o(row)) - plain)
+            rows.append((name, seconds, seconds / base, ""))
+        return rows
+
+    def sparse(self, base: float) -> list[Row]:
+        """Single frames by seeking, at and beyond the distance of keyframes."""
+        with film(self.video) as watched:
+            index = watched.index()
+            times = [watched.seconds(key) for key in index.keys]
+            end = watched.seconds(index.stamps[-1])
+        group = max((b - a for a, b in pairwise(times)), default=end)
+        rows: list[Row] = []
+        for factor in (1, 2, 5):
+            step = group * factor
+            wanted = [step / 2 + n * step for n in range(max(1, int(end / step)))]
+            for name, slack in (("exact", 0.0), ("nearest keyframe", step / 2)):
+                seconds = min(
+                    cpu(lambda w=wanted, s=slack: list(frames_at(self.video, w, slack=s)))
+                    for _ in range(self.repeats)
+                )
+                label = f"a frame every {step:.3g} s, {name}"
+                remark = f"{base / seconds:.1f}x cheaper than decoding; {factor} x keyframe spacing"
+                rows.append((label, seconds, seconds / base, remark))
+        return rows
+
+
+class _Quiet:
+    """A run without store, models and counters."""
+
+    store: Any = None
+    llm: Any = None
+
+    @staticmethod
+    def count(name: str, n: int) -> None: ...
+
+
+def cpu(run: Callable[[], Any], who: int = resource.RUSAGE_SELF) -> float:
+    """CPU seconds that `run` takes."""
+    before = resource.getrusage(who)
+    run()
+    after = resource.getrusage(who)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def decode(path: str) -> int:
+    """Decode every frame and look at none."""
+    import av
+
+    with av.open(path) as container:
+        stream = container.streams.video[0]
+        stream.thread_type = "NONE"
+        stream.codec_context.thread_count = 1
+        return sum(1 for _ in container.decode(stream))
+
+
+def one_a_second(path: str) -> int:
+    """Decode every frame, and let FFmpeg's fps filter keep one a second."""
+    import av
+    from av.error import BlockingIOError as NotYet
+    from av.error import EOFError as Over
+
+    with av.open(path) as container:
+        stream = container.streams.video[0]
+        stream.thread_type = "NONE"
+        stream.codec_context.thread_count = 1
+        graph = av.filter.Graph()
+        graph.link_nodes(
+            graph.add_buffer(template=stream), graph.add("fps", "1"), graph.add("buffersink")
+        ).configure()
+        kept = 0
+        for frame in container.decode(stream):
+            graph.push(frame)
+            try:
+                while True:
+                    graph.pull()
+                    kept += 1
+            except (NotYet, Over):
+                continue
+        return kept
+
+
+def pyscenedetect(path: str) -> Sequence[float]:
+    """The cuts that PySceneDetect's own command finds, in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable,
+            "-m",
+            "scenedetect",
+            "-q",
+            "-i",
+            path,
+            "-b",
+            "pyav",
+            "-o",
+            folder,
+        ]
+        tail = ["detect-adaptive", "list-scenes", "-q", "-s", "-f", "scenes.csv"]
+        subprocess.run([*command, *tail], check=True, capture_output=True)
+        lines = Path(folder, "scenes.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    at = header.index("Start Time (seconds)")
+    return [float(line.split(",")[at]) for line in lines[2:]]
+
+
+def upscale(source: str, target: str, seconds: float) -> None:
+    """The film's first seconds at 1920 x 1080."""
+    import av
+
+    with av.open(target, "w") as out, film(source) as watched:
+        stream = out.add_stream("libx264", rate=round(watched.fps or 25), options={"crf": "21"})
+        stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
+        for number, picture in enumerate(watched.pictures(0, seconds)):
+            frame = picture.frame.reformat(1920, 1080, "yuv420p", interpolation="BICUBIC")
+            frame.pts, frame.time_base = number, 1 / stream.codec_context.framerate
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+
+
+def _ray_note() -> str:
+    if importlib.util.find_spec("decord") is None:
+        return "ray.data.read_videos was not run: it needs decord, which is not installed"
+    return "ray.data.read_videos was not run: it hands on every frame decoded, one block each"

@@ -39,6 +39,7 @@ from ray_jobs.summary import summarise
 
 Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
 Extra = Callable[[Scratch], Mapping[str, Any]]
+Files = Callable[[Path, Scratch], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +155,15 @@ class Running:
         self._steps.append(decide)
 
     def publish(
-        self, layouts: Mapping[str, Layout] | None = None, extra: Extra | None = None
+        self,
+        layouts: Mapping[str, Layout] | None = None,
+        extra: Extra | None = None,
+        files: Files | None = None,
     ) -> int:
         """Work through the stages and write the output folder. Returns the exit code.
 
         `layouts`: name -> writer of the kept questions into `export/<name>`. `extra`: what the
-        recipe adds to `run.json`, from all rows.
+        recipe adds to `run.json`, from all rows. `files`: writes further files into the folder.
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
@@ -177,7 +181,7 @@ class Running:
         except Exception as error:
             raise aborted(self.snapshot()) or error from error
         outputs.publish(
-            self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra)
+            self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
         return summarise(self.record, self.run.out, self.run.max_problem_share)
 
@@ -213,6 +217,7 @@ class Running:
         stages: Sequence[str],
         layouts: Mapping[str, Layout],
         extra: Extra | None,
+        files: Files | None,
     ) -> Mapping[str, Any]:
         outputs.write_videos(self.scratch, folder / "videos.parquet")
         outputs.write_questions(self.scratch.questions(), folder / "questions.parquet")
@@ -221,6 +226,8 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, map(_facts, self.scratch.videos()))
+        if files is not None:
+            files(folder, self.scratch)
         desk = self.snapshot()
         counted = outputs.question_funnel(self.scratch.questions())
         events = {stage: desk["stages"].get(stage, {}) for stage in stages}

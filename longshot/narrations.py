@@ -28,7 +28,8 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
 class Columns:
     """Where the parts of a narration are.
 
-    `form`: "table" or "ego4d" (then only `keep_unsure` and `narrator` matter). `time` and `end`
+    `form`: "table", "ego4d" (then only `keep_unsure` and `narrator` matter), or "captions": the
+    `videos.parquet` of a run of ours, whose captions stand in for narrations. `time` and `end`
     hold seconds or clock times; without `end` a narration is a point in time. `subject` is put
     before every text ("C" turns "open door" into "C open door"). `keep_unsure`: keep what the
     narrator marked as unsure. `narrator`: "longest" takes for each video the pass with more
@@ -84,8 +85,12 @@ def read(path: str, columns: Columns) -> Narrations:
     """
     if columns.form == "ego4d":
         return from_ego4d(json.loads(_bytes(path)), columns, where=path)
+    if columns.form == "captions":
+        return from_captions(read_table(path), where=path)
     if columns.form != "table":
-        raise UserError(f"narrations form {columns.form!r} is unknown: use 'table' or 'ego4d'")
+        raise UserError(
+            f"narrations form {columns.form!r} is unknown: use 'table', 'ego4d' or 'captions'"
+        )
     return from_rows(read_table(path), columns, where=path)
 
 
@@ -160,6 +165,20 @@ def from_rows(
     if not found:
         raise UserError(f"{where}: no narrations in it")
     return Narrations(lines=_in_order(found), skipped=skipped)
+
+
+def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narrations:
+    """Captions of a run as narrations; a clip of another video stays a video of its own."""
+    found: dict[str, list[Line]] = {}
+    for row in rows:
+        told = row.get("captions") or ()
+        if told:
+            found[str(row["video_id"])] = [
+                Line(start=c["time"], end=c["time"], text=c["text"]) for c in told
+            ]
+    if not found:
+        raise UserError(f"{where}: no video in it has captions")
+    return Narrations(lines=_in_order(found))
 
 
 def _in_order(found: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
 from longshot.errors import BadRow, Unparsed
+from longshot.filters.keywords import Keywords
 from longshot.labelled import drafts, drifted, questions_in, whole
 from longshot.llm import Asker, Message
 from longshot.narrations import prompt_lines
@@ -35,7 +36,8 @@ class Settings:
     """How a clip is asked about. `chains`: one of them is drawn for each clip; so is one of
     `answer_prompts`, which spares the set the habits of one wording. `questions` and `wrong` are
     the paper's N and M. `length` of wrong answers: "similar", or "longer" as in the paper, which
-    gives the answer away to a guesser by length.
+    gives the answer away to a guesser by length. `keywords`: words and openings that drop a
+    question.
     """
 
     version: ClassVar[str] = "1"
@@ -47,6 +49,7 @@ class Settings:
     wrong: int = 4
     length: str = "similar"
     answer_prompts: tuple[str, ...] = ANSWERS
+    keywords: Keywords | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -108,7 +111,8 @@ async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
         for draft in made
     ]
     counts = {name: float(n) for name, n in clip.counted.items()}
-    return replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
+    done = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
+    return done if settings.keywords is None else settings.keywords(done)
 
 
 def narrations_of(video: Video) -> Sequence[Line]:

@@ -1,0 +1,72 @@
+"""`synth`: makes the file of a row that carries a plan (`longshot.synth_plan`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from actors.part import Opened, RunContext
+from longshot.records import Video
+from longshot.synth import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesise:
+    """Writes `folder/<video_id>.mp4` (local, s3:// or gs://) and beside it, as .json, the plan and
+    what became of it; `uri` becomes its address, segments and evidence move to where the probes
+    really are. Rows without a plan pass by.
+
+    `kept_only`: so do rows whose questions have all been dropped.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "plan", "segments", "questions")
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = (
+        *("uri", "duration", "fps", "width", "height", "has_audio", "has_video"),
+        *("segments", "questions"),
+    )
+
+    folder: str
+    settings: Settings = field(default_factory=Settings)
+    kept_only: bool = False
+
+    def open(self, run: RunContext) -> Opened:
+        from pyarrow import fs
+
+        from longshot.insertions import placed, plan_of
+        from longshot.store import resolve
+        from longshot.synth import synthesise
+
+        target, root = resolve(self.folder)
+        local = isinstance(target, fs.LocalFileSystem)
+
+        def make(video: Video) -> Video:
+            standing = any(q.drop is None for q in video.questions or ())
+            if video.plan is None or (self.kept_only and not standing):
+                return video
+            name = f"{video.video_id}.mp4"
+            with tempfile.TemporaryDirectory() as spare:
+                folder = root if local else spare
+                os.makedirs(folder, exist_ok=True)
+                made = synthesise(plan_of(video), f"{folder}/{name}", self.settings)
+                for part in () if local else (name, f"{name}.json"):
+                    fs.copy_files(
+                        f"{folder}/{part}", f"{root}/{part}", fs.LocalFileSystem(), target
+                    )
+            run.count(f"synth.{made.mode}", 1)
+            return dataclasses.replace(
+                placed(video, made.spans()),
+                uri=f"{root}/{name}" if local else f"{self.folder.rstrip('/')}/{name}",
+                duration=made.duration,
+                fps=made.fps,
+                width=made.width,
+                height=made.height,
+                has_audio=made.has_sound,
+                has_video=True,
+            )
+
+        return make

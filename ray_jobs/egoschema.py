@@ -1,0 +1,193 @@
+"""EgoSchema (arXiv 2308.09126): narrated videos to questions about whole clips of them.
+
+    python -m ray_jobs.egoschema narrations_file=N narrations=ego4d out=O [videos=V cut=true]
+
+Clips are chosen, a chain of prompts asks about each, questions with words of the prompts or that
+repeat others fall, and so does what is guessed without the video. See docs/egoschema.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from actors.part import Part
+from longshot import clips, narrations, schemas
+from longshot.clips import Cut
+from longshot.errors import UserError
+from longshot.filters.duplicates import Duplicates
+from longshot.inputs import read_videos
+from longshot.layouts import egoschema as layout
+from longshot.narrations import Columns
+from longshot.outputs import Scratch
+from longshot.records import Question, Video
+from longshot.synth_plan import Plan
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Narrations, and how clips are cut from them (`conf/egoschema.yaml` explains the fields)."""
+
+    path: str
+    columns: Columns
+    durations: str | None = None
+    durations_video: str = "video_id"
+    durations_seconds: str = "duration"
+    videos: str | None = None
+    seconds: Sequence[float] = (180.0,)
+    density: float = 10.0
+    grid: float = 30.0
+    most: int | None = None
+    seed: int = 0
+
+    def clips(self) -> tuple[list[Video], clips.HeatMap]:
+        """The clips, and how many there would be at other lengths and densities."""
+        told = narrations.read(self.path, self.columns)
+        lengths: dict[str, float] = {}
+        if self.durations:
+            lengths = narrations.durations(
+                self.durations, video=self.durations_video, duration=self.durations_seconds
+            )
+        cuts = [
+            Cut(seconds=s, grid=self.grid, least=clips.per_minute(self.density, s))
+            for s in self.seconds
+        ]
+        rows = clips.clips(told.lines, lengths, cuts, self._uris(told.lines))
+        if not rows:
+            raise UserError(
+                f"{self.path!r}: none of {len(told.lines)} narrated videos has a clip of "
+                f"{self.seconds!r} s with {self.density:g} narrations a minute; lower density="
+            )
+        if self.most is not None and self.most < len(rows):
+            rows = random.Random(f"{self.seed}/clips").sample(rows, self.most)
+        return [planned(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
+
+    def _uris(self, told: Mapping[str, Any]) -> dict[str, str]:
+        if self.videos is None:
+            return {}
+        table = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
+        found = {row["video_id"]: row["uri"] for row in table}
+        if not set(found) & set(told):
+            raise UserError(
+                f"videos={self.videos!r}: no file is named after a narrated video; expected names "
+                f"like {min(told)!r}"
+            )
+        return found
+
+
+def planned(row: Video) -> Video:
+    """The clip with the plan by which it is cut, where there is a file to cut it from."""
+    if row.uri.startswith("narrations:") or row.start is None or row.end is None:
+        return row
+    plan = Plan(background=row.uri, start=row.start, end=row.end)
+    return replace(row, plan=json.dumps(schemas.dump(plan), sort_keys=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """Near-duplicate questions over all clips. `alike`: null keeps all."""
+
+    model: str
+    alike: float | None = 0.95
+    seed: int = 0
+    columns: tuple[str, ...] = ("questions",)
+
+    def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
+        if self.alike is None:
+            return {}
+        from longshot.nn.bert import Encoder
+
+        asked = [
+            schemas.load(Question, q) for cell in rows["questions"].to_pylist() for q in cell or ()
+        ]
+        encoder = Encoder.load(self.model)
+        rule = Duplicates(alike=self.alike, seed=self.seed)
+        fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
+        return {"questions": {one: f"repeats: {other}" for one, other in fallen.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EgoSchema:
+    run: Run
+    source: Source
+    ask: Part
+    repeats: Repeats
+    vet: Part
+    cut: Part
+    cut_clips: bool = False
+    public: int | None = None
+    seed: int = 0
+
+    def __call__(self) -> int:
+        if self.cut_clips and self.source.videos is None:
+            raise UserError("cut=true needs videos=: the files to cut the clips from")
+        with self.run.open("egoschema") as run:
+            rows, heat = self.source.clips()
+            run.read(schemas.table(rows, Video))
+            run.stage("ask", self.ask)
+            run.together(self.repeats)
+            run.stage("vet", self.vet)
+            if self.cut_clips:
+                run.stage("synth", self.cut)
+
+            def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+                self.write(kept, folder, videos)
+                with suppress(ImportError):  # matplotlib is an extra
+                    clips.draw(heat, str(folder / "heat_map.png"))
+
+            return run.publish(
+                layouts={"egoschema": write}, extra=lambda rows: self.notes(rows, heat)
+            )
+
+    def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+        """The released files, a submission with all answers right, and the clips cut."""
+        rows = list(videos)
+        order = sorted(kept, key=lambda q: q.question_id)
+        most = len(order) if self.public is None else min(self.public, len(order))
+        shown = {q.question_id for q in random.Random(f"{self.seed}/public").sample(order, most)}
+        marked = [
+            replace(q, subsets=(*q.subsets, layout.PUBLIC)) if q.question_id in shown else q
+            for q in kept
+        ]
+        layout.write(marked, folder, rows)
+        right = {q.question_id: q.answer_index for q in kept if q.answer_index is not None}
+        layout.submission(right, folder / "submission.csv")
+        if self.cut_clips:
+            files = {row.video_id: row.uri for row in rows}
+            (folder / "videos").mkdir()
+            for question in kept:
+                _place(files[question.video_id], folder / "videos" / f"{question.question_id}.mp4")
+
+    def notes(self, rows: Scratch, heat: clips.HeatMap) -> Mapping[str, object]:
+        """How replies came, and the heat map of viable clips (Fig. 8)."""
+        replies = {"drifted": 0, "regenerated": 0}
+        count = 0
+        for row in rows.videos():
+            count += 1
+            for question in (row.questions or ())[:1]:
+                for name in replies:
+                    replies[name] += int(question.metrics.get(name, 0))
+        return {"clips": count, "replies": replies, "heat_map": schemas.dump(heat)}
+
+
+def _place(file: str, target: Path) -> None:
+    """The file under another name as well: a link where that can be, else a copy."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
+
+
+if __name__ == "__main__":
+    launch("egoschema")

@@ -89,8 +89,10 @@ def write_videos(rows: Scratch, path: Path) -> None:
 
 
 def _fitted(row: pa.Table, schema: pa.Schema) -> pa.Table:
+    # Built from plain values: what lies in memory under a null differs between a computed row and
+    # one from the store, and would make other bytes of the same rows.
     columns = [
-        row[f.name].cast(f.type) if f.name in row.column_names else pa.nulls(1, f.type)
+        pa.array(row[f.name].to_pylist() if f.name in row.column_names else [None], f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -16,7 +16,6 @@ from longshot.prompts import Prompts
 from longshot.records import Video
 from longshot.store import identity
 
-
 SAMPLING = Sampling()
 
 
@@ -40,9 +39,9 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 class Ask:
     """Writes the row's segments and questions.
 
-    `prompts`: another folder of prompts. `tries`: how often one prompt may be answered in a wrong form before the row becomes a problem.
-    What bears identity: the recipe's name and version, its settings, the texts of its prompts, the
-    model, the sampling.
+    `prompts`: another folder of prompts. `tries`: how often one prompt may be answered in a wrong
+    form before the row becomes a problem. What bears identity: the recipe's name and version, its
+    settings, the texts of its prompts, the model, the sampling.
     """
 
     version: ClassVar[str] = "1"

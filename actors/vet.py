@@ -11,7 +11,6 @@ from actors.part import LlmConfig, Opened, RunContext
 from longshot.errors import UserError
 from longshot.filters.blind import Guess, guess
 from longshot.llm import Asker, Sampling
-from longshot.prompts import Prompts
 from longshot.records import Video
 from longshot.store import identity
 

@@ -349,14 +349,6 @@ def prose(most: int) -> Callable[[str], str]:
     return parse
 
 
-def parse_frame(reply: str) -> str:
-    """The one sentence of a `neptune/frame` reply. Raises Unparsed where there is none."""
-    found = [f.text for f in fields(reply, {"caption": r"caption"}) if f.text]
-    if not found:
-        raise Unparsed("it has no line 'CAPTION: ...'")
-    return found[-1]
-
-
 def _words(unit: Unit) -> int:
     return unit.words
 

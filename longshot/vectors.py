@@ -1,0 +1,161 @@
+"""Nearest neighbours and clusters of vectors, with FAISS.
+
+Vectors are float32 `[n, d]`; likeness is the cosine (inner product of vectors of length 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+
+def unit(vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
+    """The vectors scaled to length 1; those of length 0 stay."""
+    found = np.ascontiguousarray(vectors, dtype=np.float32)
+    if found.ndim != 2:
+        raise ValueError(f"expected vectors [n, d], got the shape {found.shape}")
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+
+
+class Index:
+    """Vectors to be found by likeness: exactly while there are few, through an inverted file (IVF)
+    from `exact_below` on.
+
+    `probe`: the share of the inverted lists that a query looks through; at 0.1 the nearest ten are
+    found to 95 % or more on clustered data.
+    """
+
+    def __init__(
+        self,
+        vectors: Vectors | Sequence[Sequence[float]],
+        *,
+        exact_below: int = 50_000,
+        probe: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        import faiss
+
+        rows = unit(vectors)
+        count, dimensions = rows.shape
+        flat: Any = faiss.IndexFlatIP(dimensions)
+        self._index: Any = flat
+        if count >= exact_below:
+            lists = max(1, min(int(4 * math.sqrt(count)), count // 39))  # FAISS wants 39 a list
+            self._index = faiss.IndexIVFFlat(flat, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
+            self._index.cp.seed = seed
+            self._index.train(rows)
+            self._index.nprobe = max(1, math.ceil(probe * lists))
+        self._index.add(rows)
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    def search(
+        self, queries: Vectors | Sequence[Sequence[float]], k: int
+    ) -> tuple[Vectors, NDArray[np.int64]]:
+        """Cosines and row numbers `[m, min(k, n)]` of the nearest, best first. An IVF index that
+        finds fewer fills up with row -1.
+        """
+        scores, rows = self._index.search(unit(queries), min(k, len(self)))
+        return scores, rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """`labels`: cluster of each vector, 0 the largest; `centroids` `[k, d]` of length 1; `sizes` of
+    each cluster; `inertia`: mean squared distance to the centroid; `silhouette`: -1 to 1, how much
+    nearer a vector is to its own cluster than to the next, 0 for a single cluster.
+    """
+
+    labels: NDArray[np.int64]
+    centroids: Vectors
+    sizes: tuple[int, ...]
+    inertia: float
+    silhouette: float
+
+
+def kmeans(
+    vectors: Vectors | Sequence[Sequence[float]],
+    k: int,
+    *,
+    seed: int = 0,
+    rounds: int = 30,
+    restarts: int = 5,
+) -> Clusters:
+    """Spherical k-means: at most `k` clusters, none of them empty. Equal input and seed give equal
+    clusters.
+    """
+    import faiss
+
+    rows = unit(vectors)
+    count, dimensions = rows.shape
+    if count == 0:
+        return Clusters(
+            labels=np.empty(0, np.int64),
+            centroids=np.empty((0, dimensions), np.float32),
+            sizes=(),
+            inertia=0.0,
+            silhouette=0.0,
+        )
+    distinct = np.unique(rows, axis=0)
+    if len(distinct) <= k:
+        centroids = distinct
+    else:
+        trained = faiss.Kmeans(
+            dimensions,
+            k,
+            niter=rounds,
+            nredo=restarts,
+            seed=seed,
+            spherical=True,
+            min_points_per_centroid=1,
+            max_points_per_centroid=max(256, math.ceil(count / k)),
+        )
+        trained.train(rows)
+        centroids = unit(np.asarray(trained.centroids, dtype=np.float32))
+    labels = np.argmax(rows @ centroids.T, axis=1)
+    used, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    first = [int(np.argmax(labels == c)) for c in range(len(used))]
+    order = sorted(range(len(used)), key=lambda c: (-sizes[c], first[c]))
+    rank = np.argsort(np.asarray(order))
+    labels, centroids = rank[labels].astype(np.int64), centroids[used][order]
+    return Clusters(
+        labels=labels,
+        centroids=centroids,
+        sizes=tuple(int(sizes[c]) for c in order),
+        inertia=float(np.mean(np.sum((rows - centroids[labels]) ** 2, axis=1))),
+        silhouette=silhouette(rows, labels, seed=seed),
+    )
+
+
+def silhouette(
+    vectors: Vectors, labels: NDArray[np.int64], *, seed: int = 0, sample: int = 2_000
+) -> float:
+    """The mean silhouette (Rousseeuw 1987) over a sample of the vectors, by Euclidean distance; a
+    vector alone in its cluster counts 0.
+    """
+    from scipy.spatial.distance import cdist
+
+    if len(vectors) > sample:
+        chosen = np.random.default_rng(seed).choice(len(vectors), sample, replace=False)
+        vectors, labels = vectors[chosen], labels[chosen]
+    names, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        return 0.0
+    member = np.eye(len(names))[labels]
+    totals = cdist(vectors, vectors) @ member
+    own = np.arange(len(labels)), labels
+    within = totals[own] / np.maximum(sizes[labels] - 1, 1)
+    others = totals / sizes
+    others[own] = np.inf
+    nearest = others.min(axis=1)
+    widest = np.maximum(np.maximum(within, nearest), 1e-12)
+    scores = np.where(sizes[labels] > 1, (nearest - within) / widest, 0.0)
+    return float(scores.mean())

@@ -1,0 +1,121 @@
+"""Written answers graded: by an answer-equivalence judge, or by MLVU's rubrics through a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from actors.ask import prompts_in
+from actors.part import LlmConfig, Opened, RunContext
+from longshot.answers import GRADE, Answer, answers
+from longshot.errors import BadRow
+from longshot.gem import Item, Judge, JudgeConfig
+from longshot.llm import Asker
+from longshot.records import Question, Verdict, Video
+from longshot.rubric import PROMPTS, SCALES, grade
+from longshot.store import identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """Every written reply gets a verdict of the filter "grade". A reply that cannot be graded is
+    kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("questions",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("questions",)
+
+    judge: JudgeConfig
+    llm: LlmConfig
+    tries: int = 3
+    seed: int = 0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "Grade",
+            "version": self.version,
+            "judge": identity(self.judge),
+            "llm": identity(self.llm),
+            "prompts": prompts_in(None).digest(*PROMPTS.values()),
+            "tries": self.tries,
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        asker = Asker(llm=run.llm(self.llm), prompts=prompts_in(None), tries=self.tries)
+        bench = Bench(self.judge)
+
+        async def work(video: Video) -> Video:
+            rows = await asyncio.gather(
+                *(self._graded(q, asker, bench) for q in video.questions or ())
+            )
+            return replace(video, questions=tuple(rows))
+
+        return work
+
+    async def _graded(self, question: Question, asker: Asker, bench: Bench) -> Question:
+        written = [a for a in answers(question) if not a.rule and a.failed is None]
+        if not written:
+            return question
+        if question.question_type in SCALES and not question.options:
+            given = [await self._rubric(a, asker) for a in written]
+        else:
+            given = await bench(question, written)
+        kept = tuple(v for v in question.verdicts if v.filter != GRADE)
+        return replace(question, verdicts=(*kept, *given))
+
+    async def _rubric(self, answer: Answer, asker: Asker) -> Verdict:
+        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        try:
+            found = await grade(answer.question, answer.reply, asker, self.seed)
+            told |= {"first": found.first, "second": found.second}
+        except BadRow as error:
+            told["error"] = str(error)
+        return Verdict(
+            filter=GRADE, model=asker.llm.identity, seed=self.seed, detail=json.dumps(told)
+        )
+
+
+class Bench:
+    """The judge, opened when the first answer comes, one batch at a time."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._judge: Judge | None = None
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, question: Question, written: Sequence[Answer]) -> list[Verdict]:
+        async with self._turn:
+            return await asyncio.to_thread(self._score, question, written)
+
+    def _score(self, question: Question, written: Sequence[Answer]) -> list[Verdict]:
+        if self._judge is None:
+            self._judge = self._config.open()
+        judge, found = self._judge, list[Verdict]()
+        items = [
+            Item(question=question.question, candidate=a.reply, references=(question.answer,))
+            for a in written
+        ]
+        for answer, score in zip(written, judge.score(items), strict=True):
+            told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+            told |= {"error": score.error} if score.error else {"score": score.score}
+            if score.warning:
+                told["warning"] = score.warning
+            record = judge.record
+            told["judge"] = [
+                record.sensitivity, record.specificity, record.positive, record.negative
+            ]  # fmt: skip
+            found.append(
+                Verdict(
+                    filter=GRADE,
+                    model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
+                    correct=None if score.error else score.equivalent,
+                    detail=json.dumps(told).replace("NaN", "null"),
+                )
+            )
+        return found

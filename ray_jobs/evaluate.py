@@ -1,0 +1,186 @@
+"""Evaluate: a model on questions in any layout, scored with intervals and against other runs.
+
+    python -m ray_jobs.evaluate questions=Q out=O [videos=V answer=openai llm=openai judge=mini]
+
+Writes results.json, replies.parquet and pictures/ beside what every job writes. See
+docs/evaluate.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+
+from actors.part import Part
+from longshot import schemas, score, score_show
+from longshot.answers import FILTER, GRADE
+from longshot.errors import UserError
+from longshot.inputs import read_videos
+from longshot.layouts import Reading, read
+from longshot.outputs import Scratch
+from longshot.records import Question, Verdict, Video
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    run: Run
+    questions: str
+    videos: str | None
+    layout: str | None
+    against: Sequence[str]
+    limit: int | None
+    seed: int
+    probe: Part
+    hear: Part
+    answer: Part
+    grade: Part
+
+    def __call__(self) -> int:
+        reading = read(self.questions, self.layout)
+        rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
+        others = [earlier(folder) for folder in self.against]
+        with self.run.open("evaluate") as run:
+            run.read(rows)
+            if self.videos is not None:
+                run.stage("probe", self.probe)
+                if _listens(self.answer):
+                    run.stage("hear", self.hear)
+            run.stage("answer", self.answer)
+            run.stage("grade", self.grade)
+            return run.publish(
+                files=lambda folder, found: self.report(folder, found, reading, others)
+            )
+
+    def report(
+        self, folder: Path, rows: Scratch, reading: Reading, others: Sequence[Earlier]
+    ) -> None:
+        """Score what came back; write and print the results."""
+        videos = [dataclasses.replace(v, questions=None) for v in rows.videos()]
+        mine = list(rows.questions())
+        results = score.score(mine, videos, seed=self.seed)
+        joined = merged(mine, [q for other in others for q in other.questions])
+        compared = score.compare(joined, videos, seed=self.seed) if others else []
+        about = {
+            "questions": self.questions,
+            "layout": reading.layout,
+            "answer": getattr(self.answer, "name", ""),
+            "frames": getattr(getattr(self.answer, "see", None), "frames", None),
+            "findings": [dataclasses.asdict(f) for f in reading.findings],
+        }
+        records = [other.record for other in others]
+        score_show.write(folder, results, mine, compared, about=about, earlier=records)
+        console = Console()
+        console.print()
+        console.print(score_show.table(results))
+        if compared:
+            console.print(score_show.comparisons(compared))
+        if reading.findings:
+            console.print(f"{len(reading.findings)} findings in the questions: see results.json")
+
+
+def _listens(answer: Part) -> bool:
+    return bool(getattr(getattr(answer, "see", None), "transcript", False))
+
+
+def rows_of(
+    reading: Reading, videos: str | None, *, limit: int | None = None, seed: int = 0
+) -> pa.Table:
+    """One row per video with its questions. Films are found by id: their file's name without its
+    ending. Raises UserError where no film belongs to any question.
+    """
+    questions = list(reading.questions)
+    if limit is not None and limit < len(questions):
+        chosen = set(random.Random(f"{seed}/limit").sample(range(len(questions)), limit))
+        questions = [q for i, q in enumerate(questions) if i in chosen]
+    if not questions:
+        raise UserError("there are no questions to answer")
+    nested: dict[str, list[Question]] = {}
+    for question in questions:
+        nested.setdefault(question.video_id, []).append(bare(question))
+    known = {v.video_id: v for v in reading.videos}
+    films = _films(videos, list(known.values()), set(nested)) if videos is not None else {}
+    rows = [
+        dataclasses.replace(
+            _matched(known.get(name) or Video(video_id=name, uri=""), films),
+            questions=tuple(asked), drop=None, problem=None,
+        )
+        for name, asked in nested.items()
+    ]  # fmt: skip
+    return schemas.table(rows, Video)
+
+
+def bare(question: Question) -> Question:
+    """Without the replies of earlier evaluations."""
+    kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
+    return dataclasses.replace(question, verdicts=kept)
+
+
+def _films(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
+    names = schemas.schema(Video).names
+    table = read_videos(source)
+    found = [schemas.load(Video, row) for row in table.select(
+        [c for c in table.column_names if c in names]).to_pylist()]  # fmt: skip
+    films = {v.video_id: v for v in found}
+    films |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in found}
+    if not wanted & (set(films) | {v.video_id for v in known if v.source in films}):
+        some = ", ".join(sorted(wanted)[:3])
+        raise UserError(f"videos={source!r} has no film for any question: wanted are {some}, ...")
+    return films
+
+
+def _matched(video: Video, films: Mapping[str, Video]) -> Video:
+    """The row with the address of its film: its own, or the one that the clip was cut from."""
+    film = films.get(video.video_id)
+    if film is not None:
+        return dataclasses.replace(
+            video, uri=film.uri, size=film.size, modified=film.modified,
+            subtitles=film.subtitles or video.subtitles,
+        )  # fmt: skip
+    if video.source is not None and (film := films.get(video.source)) is not None:
+        return dataclasses.replace(video, uri=film.uri, size=film.size, modified=film.modified)
+    return video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """Another evaluation: its questions with their replies, and its record."""
+
+    questions: tuple[Question, ...]
+    record: Mapping[str, Any]
+
+
+def earlier(folder: str) -> Earlier:
+    """Raises UserError where the folder is no output of this job."""
+    place = Path(folder)
+    try:
+        record = json.loads((place / "results.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"against={folder!r} is no evaluation: {error}") from error
+    return Earlier(questions=read(place, "ours").questions, record=record)
+
+
+def merged(mine: Sequence[Question], others: Sequence[Question]) -> list[Question]:
+    """My questions with the replies of the others to the same questions beside my own."""
+    replies: dict[str, list[Verdict]] = {}
+    for question in others:
+        replies.setdefault(question.question_id, []).extend(
+            v for v in question.verdicts if v.filter == FILTER
+        )
+    return [
+        dataclasses.replace(q, verdicts=(*q.verdicts, *replies.get(q.question_id, ())))
+        for q in mine
+    ]
+
+
+if __name__ == "__main__":
+    launch("evaluate")

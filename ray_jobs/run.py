@@ -183,7 +183,9 @@ class Running:
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
-        return summarise(self.record, self.run.out, self.run.max_problem_share)
+        return summarise(
+            self.record, self.scratch.videos(), self.run.out, self.run.max_problem_share
+        )
 
     def snapshot(self) -> Mapping[str, Any]:
         return ray.get(self.session.desk.snapshot.remote())

@@ -2,62 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from longshot.records import Video
+from longshot.report import clock
 
-def summarise(record: Mapping[str, Any], out: str, max_problem_share: float) -> int:
+MOST = 20  # videos named one by one
+
+
+def summarise(
+    record: Mapping[str, Any], videos: Iterable[Video], out: str, max_problem_share: float
+) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
     console = Console()
     console.print()
-    console.print(_rows(record))
+    console.print(_stages(record))
+    console.print(_videos(videos, record["funnel"][0]["in"]))
     if record["questions"]["made"]:
         console.print(_questions(record["questions"]))
-    computed, reused = sum(record["computed"].values()), sum(record["reused"].values())
-    llm = record["llm"]
-    lines = [
-        f"computed {computed}, reused {reused} stage results in {record['seconds']['total']:.0f} s",
-    ]
-    if record["heard_by"]:
-        heard = ", ".join(f"{n} by {engine}" for engine, n in sorted(record["heard_by"].items()))
-        lines.append(f"heard: {heard}")
-    if llm.get("calls"):
-        cost = llm.get("usd_per_kept_question")
-        price = f", {cost:.4f} USD per kept question" if cost else ""
-        lines.append(f"{llm['calls']} model calls, {llm.get('usd', 0.0):.2f} USD{price}")
-    lines += [
-        f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/",
-        f"look: {out}/report/index.html",
-    ]
-    for line in lines:
+    for line in _lines(record, out):
         console.print(Text(line), soft_wrap=True)
-    rows = record["funnel"][0]["in"] if record["funnel"] else 0
+    rows = record["funnel"][0]["in"]
     problems = sum(step["problems"] for step in record["funnel"])
     if rows and problems / rows > max_problem_share:
-        console.print(
-            Text(
-                f"{problems} of {rows} rows are problems, more than max_problem_share="
-                f"{max_problem_share:g} allows: see {out}/problems.parquet",
-                style="bold red",
-            )
+        told = (
+            f"{problems} of {rows} rows are problems, more than max_problem_share="
+            f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
+        console.print(Text(told, style="bold red"), soft_wrap=True)
         return 3
     return 0
 
 
-def _rows(record: Mapping[str, Any]) -> Table:
-    table = Table(title="videos", title_justify="left", title_style="bold", box=None)
-    for name in ("stage", "in", "out", "dropped or failed"):
-        table.add_column(name, justify="right" if name in ("in", "out") else "left")
+def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
+    computed, reused = sum(record["computed"].values()), sum(record["reused"].values())
+    seconds = record["seconds"]["total"]
+    yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
+    llm = record["llm"]
+    models = ", ".join(llm.get("by_model", {})) or "no model"
+    if llm.get("calls") or llm.get("cached"):
+        cost = llm.get("usd_per_kept_question")
+        price = f", {cost:.4f} USD per kept question" if cost else ""
+        yield (
+            f"{llm['calls']} model calls ({models}), {llm.get('cached', 0)} more from the store, "
+            f"{llm.get('usd', 0.0):.2f} USD{price}"
+        )
+    yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
+    yield f"look:  {out}/report/index.html"
+    if models == "offline":
+        yield (
+            "next:  these questions were written by rules, not by a model: real, but shallow. With a "
+            "key, llm=openai writes better ones; the rest is reused."
+        )
+
+
+def _stages(record: Mapping[str, Any]) -> Table:
+    table = Table(title="stages", title_justify="left", title_style="bold", box=None)
+    for name in ("stage", "videos in", "out", "dropped or failed"):
+        table.add_column(name, justify="right" if name in ("videos in", "out") else "left")
     for step in record["funnel"]:
         why = [f"{n} {reason}" for reason, n in sorted(step["dropped"].items())]
         if step["problems"]:
             why.append(f"{step['problems']} problem{'s' if step['problems'] > 1 else ''}")
         table.add_row(step["stage"], str(step["in"]), str(step["out"]), Text(", ".join(why)))
+    return table
+
+
+def _videos(videos: Iterable[Video], total: int) -> Table:
+    title = "videos" if total <= MOST else f"videos (the first {MOST} of {total})"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
+    for name in ("video", "length", "shots", "heard by", "questions kept"):
+        right = name in ("length", "shots", "questions kept")
+        table.add_column(name, justify="right" if right else "left")
+    table.add_column("or why not", overflow="fold")
+    for video in islice(videos, MOST):
+        made = video.questions or ()
+        kept = sum(q.drop is None for q in made)
+        problem = video.problem and f"{video.problem.stage}: {video.problem.message}"
+        table.add_row(
+            Text(video.video_id),
+            clock(video.duration) if video.duration else "",
+            "" if video.shots is None else str(len(video.shots)),
+            Text(video.heard_by or ""),
+            f"{kept} of {len(made)}" if made else "",
+            Text(problem or video.drop or ""),
+        )
     return table
 
 
@@ -67,10 +102,17 @@ def _questions(counted: Mapping[str, Any]) -> Table:
     table.add_column("", justify="right")
     table.add_row("made", str(counted["made"]))
     for reason, n in sorted(counted["dropped"].items(), key=lambda item: -item[1]):
-        table.add_row(f"  dropped: {reason}", str(-n))
+        table.add_row(f"  dropped: {REASONS.get(reason, reason)}", str(-n))
     table.add_row("kept", str(counted["kept"]), style="bold")
     for name, n in sorted(counted["subsets"].items()):
         table.add_row(f"  in subset {name}", str(n))
     for kind, n in sorted(counted["types"].items(), key=lambda item: -item[1]):
         table.add_row(f"  {kind}", str(n))
     return table
+
+
+REASONS = {
+    "blind": "blind (right without the video, from the options alone)",
+    "asr": "asr (right from what is said alone)",
+    "check": "check (malformed: leaks, repeats, times)",
+}

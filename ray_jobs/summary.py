@@ -23,7 +23,8 @@ def summarise(
     console = Console()
     console.print()
     console.print(_stages(record))
-    console.print(_videos(videos, record["funnel"][0]["in"]))
+    for line in _videos(islice(videos, MOST), record["funnel"][0]["in"]):
+        console.print(line, soft_wrap=True)
     if record["questions"]["made"]:
         console.print(_questions(record["questions"]))
     for line in _lines(record, out):
@@ -57,8 +58,8 @@ def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
     yield f"look:  {out}/report/index.html"
     if models == "offline":
         yield (
-            "next:  these questions were written by rules, not by a model: real, but shallow. With a "
-            "key, llm=openai writes better ones; the rest is reused."
+            "next:  rules wrote these questions, no model: real, but shallow. With a key, "
+            "llm=openai writes better ones; all else is reused."
         )
 
 
@@ -74,26 +75,29 @@ def _stages(record: Mapping[str, Any]) -> Table:
     return table
 
 
-def _videos(videos: Iterable[Video], total: int) -> Table:
-    title = "videos" if total <= MOST else f"videos (the first {MOST} of {total})"
+def _videos(videos: Iterable[Video], total: int) -> Iterable[Table | Text]:
+    """A table of the videos that were used, and a line for each of the others that says why not."""
+    title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name in ("video", "length", "shots", "heard by", "questions kept"):
         right = name in ("length", "shots", "questions kept")
         table.add_column(name, justify="right" if right else "left")
-    table.add_column("or why not", overflow="fold")
-    for video in islice(videos, MOST):
+    fallen: list[Text] = []
+    for video in videos:
+        if video.problem or video.drop:
+            problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
+            fallen.append(Text(f"  {video.video_id}  {problem or video.drop}"))
+            continue
         made = video.questions or ()
-        kept = sum(q.drop is None for q in made)
-        problem = video.problem and f"{video.problem.stage}: {video.problem.message}"
+        kept = sum(question.drop is None for question in made)
         table.add_row(
             Text(video.video_id),
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
             Text(video.heard_by or ""),
-            f"{kept} of {len(made)}" if made else "",
-            Text(problem or video.drop or ""),
+            f"{kept} of {len(made)}",
         )
-    return table
+    return [table, *([Text("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
 def _questions(counted: Mapping[str, Any]) -> Table:

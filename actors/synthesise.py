@@ -6,11 +6,14 @@ import dataclasses
 import os
 import tempfile
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar
 
 from actors.part import Opened, RunContext
-from longshot.records import Video
+from longshot.absence import Absence, looks, nearest
+from longshot.records import Frame, Video
 from longshot.synth import Settings
+from longshot.synth_plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +22,9 @@ class Synthesise:
     what became of it; `uri` becomes its address, segments and evidence move to where the probes
     really are. Rows without a plan pass by.
 
-    `kept_only`: so do rows whose questions have all been dropped.
+    `kept_only`: so do rows whose questions have all been dropped. `absence`: a row one of whose
+    probes looks like a moment of its background is dropped, and no file made; each segment's visual
+    support says which moment is nearest, for a person to look at.
     """
 
     version: ClassVar[str] = "1"
@@ -27,12 +32,13 @@ class Synthesise:
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = (
         *("uri", "duration", "fps", "width", "height", "has_audio", "has_video"),
-        *("segments", "questions"),
+        *("segments", "questions", "drop"),
     )
 
     folder: str
     settings: Settings = field(default_factory=Settings)
     kept_only: bool = False
+    absence: Absence | None = None
 
     def open(self, run: RunContext) -> Opened:
         from pyarrow import fs
@@ -48,6 +54,10 @@ class Synthesise:
             standing = any(q.drop is None for q in video.questions or ())
             if video.plan is None or (self.kept_only and not standing):
                 return video
+            if self.absence is not None:
+                video = checked(video, plan_of(video), self.absence)
+                if video.drop is not None:
+                    return video
             name = f"{video.video_id}.mp4"
             with tempfile.TemporaryDirectory() as spare:
                 folder = root if local else spare
@@ -70,3 +80,23 @@ class Synthesise:
             )
 
         return make
+
+
+def checked(video: Video, plan: Plan, rule: Absence) -> Video:
+    """The row, each segment with the nearest moment of its background; dropped where one is near."""
+    behind = [f for f in _looks(plan.background, rule.every) if plan.start <= f.time < plan.end]
+    segments = list(video.segments or ())
+    reason = None
+    for number, insertion in enumerate(plan.insertions):
+        probe = insertion.probe
+        time, distance = nearest(looks(probe.uri, rule.every, probe.start, probe.end), behind)
+        found = f"nearest in the background: {time:.1f} s, {distance:.3f} apart"
+        segments[number] = dataclasses.replace(segments[number], visual_support=found)
+        if distance < rule.apart:
+            reason = f"needle: {probe.label or probe.uri!r} is like the background at {time:.1f} s"
+    return dataclasses.replace(video, segments=tuple(segments), drop=reason)
+
+
+@lru_cache(maxsize=4)
+def _looks(uri: str, every: float) -> list[Frame]:
+    return looks(uri, every)

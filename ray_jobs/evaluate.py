@@ -56,7 +56,8 @@ class Evaluate:
                 if _listens(self.answer):
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
-            run.stage("grade", self.grade)
+            if getattr(self.answer, "open_ended", False) or _written(reading):
+                run.stage("grade", self.grade)
             return run.publish(
                 files=lambda folder, found: self.report(folder, found, reading, others)
             )
@@ -86,6 +87,10 @@ class Evaluate:
             console.print(score_show.comparisons(compared))
         if reading.findings:
             console.print(f"{len(reading.findings)} findings in the questions: see results.json")
+
+
+def _written(reading: Reading) -> bool:
+    return any(not q.options for q in reading)
 
 
 def _listens(answer: Part) -> bool:

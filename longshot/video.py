@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SAME = 1e-4  # seconds by which two times may differ and mean the same frame
+LATE = 0.5  # seconds after the container's zero
 NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
 
@@ -94,11 +95,15 @@ class Film:
         )
 
     def _duration(self) -> float:
-        """By the stream's header, else the container's, else by the packets."""
+        """By the stream's header, else the container's; by the packets where neither says, or where
+        the film begins late (containers differ in whether the wait before it counts).
+        """
+        if (self.zero or 0) * self.base > LATE:
+            return self._scanned()
         if self.stream.duration is not None:
             return self.stream.duration * self.base
         if self.container.duration is not None:
-            return max(0.0, self.container.duration / 1e6 - (self.zero or 0) * self.base)
+            return self.container.duration / 1e6
         return self._scanned()
 
     def _scanned(self) -> float:

@@ -43,8 +43,11 @@ _ORDERS = re.compile(
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words that count when two texts are compared: lower case, no articles."""
-    return tuple(w for w in _WORD.findall(text.lower().replace("’", "'")) if w not in _ARTICLES)
+    """The words that count when two texts are compared: lower case, no articles (unless there is
+    nothing else).
+    """
+    found = _WORD.findall(text.lower().replace("’", "'"))
+    return tuple(w for w in found if w not in _ARTICLES) or tuple(found)
 
 
 def normal(text: str) -> str:

@@ -33,7 +33,7 @@ LABELS: Mapping[str, str] = {
     "evidence": r"evidence",
 }
 _LOUD = r"(?:correct|CORRECT|Correct|wrong|WRONG|Wrong|incorrect|INCORRECT|Incorrect)\s+(?i:answer)"
-_INLINE = re.compile(rf"(?<=\S)[ \t]+(?=\**(?:{_LOUD}|EVIDENCE)\s*(?:\d+|[A-Z])?\s*\**\s*:)")
+_INLINE = re.compile(rf"[ \t]+(?=\**(?:{_LOUD}|EVIDENCE)\s*(?:\d+|[A-Z])?\s*\**\s*:)")
 _MARKS = r"[\s>*_#`•\-]*"
 _CLOCK = r"(?:(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)|(\d+(?:\.\d+)?))"
 _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
@@ -85,14 +85,14 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
     names = "|".join(f"(?P<{name}>{pattern})" for name, pattern in labels.items())
     head = re.compile(
         rf"^{_MARKS}(?:\d+\s*[.)]\s*)?{_MARKS}(?:{names})\b[\s*_]*(?:(?:no\.?|number|\#)\s*)?"
-        r"(?P<number>\d+|(?-i:[A-H])(?=[\s*_]*(?:[:：(\[]|[-–—.)]\s)))?[\s*_]*"
+        r"(?P<number>\d+|[A-H](?=[\s*_]*(?:[:：(\[]|[-–—.)]\s)))?[\s*_]*"
         r"(?:[(\[](?P<tag>[^)\]]*)[)\]])?[\s*_]*"
         rf"(?P<mark>[:：]|[-–—.)](?=\s))?[\s*_]*(?:is:)?\s*(?P<text>.*)$",
         re.IGNORECASE,
     )
     found: list[Field] = []
     going = False
-    for line in _INLINE.sub("\n", reply).splitlines():
+    for line in _INLINE.sub(_broken, reply).splitlines():
         match = head.match(line)
         begun = _begun(labels, match) if match else None
         if begun is not None:
@@ -103,6 +103,12 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
         elif going and found[-1].text:
             going = False
     return [_finished(field) for field in found]
+
+
+def _broken(match: re.Match[str]) -> str:
+    """A new line before a label that follows other text; not between a bullet and its label."""
+    before = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    return "\n" if re.search(r"[^\W\d_]{2}", before) else match[0]
 
 
 def _begun(labels: Mapping[str, str], match: re.Match[str]) -> Field | None:

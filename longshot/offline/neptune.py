@@ -87,7 +87,8 @@ def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
         counts = Counter(stem(w) for w in words(text) if w not in STOP)
         found = {p for p in phrases(text, 2) if all(len(w) > 3 and w.isalpha() for w in p.split())}
         score = {
-            p: sum(counts[t] * weigh.weight(t) for t in terms(p)) / len(p.split()) for p in found
+            p: sum(counts[t] * weigh.weight(t) for t in terms(p)) / len(p.split()) ** 0.5
+            for p in found
         }
         best: list[str] = []
         for phrase in sorted(score, key=lambda p: (-score[p], p)):

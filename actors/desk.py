@@ -56,9 +56,12 @@ class Desk:
     """Limits, budget, calls in flight, ledger, stage counters. All methods return at once."""
 
     def __init__(
-        self, budget_usd: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        budget_usd: float | None = None,
+        silence: float = SILENCE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._budget, self._clock = budget_usd, clock
+        self._budget, self._silence, self._clock = budget_usd, silence, clock
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
         self._reserved = 0.0
@@ -109,7 +112,7 @@ class Desk:
     def _answer(self, ask: Ask, owner: str, now: float) -> Grant:
         flight = self._flights.get(ask.key)
         if flight is not None and flight.owner != owner:
-            if now - self._seen[flight.owner] < SILENCE:
+            if now - self._seen[flight.owner] < self._silence:
                 return Grant("elsewhere", 0.25)
             self._bury(flight.owner, now)
         if self._budget is not None:
@@ -137,7 +140,7 @@ class Desk:
         self._seen.pop(owner, None)
 
     def _bury_silent(self, now: float) -> None:
-        for owner in [o for o, seen in self._seen.items() if now - seen >= SILENCE]:
+        for owner in [o for o, seen in self._seen.items() if now - seen >= self._silence]:
             self._bury(owner, now)
 
     def event(self, stage: str, outcome: str, n: int = 1, seconds: float = 0.0) -> None:
@@ -166,8 +169,8 @@ class Desk:
         }
 
 
-def start_desk(budget_usd: float | None = None) -> Any:
+def start_desk(budget_usd: float | None = None, silence: float = SILENCE) -> Any:
     """The desk as a Ray actor: its handle, to be given to every worker of the run."""
     import ray
 
-    return ray.remote(num_cpus=0)(Desk).remote(budget_usd)
+    return ray.remote(num_cpus=0)(Desk).remote(budget_usd, silence)

@@ -60,6 +60,14 @@ class Replay:
         except FileNotFoundError:
             raise UserError(f"no recorded replies at {self.path!r}: set llm.path") from None
 
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a budget, which a recording would not keep to."""
+        if self.record is not None and budget_usd is not None:
+            raise UserError(
+                f"budget_usd={budget_usd:g} does not hold while replies are recorded: take it "
+                "away, or record another time"
+            )
+
     def open(self) -> Llm:
         if self.record is not None:
             return Recorder(self.path, self.record.open())

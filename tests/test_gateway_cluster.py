@@ -1,0 +1,91 @@
+"""The gateway on a real Ray: several processes share one desk, and one of them is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import ray
+
+from actors.desk import start_desk
+from actors.gateway import Gateway
+from actors.llm_openai import OpenAI
+from longshot.limits import Limits
+from longshot.llm import Message, Request
+from longshot.store import Store
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.cluster import connected
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+class Process:
+    """A worker with an event loop of its own, as a stage has."""
+
+    def __init__(self, config: OpenAI, store: Store, desk: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._llm = Gateway.connect(config, store, desk)
+
+    def ask(self, questions: int) -> list[str]:
+        async def work() -> list[str]:
+            said = [(Message("user", f"question {i}"),) for i in range(questions)]
+            requests = [Request(prompt="test", digest="", messages=m) for m in said]
+            return [r.text for r in await asyncio.gather(*map(self._llm.complete, requests))]
+
+        return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
+
+
+def question(payload: Any) -> str:
+    return payload["messages"][-1]["content"]
+
+
+def start(server: Loopback, folder: Any, desk: Any, **more: Any) -> Any:
+    config = OpenAI(model="m", base_url=server.url, key_env=None, **more)
+    return ray.remote(num_cpus=0)(Process).remote(config, Store(str(folder)), desk)
+
+
+def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
+    with Loopback(payloads=[], reply=question, latency=0.2) as server:
+        desk = start_desk()
+        limits = Limits(requests_per_minute=1200)
+        processes = [start(server, tmp_path, desk, limits=limits) for _ in range(3)]
+        answers = ray.get([process.ask.remote(60) for process in processes])
+        asked = Counter(map(question, server.payloads))
+    assert answers == [[f"question {i}" for i in range(60)]] * 3
+    assert asked == {f"question {i}": 1 for i in range(60)}
+    llm = ray.get(desk.snapshot.remote())["llm"]
+    assert (llm["calls"], llm["cached"], llm["failed"]) == (60, 120, 0)
+
+
+def test_calls_of_a_killed_process_are_made_by_another(tmp_path) -> None:
+    """The first process is killed while its calls hang at the server; what it had stored stays."""
+    reached, victims = threading.Event(), []
+
+    def reply(payload: Any) -> str:
+        if question(payload) == "question 9" and not reached.is_set():
+            reached.set()
+            ray.kill(victims[0])
+        return question(payload)
+
+    with Loopback(payloads=[], reply=reply) as server:
+        desk = start_desk(silence=1.0)
+        victims.append(start(server, tmp_path, desk, max_connections=1))
+        other = start(server, tmp_path, desk)
+        lost = victims[0].ask.remote(20)
+        assert reached.wait(60)
+        assert ray.get(other.ask.remote(20)) == [f"question {i}" for i in range(20)]
+        with pytest.raises(ray.exceptions.RayActorError):
+            ray.get(lost)
+        asked = Counter(map(question, server.payloads))
+    stored = [f"question {i}" for i in range(8)]
+    assert all(asked[name] == 1 for name in stored)
+    assert sum(asked.values()) <= 22

@@ -124,7 +124,7 @@ class OpenAIHearing:
                 video,
                 lines=spoken,
                 language=self.model.language or _code(most),
-                heard_by=f"openai/{self.model.endpoint.model}",
+                heard_by=f"openai ({self.model.endpoint.model})",
             )
 
         return hear

@@ -288,7 +288,7 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
         line.start <= word.start <= word.end <= line.end for line in found.lines
         for word in line.words
     )  # fmt: skip
-    assert (found.language, found.heard_by) == ("en", "openai/whisper-1")
+    assert (found.language, found.heard_by) == ("en", "openai (whisper-1)")
     assert bench.desk.snapshot()["llm"]["usd"] == pytest.approx(0.006 * 95 / 60, rel=0.01)
 
 
@@ -349,7 +349,8 @@ def test_cuts_lose_no_sound_and_fall_where_it_is_quiet(loud, longest, stretch, g
         end = one.start + len(one.samples) / rate
         assert two.start == pytest.approx(end, abs=1e-6) or end == pytest.approx(60.0)
     if len(loud) * 0.3 < longest / 3 / 20:
-        assert all(s.samples[0] == 0 for s in found[1:])
+        cuts = [s for s in found if s.start not in (0.0, pytest.approx(60 + gap))]
+        assert all(s.samples[0] == 0 for s in cuts)
 
 
 def test_the_server_hears_what_was_sounded(tmp_path):

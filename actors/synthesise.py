@@ -54,7 +54,7 @@ class Synthesise:
             standing = any(q.drop is None for q in video.questions or ())
             if video.plan is None or (self.kept_only and not standing):
                 return video
-            if self.absence is not None:
+            if self.absence is not None and self.absence.apart is not None and video.segments:
                 video = checked(video, plan_of(video), self.absence)
                 if video.drop is not None:
                     return video
@@ -83,7 +83,7 @@ class Synthesise:
 
 
 def checked(video: Video, plan: Plan, rule: Absence) -> Video:
-    """The row, each segment with the nearest moment of its background; dropped where one is near."""
+    """The row, each probe with the nearest moment of its background; dropped where one is near."""
     behind = [f for f in _looks(plan.background, rule.every) if plan.start <= f.time < plan.end]
     segments = list(video.segments or ())
     reason = None
@@ -92,7 +92,7 @@ def checked(video: Video, plan: Plan, rule: Absence) -> Video:
         time, distance = nearest(looks(probe.uri, rule.every, probe.start, probe.end), behind)
         found = f"nearest in the background: {time:.1f} s, {distance:.3f} apart"
         segments[number] = dataclasses.replace(segments[number], visual_support=found)
-        if distance < rule.apart:
+        if rule.apart is not None and distance < rule.apart:
             reason = f"needle: {probe.label or probe.uri!r} is like the background at {time:.1f} s"
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 

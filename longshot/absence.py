@@ -28,7 +28,7 @@ class Absence:
     the pictures that are compared.
     """
 
-    apart: float = 0.06
+    apart: float | None = 0.06
     alike: float = 0.75
     every: float = 1.0
 
@@ -128,5 +128,6 @@ def sighting(
         distance=distance,
         likeness=likeness,
         text=text,
-        absent=distance >= rule.apart and (likeness is None or likeness < rule.alike),
+        absent=(rule.apart is None or distance >= rule.apart)
+        and (likeness is None or likeness < rule.alike),
     )

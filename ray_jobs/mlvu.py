@@ -1,0 +1,269 @@
+"""MLVU (arXiv 2406.04264): long videos synthesised, cut or labelled, with questions about them.
+
+    python -m ray_jobs.mlvu task=needle|order|events|count backgrounds=B clips=C out=O
+    python -m ray_jobs.mlvu task=anomaly|annotated|ego|ladder ... out=O
+
+A task plans its videos and, where the plan knows the answer, their questions; files are made;
+needles are asked about; questions that would give their answers away are dropped. See docs/mlvu.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from actors.part import Part
+from longshot import balance, ladder, schemas
+from longshot.errors import BadRow, UserError
+from longshot.inputs import read_table, read_videos
+from longshot.insertions import Background, Clip, Making
+from longshot.layouts import mlvu as layout
+from longshot.layouts.detect import read as read_questions
+from longshot.outputs import Scratch
+from longshot.recipes.mlvu_annotated import from_table, questions_of
+from longshot.recipes.mlvu_tables import Anomaly, ego_forms, queries
+from longshot.records import Question, Video
+from longshot.store import resolve
+from longshot.video import facts
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+
+class Task(Protocol):
+    """What `conf/task/*.yaml` names: the rows of a run."""
+
+    def rows(self) -> list[Video]: ...
+
+
+class Planner(Protocol):
+    @property
+    def making(self) -> Making: ...
+
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """A task of `longshot.recipes.mlvu` over a folder or table of backgrounds and a table of clips
+    (uri, and as needed start, end, label, caption, source, event). `lengths`: make all of it once
+    for each length of a time ladder.
+    """
+
+    plan: Planner
+    backgrounds: str | None
+    clips: str | None
+    lengths: Sequence[float] = ()
+
+    def rows(self) -> list[Video]:
+        places = [
+            Background(uri=v.uri, duration=v.duration or 0.0)
+            for v in measured(_needed("backgrounds", self.backgrounds))
+        ]
+        pool = [_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
+        if not self.lengths:
+            return self.plan.rows(places, pool)
+        done: list[Video] = []
+        for length in self.lengths:
+            making = replace(self.plan.making, total_seconds=length)
+            for row in replace(self.plan, making=making).rows(places, pool):  # type: ignore[type-var]
+                name = f"ladder_{length:g}"
+                asked = row.questions and tuple(
+                    replace(q, subsets=(*q.subsets, name)) for q in row.questions
+                )
+                done.append(replace(row, questions=asked))
+        return done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """Anomaly recognition: `videos` is a table with uri and label."""
+
+    anomaly: Anomaly
+    videos: str | None
+
+    def rows(self) -> list[Video]:
+        table = read_videos(_needed("videos", self.videos))
+        if "label" not in table.column_names:
+            raise UserError(f"videos={self.videos!r}: a table with a 'label' column is needed")
+        labels = dict(zip(table["video_id"].to_pylist(), table["label"].to_pylist(), strict=True))
+        rows = measured(_needed("videos", self.videos))
+        return self.anomaly.rows([(row, str(labels[row.video_id])) for row in rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotated:
+    """TR, VS, PQA, SSC and ER from a table of filled-in forms."""
+
+    annotations: str | None
+    videos: str | None
+    options: int = 4
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        filled = from_table(_table("annotations", self.annotations))
+        made = questions_of(filled, options=self.options, seed=self.seed)
+        return joined(measured(_needed("videos", self.videos)), made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ego:
+    """ER from Ego4D's `nlq_*.json` and a table of answers (query_id, answer)."""
+
+    queries: str | None
+    annotations: str | None
+    videos: str | None
+    options: int = 4
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        filesystem, path = resolve(_needed("queries", self.queries))
+        asked = queries(json.loads(filesystem.open_input_file(path).read()))
+        table = _table("annotations", self.annotations)
+        answers = {str(r["query_id"]): str(r["answer"]) for r in table if r.get("answer")}
+        filled = ego_forms(asked, answers, options=self.options, seed=self.seed)
+        made = questions_of(filled, options=self.options, seed=self.seed)
+        return joined(measured(_needed("videos", self.videos)), made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """A time ladder of questions that there are already, with their evidence, in any layout."""
+
+    questions: str | None
+    videos: str | None
+    lengths: Sequence[float] = ladder.LENGTHS
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        made: dict[str, list[Question]] = {}
+        for question in read_questions(_needed("questions", self.questions)):
+            made.setdefault(question.video_id, []).append(question)
+        whole = joined(measured(_needed("videos", self.videos)), made)
+        return [rung for row in whole for rung in ladder.rungs(row, self.lengths, self.seed)]
+
+
+def measured(source: str) -> list[Video]:
+    """The videos of a folder, list or table with their lengths; what cannot be read is left out and
+    said.
+    """
+    done: list[Video] = []
+    names = set(schemas.schema(Video).names)
+    table = read_videos(source)
+    for row in table.select([c for c in table.column_names if c in names]).to_pylist():
+        video = schemas.load(Video, row)
+        try:
+            about = facts(video.uri)
+        except BadRow as error:
+            print(f"left out: {error}")
+            continue
+        done.append(replace(video, duration=about.duration))
+    return done
+
+
+def joined(videos: Sequence[Video], made: Mapping[str, Sequence[Question]]) -> list[Video]:
+    """The videos that are asked about, with their questions. UserError where one is missing."""
+    known = {v.video_id: v for v in videos}
+    lost = sorted(set(made) - set(known))
+    if lost:
+        raise UserError(
+            f"questions about {len(lost)} videos that videos= does not hold, {lost[0]!r} among them"
+        )
+    return [replace(known[name], questions=tuple(made[name])) for name in sorted(made)]
+
+
+def _needed(key: str, value: str | None) -> str:
+    if value is None:
+        raise UserError(f"{key}= is not set, and this task needs it")
+    return value
+
+
+def _table(key: str, value: str | None) -> list[dict[str, Any]]:
+    return read_table(_needed(key, value))
+
+
+def _clip(number: int, row: Mapping[str, Any]) -> Clip:
+    if not row.get("uri"):
+        raise UserError(f"clips, row {number}: no 'uri'; the columns are {sorted(row)}")
+    end = row.get("end")
+    return Clip(
+        uri=str(row["uri"]),
+        start=float(row.get("start") or 0.0),
+        end=float(end) if end is not None else facts(str(row["uri"])).duration,
+        label=str(row.get("label") or ""),
+        caption=str(row.get("caption") or ""),
+        source=str(row.get("source") or ""),
+        event=int(row.get("event") or 0),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fair:
+    """Drops what lets guessers beat chance. `least`: the share of a task that stays in any case."""
+
+    active: bool = True
+    least: float = 0.5
+    seed: int = 0
+    columns: tuple[str, ...] = ("questions",)
+
+    def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
+        asked = [
+            schemas.load(Question, q) for cell in rows["questions"].to_pylist() for q in cell or ()
+        ]
+        if not self.active:
+            return {}
+        done = balance.resampled(asked, self.seed, self.least)
+        fell = {a.question_id: a.drop for a, b in zip(done, asked, strict=True) if a.drop != b.drop}
+        return {"questions": fell}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mlvu:
+    run: Run
+    task: Task
+    synth: Part
+    ask: Part
+    fair: Fair
+    options: int = 4
+
+    def __call__(self) -> int:
+        with self.run.open("mlvu") as run:
+            run.read(schemas.table(self.task.rows(), Video))
+            run.stage("synth", self.synth)
+            run.stage("ask", self.ask)
+            run.together(self.fair)
+            return run.publish(layouts={"mlvu": self.write}, extra=notes)
+
+    def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+        """The dev lists, and with six options the test file as well."""
+        rows = list(videos)
+        layout.write(kept, folder, rows)
+        if self.options == 6:
+            layout.write_test(kept, folder, rows)
+
+
+def notes(rows: Scratch) -> Mapping[str, object]:
+    """Balance before and after resampling, and the nearest moment of each background by its probes,
+    for a person to look at.
+    """
+    asked = list(rows.questions())
+    before = [replace(q, drop=None) if (q.drop or "").startswith("balance:") else q for q in asked]
+
+    def found(some: Sequence[Question]) -> list[dict[str, Any]]:
+        return [{**schemas.dump(f), "fair": f.fair} for f in balance.report(some)]
+
+    nearest = [
+        {"video_id": row.video_id, "probe": s.topic, "at": s.start, "seen": s.visual_support}
+        for row in rows.videos()
+        for s in row.segments or ()
+        if s.visual_support
+    ]
+    return {"balance": {"before": found(before), "after": found(asked)}, "review": nearest}
+
+
+if __name__ == "__main__":
+    launch("mlvu")

@@ -1,0 +1,415 @@
+"""MLVU's tasks: plans that know their answers, forms that are checked, layouts that read back."""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.llm_offline import Offline
+from actors.part import RunContext
+from actors.synthesise import Synthesise
+from longshot import absence, balance, ladder
+from longshot.absence import Absence
+from longshot.errors import BadRow, UserError
+from longshot.insertions import Background, Clip, Making, cycled, placed, plan_of
+from longshot.layouts import mlvu as layout
+from longshot.llm import Asker
+from longshot.prompts import Prompts
+from longshot.recipes import mlvu
+from longshot.recipes import mlvu_annotated as annotated
+from longshot.recipes import mlvu_tables as tables
+from longshot.recipes.mlvu_annotated import FORMS, Filled
+from longshot.records import Question, Span, Video
+from longshot.store import Store
+from longshot.synth import Settings
+from tests.material import material
+
+ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossing coin", "zumba")
+CLIPS = [
+    Clip(uri=f"{a}{n}.mp4", end=12.0 + n, label=a, caption=f"Someone is {a} number {n}")
+    for a in ACTIONS
+    for n in range(6)
+]
+BACKGROUNDS = [Background(uri=f"film{n}.mp4", duration=600.0 + 900 * n) for n in range(3)]
+FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
+YOGA = "video/OpenGVLab+Ask-Anything/example/yoga.mp4"
+
+
+def making(**options) -> Making:
+    return Making(**{"items": 48, "seed": 7, **options})
+
+
+@given(st.integers(0, 80), st.lists(st.integers(), min_size=1, max_size=24, unique=True))
+def test_cycled_draws_are_even(count, choices) -> None:
+    drawn = cycled(count, choices, "s")
+    counts = [drawn.count(c) for c in choices]
+    assert len(drawn) == count
+    assert max(counts) - min(counts) <= 1
+
+
+def check_rows(rows) -> None:
+    assert len({row.video_id for row in rows}) == len(rows)
+    for row in rows:
+        plan = plan_of(row)
+        times = [i.at for i in plan.insertions]
+        assert all(b - a >= 20 - 1e-6 for a, b in pairwise(times))
+        assert plan.end - plan.start == pytest.approx(450)
+        assert row.duration == pytest.approx(450 + sum(s.end - s.start for s in row.segments))
+        assert [Span(s.start, s.end) for s in row.segments] == plan.placed()
+        for question in row.questions or ():
+            assert question.options[question.answer_index] == question.answer
+            assert len(set(question.options)) == len(question.options)
+            assert all(0 <= e.start < e.end <= row.duration + 1e-6 for e in question.evidence)
+
+
+@pytest.mark.parametrize("options", [4, 6])
+def test_orders_are_the_plans(options) -> None:
+    rows = mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
+    assert rows == mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
+    check_rows(rows)
+    for row in rows:
+        (question,) = row.questions
+        shown = [i.probe.label for i in plan_of(row).insertions]
+        assert question.answer == " --> ".join(shown)
+        assert all(sorted(o.split(" --> ")) == sorted(shown) for o in question.options)
+    slots = Counter(row.questions[0].answer_index for row in rows)
+    assert set(slots.values()) == {48 // options}
+
+
+def test_events_use_every_permutation_equally() -> None:
+    told = [
+        Clip(
+            uri=f"s{s}.mp4",
+            start=10.0 * n,
+            end=10.0 * n + 8,
+            source=f"s{s}",
+            event=n,
+            caption=f"event {s} {n}",
+        )
+        for s in range(3)
+        for n in range(6)
+    ]
+    rows = mlvu.Events(making=making(items=72)).rows(BACKGROUNDS, told)
+    check_rows(rows)
+    answers = Counter(row.questions[0].answer for row in rows)
+    assert len(answers) == 24
+    assert set(answers.values()) == {3}
+    for row in rows:
+        (question,) = row.questions
+        numbers = [int(k) for k in question.answer.split("->")]
+        seen = [s.dense_caption for s in row.segments]
+        for place, number in enumerate(numbers):
+            assert f"({number}) {seen[place]}" in question.question
+    with pytest.raises(UserError, match="captioned clips"):
+        mlvu.Events(making=making()).rows(BACKGROUNDS, told[:3])
+
+
+@pytest.mark.parametrize(("options", "distractors"), [(4, 0), (6, 2)])
+def test_counts_are_the_plans(options, distractors) -> None:
+    task = mlvu.Count(making=making(items=60, options=options), distractors=distractors)
+    rows = task.rows(BACKGROUNDS, CLIPS)
+    check_rows(rows)
+    for row in rows:
+        (question,) = row.questions
+        asked = next(a for a in ACTIONS if f"'{a}'" in question.question)
+        probes = [i.probe for i in plan_of(row).insertions]
+        mine = [p for p in probes if p.label == asked]
+        assert question.answer == str(len(mine))
+        assert len({p.uri for p in mine}) == len(mine) == len(question.evidence)
+        assert len(probes) == len(mine) + distractors
+        assert all(option.isdigit() for option in question.options)
+    assert set(Counter(row.questions[0].answer for row in rows).values()) == {12}
+    questions = [row.questions[0] for row in rows]
+    fair = {f.name: f.fair for f in balance.report(questions) if f.kind != "answer"}
+    assert fair["longest"]
+    assert all(fair[letter] for letter in "ABCD")
+    if options == 4:  # every number is right equally often among those that are offered
+        assert all(f.fair for f in balance.report(questions))
+
+
+def test_too_little_material_is_said() -> None:
+    for task, clips, message in (
+        (mlvu.Order(making=making()), CLIPS[:6], "as many actions"),
+        (mlvu.Count(making=making()), CLIPS[:3], "different clips"),
+        (mlvu.Needle(making=making()), [replace(CLIPS[0], caption="")], "with a caption"),
+        (mlvu.Needle(making=making(background_seconds=9000.0)), CLIPS, "no background"),
+        (mlvu.Needle(making=making(total_seconds=8.0)), CLIPS, "no background"),
+    ):
+        with pytest.raises(UserError, match=message):
+            task.rows(BACKGROUNDS, clips)
+
+
+def test_a_total_length_is_kept() -> None:
+    for length in ladder.LENGTHS:
+        rows = mlvu.Count(making=making(total_seconds=length)).rows(BACKGROUNDS, CLIPS)
+        assert all(row.duration == pytest.approx(length) for row in rows)
+
+
+def ask(video, **options) -> Video:
+    asker = Asker(llm=Offline().open(), prompts=Prompts())
+    return asyncio.run(mlvu.ask_needle(video, asker, mlvu.NeedleSettings(**options)))
+
+
+@pytest.mark.parametrize("options", [4, 6])
+def test_needles_are_asked_about(options) -> None:
+    rows = mlvu.Needle(making=making(items=10)).rows(BACKGROUNDS, CLIPS)
+    for row in rows:
+        (segment,) = row.segments
+        asked = ask(row, options=options).questions
+        assert 1 <= len(asked) <= 3
+        for question in asked:
+            assert question.question_type == "findNeedle"
+            assert question.evidence == (Span(segment.start, segment.end),)
+            assert len(question.options) == options
+            assert question.drop is None
+            assert question.answer in segment.dense_caption.lower()
+    done = ask(rows[0])
+    assert ask(done) is done
+    with pytest.raises(BadRow, match="no captioned needle"):
+        ask(replace(rows[0], segments=()))
+
+
+def test_segments_and_evidence_move_to_where_probes_are() -> None:
+    row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
+    spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
+    moved = placed(row, spans)
+    assert [Span(s.start, s.end) for s in moved.segments] == spans
+    assert set(moved.questions[0].evidence) < set(spans)
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def context(self, root) -> RunContext:
+        return RunContext(store=Store(str(root)), llm=lambda _: None, count=self._count)  # type: ignore[arg-type]
+
+    def _count(self, name, n) -> None:
+        self.counts[name] += n
+
+
+def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
+    clips = [
+        Clip(uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors")
+    ]
+    places = [Background(uri=str(material(FILM)), duration=231.4)]
+    task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
+    (row,) = task.rows(places, clips)
+    part = Synthesise(
+        folder=str(tmp_path / "videos"),
+        settings=Settings(preset="ultrafast"),
+        absence=Absence(every=4.0),
+    )
+    counted = Counted()
+    make = part.open(counted.context(tmp_path / "store"))
+    made = ask(make(row))
+    assert made.drop is None
+    assert "nearest in the background" in made.segments[0].visual_support
+    assert made.duration == pytest.approx(66, abs=0.05)
+    assert counted.counts == {"synth.copy": 1}
+    assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][
+        "placed"
+    ]
+
+    probe = absence.looks(clips[0].uri, 1.0, 0, 6)
+    around = made.segments[0].start - 8, made.segments[0].end + 8
+    time, distance = absence.nearest(probe, absence.looks(made.uri, 0.5, *around))
+    assert distance < 0.06
+    assert made.segments[0].start <= time <= made.segments[0].end
+
+    itself = with_itself(row, places[0])
+    dropped = make(itself)
+    assert dropped.drop.startswith("needle: ")
+    assert dropped.uri == itself.uri
+
+    layout.write(made.questions, tmp_path / "export", [made])
+    read = layout.read(tmp_path / "export")
+    assert not read.findings
+    assert [(q.question, q.options, q.answer_index) for q in read] == [
+        (q.question, q.options, q.answer_index) for q in made.questions
+    ]
+
+
+def with_itself(row, place):
+    """The same row, its needle a stretch of the background itself."""
+    plan = plan_of(row)
+    probe = replace(
+        plan.insertions[0].probe, uri=place.uri, start=plan.start + 20, end=plan.start + 26
+    )
+    plan = replace(plan, insertions=(replace(plan.insertions[0], probe=probe),))
+    from longshot import schemas
+
+    return replace(row, plan=json.dumps(schemas.dump(plan)))
+
+
+def told(q: Question):
+    return q.video_id, q.question, q.options, q.answer_index, q.question_type
+
+
+def test_both_layouts_read_back(tmp_path) -> None:
+    rows = [
+        *mlvu.Order(making=making(items=6, options=6)).rows(BACKGROUNDS, CLIPS),
+        *mlvu.Count(making=making(items=6, options=6)).rows(BACKGROUNDS, CLIPS),
+    ]
+    rows = [replace(row, uri=f"videos/{row.video_id}.mp4") for row in rows]
+    questions = [q for row in rows for q in row.questions]
+    layout.write(questions, tmp_path / "dev", rows)
+    layout.write_test(questions, tmp_path / "test", rows)
+    assert sorted(p.name for p in (tmp_path / "dev").iterdir()) == ["4_count.json", "5_order.json"]
+    first = json.loads((tmp_path / "dev" / "4_count.json").read_text())[0]
+    assert set(first) == {"video", "duration", "question", "candidates", "answer", "question_type"}
+    for folder in ("dev", "test"):
+        read = layout.read(tmp_path / folder)
+        assert not read.findings
+        assert set(map(told, read)) == set(map(told, questions))
+    tested = {q.question_id for q in layout.read(tmp_path / "test")}
+    assert tested == {q.question_id for q in questions}
+
+
+def filled(kind="plotQA", **more) -> Filled:
+    base = {
+        "video_id": "v",
+        "kind": kind,
+        "question": "What does the man in the red hat carry out of the barn?",
+        "answer": "a lamp",
+        "wrong": ("a rope", "some apples", "two chairs") if FORMS[kind].wrong else (),
+        "points": ("a lamp is carried", "it is lit") if FORMS[kind].points else (),
+        "evidence": (Span(3, 20),),
+    }
+    return Filled(**{**base, **more})
+
+
+def test_forms_are_checked() -> None:
+    for kind in FORMS:
+        assert annotated.faults(filled(kind), duration=100) == [], kind
+    assert "name" in annotated.faults(filled(question="Why does Harry leave the barn at night?"))[0]
+    assert "name" in annotated.faults(filled(answer="with bob"), names=["Bob"])[0]
+    assert annotated.faults(filled(question="On which Monday does he leave?")) == []
+    assert (
+        annotated.faults(filled("topic_reasoning", question="Is it set in old Rome or now?")) == []
+    )
+    assert "mark where" in annotated.faults(filled(evidence=()))[0]
+    assert "wrong answers" in annotated.faults(filled(wrong=("a rope",)))[0]
+    assert "same clue" in annotated.faults(filled(), [filled(answer="a hat")])[0]
+    assert annotated.faults(filled(), [filled()]) == []
+    assert "13" in annotated.faults(filled("subPlot", points=tuple(f"p {n}" for n in range(14))))[0]
+    assert "13" in annotated.faults(filled("subPlot", points=()))[0]
+    assert "gives the point" in annotated.faults(filled("subPlot", points=("the red hat",)))[0]
+    assert "at most 60" in annotated.faults(filled("subPlot", evidence=(Span(0, 80),)))[0]
+    assert "the video has" in annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)[0]
+    assert "no form" in annotated.faults(replace(filled(), kind="x"))[0]
+
+
+def test_tables_become_questions(tmp_path) -> None:
+    rows = [
+        {"video_id": "v", "kind": "plotQA", "question": "What is carried?", "answer": "a lamp",
+         "wrong_1": "a rope", "wrong_2": "apples", "wrong_3": "chairs", "start": "3", "end": "9"},
+        {"video_id": "v", "kind": "summary", "question": None, "answer": "A man carries things."},
+        {"video_id": "w", "question_type": "subPlot", "question": "What follows the fall?",
+         "answer": "He gets up.", "points": "gets up|looks round", "start": 1, "end": 2},
+    ]  # fmt: skip
+    made = annotated.questions_of(annotated.from_table(rows))
+    assert [q.drop for qs in made.values() for q in qs] == [None] * 3
+    assert made["w"][0].scoring_points == ("gets up", "looks round")
+    assert made["v"][1].question in FORMS["summary"].fixed_question
+    videos = [Video(video_id=v, uri=f"{v}.mp4", duration=200.0) for v in "vw"]
+    layout.write([q for qs in made.values() for q in qs], tmp_path, videos)
+    read = layout.read(tmp_path)
+    assert {q.question_type for q in read} == {"plotQA", "summary", "subPlot"}
+    assert {q.scoring_points for q in read} == {(), ("gets up", "looks round")}
+    for wrong, message in (
+        ({"kind": "x"}, "row 1: kind='x'"),
+        ({"kind": "plotQA", "video_id": "v"}, "no 'answer'"),
+        ({"kind": "ego", "video_id": "v", "answer": "a", "start": "x", "end": 1}, "start and end"),
+    ):
+        with pytest.raises(UserError, match=message):
+            annotated.from_table([wrong])
+
+
+def nlq() -> dict:
+    def query(n, template="Objects: Where is object X?"):
+        return {
+            "query": f"where is thing {n}", "template": template,
+            "video_start_sec": 10.0 * n, "video_end_sec": 10.0 * n + 4,
+        }  # fmt: skip
+
+    notes = [{"annotation_uid": "a", "language_queries": [query(n) for n in range(6)]}]
+    notes[0]["language_queries"].append({"query": None})
+    return {"videos": [{"video_uid": "v", "clips": [{"clip_uid": "c", "annotations": notes}]}]}
+
+
+def test_ego4d_queries_become_questions() -> None:
+    asked = tables.queries(nlq())
+    assert len(asked) == 6
+    places = ("bed", "desk", "wall", "sink", "mat")
+    answers = {q.query_id: f"on the {w}" for q, w in zip(asked, places, strict=False)}
+    forms = tables.ego_forms(asked, answers)
+    assert len(forms) == 5
+    for form in forms:
+        assert annotated.faults(form, duration=100) == []
+        assert form.question.endswith("?")
+        assert form.answer not in form.wrong
+        assert len(set(form.wrong)) == 3
+    made = annotated.questions_of(forms)["v"]
+    assert made[2].evidence == (Span(20.0, 24.0),)
+    with pytest.raises(UserError, match="natural-language"):
+        tables.queries({"videos": [{}]})
+
+
+def test_anomalies_from_labels() -> None:
+    rows = [
+        (Video(video_id=f"v{n:03}", uri=f"v{n}.mp4", duration=100.0 + n), label)
+        for n, label in enumerate(tables.ANOMALIES * 12)
+    ]
+    done = tables.Anomaly().rows(rows)
+    assert len(done) == sum(video.duration >= 180 for video, _ in rows)
+    truth = {video.video_id: label for video, label in rows}
+    for row in done:
+        (question,) = row.questions
+        assert question.answer == truth[row.video_id]
+        assert len(set(question.options)) == 4
+    slots = Counter(row.questions[0].answer_index for row in done)
+    assert max(slots.values()) - min(slots.values()) <= 1
+    with pytest.raises(UserError, match="Sleeping"):
+        tables.Anomaly().rows([(rows[0][0], "Sleeping")])
+
+
+@settings(max_examples=60)
+@given(
+    st.floats(60, 4000),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), max_size=3),
+    st.integers(0, 50),
+)
+def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
+    spans = tuple(
+        Span(share * duration, min(duration, share * duration + length)) for share, length in parts
+    )
+    asked = Question(
+        question_id="q",
+        video_id="v",
+        recipe="mlvu",
+        question="?",
+        question_type="plotQA",
+        evidence=spans,
+    )
+    row = Video(video_id="v", uri="v.mp4", duration=duration, questions=(asked,))
+    made = ladder.rungs(row, seed=seed)
+    assert made == ladder.rungs(row, seed=seed)
+    wide = max((s.end for s in spans), default=0) - min((s.start for s in spans), default=0)
+    assert len(made) == sum(duration >= n >= wide for n in ladder.LENGTHS)
+    for rung in made:
+        assert rung.duration == pytest.approx(plan_of(rung).seconds)
+        assert 0 <= rung.start <= rung.end <= duration + 1e-6
+        (question,) = rung.questions
+        assert question.video_id == rung.video_id
+        for span, before in zip(question.evidence, spans, strict=True):
+            assert -1e-6 <= span.start <= span.end <= rung.duration + 1e-6
+            assert span.start + rung.start == pytest.approx(before.start)
+    for shorter, longer in pairwise(made):
+        assert longer.start <= shorter.start + 1e-6
+        assert shorter.end <= longer.end + 1e-6

@@ -16,10 +16,11 @@ def read(path: Path) -> Reading:
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
     file = path if path.is_file() else path / "questions.parquet"
+    files = [file] if file.exists() else sorted(path.rglob("*.parquet"))  # a dataset folder
     notes = Notes(file.name)
     questions = list[Question]()
-    for number, row in enumerate(rows_of(file)):
-        question = schemas.load(Question, row)
+    for number, row in enumerate(r for f in files for r in rows_of(f)):
+        question = schemas.load(Question, _flat(row))
         name, options = question.question_id, question.options
         if options and question.answer_index is None:
             notes.add(number, name, "no answer index")
@@ -37,6 +38,14 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
+
+
+def _flat(row: Any) -> Any:
+    """A dataset folder holds `metrics` as a list of name and value."""
+    metrics = row.get("metrics")
+    if isinstance(metrics, list) and metrics and isinstance(metrics[0], dict):
+        return {**row, "metrics": {m["name"]: m["value"] for m in metrics}}
+    return row
 
 
 def _ids(videos: Iterable[Video]) -> set[str]:

@@ -106,29 +106,11 @@ class GemEngine:
         with torch.inference_mode():
             self._model.model(
                 input_ids=ids,
-                attention_mask=self._mask(torch.ones_like(ids), 0),
+                attention_mask=masks(torch.ones_like(ids), 0, self.attention, self._model.dtype),
                 past_key_values=cache,
                 use_cache=True,
             )
         return [(layer.keys, layer.values) for layer in cache.layers]
-
-    def _mask(self, real: Any, past: int) -> dict[str, Any]:
-        """Additive masks [batch, 1, n, past + n] from `real` [batch, n], 1 for a token, 0 for
-        padding. Given as a dict, because a flag on the config is ignored by eager attention.
-        """
-        import torch
-
-        batch, n = real.shape
-        seen = torch.cat([real.new_ones(batch, past), real], 1).bool()[:, None, None, :]
-        if self.attention == "causal":
-            places = torch.arange(past + n, device=real.device)
-            seen = seen & (places[None, :] <= places[past:, None])[None, None]
-        # a padded query sees itself, so that no row of the softmax is empty
-        itself = torch.eye(n, past + n, dtype=torch.bool, device=real.device).roll(past, 1)
-        seen = (seen | itself[None, None]).expand(batch, 1, n, past + n)
-        mask = torch.zeros(seen.shape, dtype=self._model.dtype, device=real.device)
-        mask = mask.masked_fill(~seen, torch.finfo(self._model.dtype).min)
-        return {"full_attention": mask, "sliding_attention": mask}
 
     def _pass(self, prompts: list[tuple[int, ...]]) -> list[Reading]:
         import torch
@@ -156,7 +138,7 @@ class GemEngine:
         with torch.inference_mode():
             hidden = self._model.model(
                 input_ids=ids,
-                attention_mask=self._mask(real, past),
+                attention_mask=masks(real, past, self.attention, self._model.dtype),
                 position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
                 past_key_values=cache,
                 use_cache=cache is not None,
@@ -168,12 +150,35 @@ class GemEngine:
         """From the hidden states [batch, d] at the readout position."""
         import torch
 
-        two = self._capped(hidden.float() @ self._rows.T)
-        whole = self._capped(self._model.lm_head(hidden).float())
+        two = capped(hidden.float() @ self._rows.T, self._cap)
+        whole = capped(self._model.lm_head(hidden).float(), self._cap)
         mass = (torch.logsumexp(two, 1) - torch.logsumexp(whole, 1)).exp().clamp(max=1)
         return [
             Reading(float(d), float(m)) for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
         ]
 
-    def _capped(self, logits: Any) -> Any:
-        return logits if self._cap is None else self._cap * (logits / self._cap).tanh()
+
+def masks(real: Any, past: int, attention: str, dtype: Any) -> dict[str, Any]:
+    """Additive masks [batch, 1, n, past + n] from `real` [batch, n], 1 for a token, 0 for padding.
+
+    Given as a dict, because eager attention ignores a flag on the config. The same for both kinds
+    of layers: no prompt is longer than the window.
+    """
+    import torch
+
+    batch, n = real.shape
+    seen = torch.cat([real.new_ones(batch, past), real], 1).bool()[:, None, None, :]
+    if attention == "causal":
+        places = torch.arange(past + n, device=real.device)
+        seen = seen & (places[None, :] <= places[past:, None])[None, None]
+    # a padded query sees itself, so that no row of the softmax is empty
+    itself = torch.eye(n, past + n, dtype=torch.bool, device=real.device).roll(past, 1)
+    seen = (seen | itself[None, None]).expand(batch, 1, n, past + n)
+    mask = torch.zeros(seen.shape, dtype=dtype, device=real.device)
+    mask = mask.masked_fill(~seen, torch.finfo(dtype).min)
+    return {"full_attention": mask, "sliding_attention": mask}
+
+
+def capped(logits: Any, cap: float | None) -> Any:
+    """Gemma 2's soft cap of the final logits."""
+    return logits if cap is None else cap * (logits / cap).tanh()

@@ -236,3 +236,51 @@ def digest(pairs: Iterable[Pair]) -> str:
         for p in pairs
     )
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Where the pairs are: files of BEM (jsonl), EVOUNA (json), and the folder of the NQ301 set.
+
+    The NQ301 set is only ever a test: its questions are taken out of everything else. A share
+    `held_out` of the other questions is the dev set, for thresholds and early stopping.
+    """
+
+    bem: tuple[str, ...] = ()
+    evouna: tuple[str, ...] = ()
+    nq301: str | None = None
+    held_out: float = 0.2
+    seed: int = 0
+
+    def test(self) -> list[Pair]:
+        if self.nq301 is None:
+            return []
+        folder = Path(self.nq301)
+        return read_nq301(folder / "NQ301_human.tsv", folder / "NQ301_BEM.tsv")
+
+    def rivals(self) -> dict[str, dict[tuple[str, str], Rival]]:
+        """The other judges' verdicts on the test set."""
+        if self.nq301 is None:
+            return {}
+        files = {"BEM": "NQ301_BEM.tsv", "GPT-4": "NQ301_gpt-4.tsv"}
+        places = {name: Path(self.nq301) / file for name, file in files.items()}
+        return {name: read_rival(path) for name, path in places.items() if path.exists()}
+
+    def split(self) -> tuple[list[Pair], list[Pair]]:
+        """(train, dev). Raises UserError without any pair."""
+        pairs = [p for path in self.bem for p in read_bem(path)]
+        pairs += [p for path in self.evouna for p in read_evouna(path)]
+        pairs = without(pairs, self.test())
+        if not pairs:
+            raise UserError(
+                "no answer-equivalence pairs: set evouna= (NQ.json) or bem= (train.jsonl) to "
+                "files; docs/judge.md says where they come from"
+            )
+        return split(pairs, share=self.held_out, seed=self.seed)
+
+    def hashes(self) -> dict[str, str]:
+        """File name -> SHA-256 of the files."""
+        paths = [*map(Path, self.bem), *map(Path, self.evouna)]
+        if self.nq301 is not None:
+            paths += sorted(Path(self.nq301).glob("NQ301_*.tsv"))
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

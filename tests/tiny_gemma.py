@@ -19,7 +19,15 @@ def tokenizer(folder: Path, *, whole_labels: bool = True) -> int:
     """A byte-level BPE that adds a BOS, as Gemma's does; returns the size of its vocabulary.
     Without `whole_labels` TRUE and FALSE are several tokens.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        AddedToken,
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
     from transformers import PreTrainedTokenizerFast
 
     made = Tokenizer(models.BPE(unk_token="<unk>"))
@@ -48,8 +56,13 @@ def tokenizer(folder: Path, *, whole_labels: bool = True) -> int:
         unk_token="<unk>",
         additional_special_tokens=CONTROLS[4:],
     )
+    # every line of the instructions is one token, so that a prompt is short and a model trains fast
+    lines = render(Triple("", "", "")).splitlines()
+    fast.add_tokens(
+        [AddedToken(t, normalized=False) for t in lines if len(t) > 30 or t[-1:] == ":"]
+    )
     fast.save_pretrained(folder)
-    return made.get_vocab_size()
+    return len(fast)
 
 
 def checkpoint(

@@ -7,6 +7,7 @@ so that the loss stays an estimate of the same thing. Batches are of one length.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import time
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from longshot.equivalence_data import Pair
-from longshot.gem import triple
+from longshot.gem import Refused, triple
 from longshot.lexical import FEATURES, token_recall
 from longshot.nn import cross
 from longshot.nn.cross import Base, Encoded
@@ -99,7 +100,8 @@ def examples(base: Base, pairs: Sequence[Pair], fit: Fit) -> list[Example]:
     rows: list[Example] = []
     for pair in pairs:
         cleaned, _ = triple(pair.question, pair.candidate, nearest(pair))
-        rows.append(Example(cross.encode(base, cleaned), float(pair.label)))
+        with contextlib.suppress(Refused):
+            rows.append(Example(cross.encode(base, cleaned), float(pair.label)))
     words = np.array([r.encoded.words for r in rows])
     p = logistic(words, np.array([r.label for r in rows]))(words)
     low, high = fit.easy

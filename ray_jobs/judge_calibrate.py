@@ -1,0 +1,178 @@
+"""Choose a judge's threshold on human labels, and say how good and how biased it is.
+
+    python -m ray_jobs.judge_calibrate judge=mini evouna=[NQ.json] nq301=FOLDER out=O
+
+Writes O/record.json (the threshold record that the judge needs to start), O/report.json,
+O/reliability.png and O/precision_recall.png. The dev part of the same split as in training chooses
+the threshold; NQ301, where given, is the test, beside word overlap and the verdicts of others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from longshot import calibrate, equivalence_data, judge_bias, lexical
+from longshot.equivalence_data import Pair, Sources
+from longshot.errors import LongshotError
+from longshot.gem import Engine, Item, Judge, JudgeConfig, Record, sigmoid
+from ray_jobs.launch import launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeCalibrate:
+    judge: JudgeConfig
+    sources: Sources
+    out: str
+    pairs: int | None = None
+    notes: str = ""
+
+    def __call__(self) -> int:
+        sources = dataclasses.replace(
+            self.sources, bem=tuple(self.sources.bem), evouna=tuple(self.sources.evouna)
+        )
+        dev, test = sources.split()[1][: self.pairs], sources.test()[: self.pairs]
+        engine = self.judge.engine.open()
+        dev, logits = read(engine, dev)
+        record = calibrate.record(
+            engine.identity,
+            [p.label for p in dev],
+            logits,
+            [p.group for p in dev],
+            dev=equivalence_data.digest(dev),
+            notes=self.notes or ", ".join(sources.hashes()),
+        )
+        folder = Path(self.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "record.json").write_text(record.dump(), encoding="utf-8")
+        judge = Judge(engine, record)
+        shown, shown_logits = read(engine, test) if test else (dev, logits)
+        scores = [sigmoid(z / record.temperature) for z in shown_logits]
+        said = [s > record.threshold for s in scores]
+        cases = judge_bias.probe(shown)
+        report: dict[str, Any] = {
+            "on": "NQ301" if test else "dev",
+            "pairs": len(shown),
+            "judges": table(engine.identity.engine, shown, scores, said, sources),
+            "dev": calibrate.figures(
+                [p.label for p in dev], [sigmoid(z / record.temperature) for z in logits],
+                [p.group for p in dev],
+            ),
+            "false_positives": judge_bias.false_positives(shown, said),
+            "bias": [dataclasses.asdict(r) for r in judge_bias.report(cases, judge.score)],
+            "bias_with_order_check": [
+                dataclasses.asdict(r) for r in judge_bias.report(
+                    [c for c in cases if c.kind.startswith("list")],
+                    lambda items: judge_bias.order_checked(items, judge.score(items)),
+                )
+            ],
+        }  # fmt: skip
+        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        draw(folder, [p.label for p in shown], scores, record)
+        show(report, record)
+        return 0
+
+
+def read(engine: Engine, pairs: Sequence[Pair]) -> tuple[list[Pair], list[float]]:
+    """(pairs that could be judged, their best logit difference)."""
+    plain = Judge(engine, Record(threshold=0.5, identity=engine.identity, dev="none"))
+    items = [
+        Item(question=p.question, candidate=p.candidate, references=p.references) for p in pairs
+    ]
+    found: list[tuple[Pair, float]] = []
+    for at in range(0, len(items), 256):
+        part = plain.score(items[at : at + 256])
+        for pair, score in zip(pairs[at : at + 256], part, strict=True):
+            if score.logit_diff is not None:
+                found.append((pair, score.logit_diff))
+    if len(found) < len(pairs) / 2:
+        raise LongshotError(f"only {len(found)} of {len(pairs)} pairs could be judged")
+    return [p for p, _ in found], [z for _, z in found]
+
+
+def table(
+    name: str,
+    pairs: Sequence[Pair],
+    scores: Sequence[float],
+    said: Sequence[bool],
+    sources: Sources,
+) -> dict[str, Any]:
+    """Judge -> figures with intervals, on the same pairs: this one, word overlap, and the verdicts
+    of others where the test set has them.
+    """
+    labels, groups = [p.label for p in pairs], [p.group for p in pairs]
+    rows = {name: calibrate.figures(labels, scores, groups)}
+    rows[name]["f1_at_threshold"] = calibrate.f1(labels, said)
+    for measure, overlap in lexical.MEASURES.items():
+        values = [max(overlap(p.candidate, r) for r in p.references) for p in pairs]
+        rows[measure] = calibrate.figures(labels, values, groups)
+    for rival, verdicts in sources.rivals().items():
+        theirs = [equivalence_data.match(p, verdicts) for p in pairs]
+        values = [0.0 if r is None or r.score is None else r.score for r in theirs]
+        rows[rival] = calibrate.figures(labels, values, groups)
+    return rows
+
+
+def draw(folder: Path, labels: Sequence[bool], scores: Sequence[float], record: Record) -> None:
+    """The reliability diagram and the precision-recall curve."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 5.4), layout="constrained")
+    upper, lower = figure.subplots(2, 1, height_ratios=(4, 1), sharex=True)
+    bins = calibrate.reliability(labels, scores)
+    upper.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    upper.plot([b.score for b in bins], [b.share for b in bins], marker="o", color="C0")
+    upper.axvline(record.threshold, color="C3", linestyle="--", linewidth=1, label="threshold")
+    upper.set(ylabel="share called equivalent by people", ylim=(0, 1), xlim=(0, 1))
+    error = calibrate.calibration_error(labels, scores)
+    upper.set_title(f"{record.identity.engine}: calibration error {error:.3f}, n={len(labels)}")
+    upper.legend(loc="upper left")
+    lower.bar([b.low + 0.05 for b in bins], [b.n for b in bins], width=0.09, color="0.6")
+    lower.set(xlabel="score", ylabel="pairs")
+    figure.savefig(folder / "reliability.png", dpi=120)
+
+    values, precision, recall = calibrate.precision_recall(labels, scores)
+    figure = Figure(figsize=(5, 4.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(recall, precision, color="C0", label=f"AUC {calibrate.auc(labels, scores):.3f}")
+    at = int(np.searchsorted(values, record.threshold).clip(0, len(values) - 1))
+    axes.plot(recall[at], precision[at], marker="o", color="C3", linestyle="", label="threshold")
+    axes.axhline(float(np.mean(labels)), color="0.7", linewidth=1, label="always TRUE")
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0, 1.01))
+    axes.legend(loc="lower left")
+    figure.savefig(folder / "precision_recall.png", dpi=120)
+
+
+def show(report: dict[str, Any], record: Record) -> None:
+    console = Console()
+    rows = Table("judge", "best F1", "F1 nested", "AUC", "Brier",
+                 title=f"{report['pairs']} pairs of {report['on']}, people's labels")  # fmt: skip
+    for name, found in report["judges"].items():
+        cells = [f"{v:.3f} [{a:.3f}, {b:.3f}]" for v, a, b in (
+            found["f1"], found["auc"], found["brier"])]  # fmt: skip
+        rows.add_row(name, cells[0], f"{found['f1_nested']:.3f}", *cells[1:])
+    console.print(rows)
+    bias = Table("kind", "n", "wrong", "mean score", title="bias")
+    for row in report["bias"]:
+        wrong = "" if row["wrong"] is None else f"{row['wrong']:.2f}"
+        bias.add_row(row["kind"], str(row["n"]), wrong, f"{row['score']:.2f}")
+    console.print(bias)
+    console.print(
+        f"threshold {record.threshold:.4f}, temperature {record.temperature:.3f}; on the dev set "
+        f"F1 {record.f1:.3f} (nested {record.f1_nested:.3f}), AUC {record.auc:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    launch("judge_calibrate")

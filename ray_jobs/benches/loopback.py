@@ -358,11 +358,12 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--in-flight", type=int, default=10_000, help="requests served at once")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
+    parser.add_argument("--kinds", nargs="*", default=KINDS, help="of faults: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
     reply = recorded(args.replies) if args.replies else canned
-    faults = Faults(share=args.faults, seed=args.seed)
+    faults = Faults(share=args.faults, kinds=args.kinds, seed=args.seed)
     with Loopback(
         reply=reply, faults=faults, latency=args.latency, in_flight=args.in_flight, port=args.port
     ) as server:

@@ -169,6 +169,25 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SceneText:
+    """A clip's stretch of its movie's audio description: `lines` with the clip's times, and for each
+    the probability that the narrator speaks it (else it is dialogue).
+
+    `start`, `end`: where the clip's speech lies in the description; `rate`: description seconds per
+    clip second; `score`, `head`, `tail`: how sure that is (`longshot.align`).
+    """
+
+    lines: tuple[Line, ...]
+    visual: tuple[Float32, ...]
+    start: float
+    end: float
+    rate: float
+    score: float
+    head: float
+    tail: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """Why a row could not be processed: the stage, the error's type, its message, and how often it
     was tried.
@@ -228,6 +247,7 @@ class Video:
     embedding: tuple[Float32, ...] | None = None
     cluster: int | None = None
     # ask, vet
+    scene: SceneText | None = None  # CinePile: written by align
     segments: tuple[Segment, ...] | None = None
     questions: tuple[Question, ...] | None = None
     # kept by the house

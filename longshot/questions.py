@@ -135,10 +135,12 @@ def _finished(field: Field) -> Field:
 
 
 def parse_questions(reply: str, most: int | None = None) -> tuple[Draft, ...]:
-    """Questions with their answers, at most `most`.
+    """Questions with their answers, at most `most`; none when the reply is the word NONE.
 
-    Raises Unparsed when there is none, or one without its answer.
+    Raises Unparsed when there is no question otherwise, or one without its answer.
     """
+    if re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE):
+        return ()
     drafts: list[Draft] = []
     for block in _blocks(reply):
         asked = block[0]

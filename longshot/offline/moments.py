@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from longshot.offline.text import NUMBERS, STOP, terms, words
 from longshot.question_checks import fault, holds, normal
@@ -194,15 +195,13 @@ def pick(answer: str, others: Iterable[str], rng: random.Random, count: int = 4)
 
 
 def orders(things: Sequence[str], rng: random.Random, count: int = 4) -> list[tuple[str, ...]]:
-    """`count` + 1 different orders of the things, none of them the given one; the last is for the
-    question.
+    """`count` + 1 different orders of three to five things, none of them the given one; the last is
+    for the question. Empty where two things are the same.
     """
-    found: list[tuple[str, ...]] = []
-    while len(found) < count + 1:
-        order = tuple(rng.sample(things, len(things)))
-        if order != tuple(things) and order not in found:
-            found.append(order)
-    return found
+    if len({normal(t) for t in things}) < len(things):
+        return []
+    others = [order for order in permutations(things) if order != tuple(things)]
+    return rng.sample(others, count + 1)
 
 
 def spread(things: Sequence[str], count: int) -> list[int]:

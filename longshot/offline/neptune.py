@@ -123,8 +123,10 @@ def support(request: Request) -> str:
 
 
 def questions(request: Request) -> str:
-    """The best questions that the rules can make, of as many kinds as possible."""
+    """The best questions that the rules can make, of as many kinds as possible, or NONE."""
     chosen = made(request.variables["part"], request.seed)[: request.variables["target"]]
+    if not chosen:
+        return "NONE"
     return "\n\n".join(
         f"QUESTION {n}: ({m.tag}) {m.question}\nCORRECT ANSWER: {m.answer}\n"
         f"EVIDENCE: {'; '.join(f'{s.start:.1f}-{s.end:.1f}' for s in m.evidence)}"
@@ -179,28 +181,23 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
 
 def _unfolding(part: ScriptPart, rng: random.Random) -> list[Made]:
     """What the scenes add up to: how the video begins, goes on and ends; their order."""
-    scenes = [s for s in part.scenes if not s.topic.startswith("Stretch ")]
-    if len(scenes) < 3:
-        return []
-    chosen = [scenes[0], scenes[len(scenes) // 2], scenes[-1]]
-    names = [lower(s.topic) for s in chosen]
-
-    def course(steps: Sequence[str]) -> str:
-        return f"It begins with {steps[0]}, comes to {steps[1]}, and closes with {steps[2]}"
-
-    wrong = [course(order) for order in orders(names, rng)[:4]]
-    found = [
-        Made(
-            tag="summarization",
-            question="Which of these sums up how the video unfolds?",
-            answer=course(names),
-            decoys=tuple(wrong),
-            evidence=tuple(_span(s) for s in chosen),
+    named = {normal(s.topic): s for s in reversed(part.scenes) if s.topic[:8] != "Stretch "}
+    scenes = sorted(named.values(), key=lambda s: s.start)
+    found: list[Made] = []
+    if len(scenes) >= 3:
+        chosen = [scenes[0], scenes[len(scenes) // 2], scenes[-1]]
+        names = [lower(s.topic) for s in chosen]
+        found.append(
+            Made(
+                tag="summarization",
+                question="Which of these sums up how the video unfolds?",
+                answer=_course(names),
+                decoys=tuple(_course(order) for order in orders(names, rng)[:4]),
+                evidence=tuple(_span(s) for s in chosen),
+            )
         )
-    ]
     if len(scenes) >= 4:
-        step = (len(scenes) - 1) / 3
-        four = [scenes[round(i * step)] for i in range(4)]
+        four = [scenes[round(i * (len(scenes) - 1) / 3)] for i in range(4)]
         *bad, shown = orders([s.topic for s in four], rng)
         found.append(
             Made(
@@ -212,6 +209,10 @@ def _unfolding(part: ScriptPart, rng: random.Random) -> list[Made]:
             )
         )
     return found
+
+
+def _course(steps: Sequence[str]) -> str:
+    return f"It begins with {steps[0]}, comes to {steps[1]}, and closes with {steps[2]}"
 
 
 def _span(scene: Scene) -> Span:

@@ -139,7 +139,10 @@ def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         return
     chosen = [first[i] for i in spread([c for c, _ in first], 4)]
     things = [quoted(card.replace(";", ",")) for card, _ in chosen]
-    *wrong, shown = orders(things, rng)
+    mixed = orders(things, rng)
+    if not mixed:
+        return
+    *wrong, shown = mixed
     yield Made(
         tag="temporal ordering",
         question=f"In what order do these words come up on the screen: {'; '.join(shown)}?",

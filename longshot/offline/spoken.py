@@ -93,7 +93,10 @@ def _order(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         for q in quarters
     ]
     things = [brief(lines[i].text.replace(";", ",")) for i in chosen]
-    *wrong, shown = orders(things, rng)
+    mixed = orders(things, rng)
+    if not mixed:
+        return
+    *wrong, shown = mixed
     yield Made(
         tag="temporal ordering",
         question=f"In what order are these things said: {'; '.join(shown)}?",

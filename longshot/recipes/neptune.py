@@ -48,6 +48,9 @@ TYPES: Mapping[str, str] = {
 }
 
 
+OVERVIEW_WORDS = 12  # of a scene in an overview, besides its story: times, topic, labels
+
+
 @dataclass(frozen=True, kw_only=True)
 class NeptuneSettings:
     """`questions`: asked for in each part of the script. `max_words`: of the video's content in one
@@ -216,16 +219,32 @@ def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart
     groups = windows(scenes, lambda scene: scene.words, settings.max_words)
     found = [ScriptPart(scenes=g, number=i, of=len(groups)) for i, g in enumerate(groups, 1)]
     if settings.overview and len(groups) > 1:
-        room = max(12, settings.max_words // len(scenes) - 12)
-        short = [
-            replace(s, story=shortened(s.story, room), support="", units=_bare(s)) for s in scenes
-        ]
-        found.append(ScriptPart(scenes=tuple(short), of=len(groups), overview=True))
+        found.append(_overview(scenes, len(groups), settings.max_words))
     return found
 
 
+def _overview(scenes: Sequence[Scene], of: int, most: int) -> ScriptPart:
+    """All scenes with the beginnings of their stories, as far as they fit; of very many scenes,
+    every second, third ... one.
+    """
+    some = scenes[:: max(1, -(-len(scenes) * 2 * OVERVIEW_WORDS // most))]
+    room = most // len(some) - OVERVIEW_WORDS
+    short = [
+        replace(
+            scene,
+            story=shortened(scene.story, room),
+            support="",
+            units=(Unit(start=scene.start, end=scene.end),),
+        )
+        for scene in some
+    ]
+    return ScriptPart(scenes=tuple(short), of=of, overview=True)
+
+
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
-    """Questions with answers on one part, then wrong answers for all of them."""
+    """Questions with answers on one part, then wrong answers for all of them; none where the model
+    finds too little to ask about.
+    """
     drafts = await asker.ask(
         "neptune/questions",
         lambda reply: parse_questions(reply, settings.questions),
@@ -233,6 +252,8 @@ async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
         part=part,
         target=settings.questions,
     )
+    if not drafts:
+        return ()
     drafts = tuple(replace(draft, evidence=_evidence(draft, part)) for draft in drafts)
     return await asker.ask(
         "neptune/decoys",
@@ -351,10 +372,6 @@ def prose(most: int) -> Callable[[str], str]:
 
 def _words(unit: Unit) -> int:
     return unit.words
-
-
-def _bare(scene: Scene) -> tuple[Unit, ...]:
-    return (Unit(start=scene.start, end=scene.end),)
 
 
 def _evidence(draft: Draft, part: ScriptPart) -> tuple[Span, ...]:

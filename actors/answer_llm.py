@@ -84,7 +84,7 @@ class AnswerLlm:
         images = await asyncio.to_thread(frames, video, self.see) if asked else ()
         found = await asyncio.gather(
             *(
-                self._one(video, q, r, images, llm, prompts)
+                self._named(video, q, r, images, llm, prompts)
                 for q in asked
                 for r in range(min(self.rotations, max(1, len(q.options))))
             ),
@@ -98,7 +98,12 @@ class AnswerLlm:
             given.setdefault(name, []).append(verdict)
         return replace_questions(video, given)
 
-    async def _one(
+    async def _named(
+        self, video: Video, question: Question, rotation: int, *rest: Any
+    ) -> tuple[str, Verdict]:
+        return question.question_id, await self.one(video, question, rotation, *rest)
+
+    async def one(
         self,
         video: Video,
         question: Question,
@@ -106,7 +111,8 @@ class AnswerLlm:
         images: tuple[bytes, ...],
         llm: Llm,
         prompts: Prompts,
-    ) -> tuple[str, Verdict]:
+    ) -> Verdict:
+        """The verdict on one question of a video, shown `images`. Raises Transient, BudgetSpent."""
         variables: dict[str, Any] = {"question": question.question, "frames": len(images)}
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = (
@@ -144,12 +150,12 @@ class AnswerLlm:
         except (Transient, BudgetSpent):
             raise
         except BadRow as error:
-            return question.question_id, failed(str(error), **told)
+            return failed(str(error), **told)
         extra = {"cut": True} if reply.finish == "length" else {}
         if not choice:
             written = Question(**{**vars(question), "options": (), "answer_index": None})
-            return question.question_id, answered(written, reply.text, extra=extra, **told)
-        return question.question_id, answered(question, reply.text, extra=extra, **told)
+            return answered(written, reply.text, extra=extra, **told)
+        return answered(question, reply.text, extra=extra, **told)
 
 
 def described(see: Seen) -> str:

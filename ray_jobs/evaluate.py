@@ -36,7 +36,7 @@ class Evaluate:
     run: Run
     questions: str
     videos: str | None
-    layout: str | None
+    format: str | None
     against: Sequence[str]
     limit: int | None
     seed: int
@@ -46,7 +46,7 @@ class Evaluate:
     grade: Part
 
     def __call__(self) -> int:
-        reading = read(self.questions, self.layout)
+        reading = read(self.questions, self.format)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:

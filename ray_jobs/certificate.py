@@ -1,0 +1,59 @@
+"""Temporal certificates (Neptune, appendix E): how much of a video each question needs.
+
+    python -m ray_jobs.certificate questions=Q videos=V out=O llm=openai
+
+Clips grow from the middle of each video until the model answers rightly with three seeds. Writes
+certificates.parquet, certificate.json and a picture beside what every job writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from actors.certify import FILTER, Certify
+from actors.part import Part
+from longshot import certificate_show
+from longshot.layouts import read
+from longshot.outputs import Scratch
+from ray_jobs.evaluate import rows_of
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificates:
+    run: Run
+    questions: str
+    videos: str
+    format: str | None
+    limit: int | None
+    seed: int
+    probe: Part
+    hear: Part
+    certify: Certify
+
+    def __call__(self) -> int:
+        rows = rows_of(
+            read(self.questions, self.format), self.videos, limit=self.limit, seed=self.seed
+        )
+        with self.run.open("certificate") as run:
+            run.read(rows)
+            run.stage("probe", self.probe)
+            if self.certify.answer.see.transcript:
+                run.stage("hear", self.hear)
+            run.stage("certify", self.certify)
+            return run.publish(files=report)
+
+
+def report(folder: Path, rows: Scratch) -> None:
+    """Write and print what was found."""
+    found = certificate_show.certificates(rows.questions(), FILTER)
+    certificate_show.write(folder, found)
+    Console().print(certificate_show.table(found))
+
+
+if __name__ == "__main__":
+    launch("certificate")

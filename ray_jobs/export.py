@@ -1,0 +1,61 @@
+"""Export: questions from any layout to any layout.
+
+python -m ray_jobs.export questions=Q layout=neptune|cinepile|egoschema|mlvu|hf|lmms_eval|sft out=O
+
+What is wrong in the questions is listed at the end. Dropped questions stay out.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow import fs
+from rich.console import Console
+
+from longshot.errors import UserError
+from longshot.layouts import read
+from longshot.layouts.reading import kept
+from longshot.store import resolve
+from ray_jobs.launch import launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """`write`: a layout's writer (questions, folder, videos)."""
+
+    questions: str
+    out: str
+    format: str | None
+    subset: str | None
+    write: Callable[..., None]
+
+    def __call__(self) -> int:
+        reading = read(self.questions, self.format)
+        chosen = [q for q in reading if self.subset is None or self.subset in q.subsets]
+        if not kept(chosen):
+            known = sorted({s for q in reading for s in q.subsets})
+            raise UserError(
+                f"nothing to export from {self.questions!r}: {len(reading)} questions, "
+                f"{len(kept(chosen))} kept in subset={self.subset!r}; subsets are {known}"
+            )
+        filesystem, path = resolve(self.out)
+        if isinstance(filesystem, fs.LocalFileSystem):
+            Path(path).mkdir(parents=True, exist_ok=True)
+            self.write(chosen, Path(path), reading.videos)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                self.write(chosen, Path(folder), reading.videos)
+                fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
+        console = Console()
+        console.print(f"{len(kept(chosen))} of {len(chosen)} questions written to {self.out}")
+        for what, count in Counter(f.what for f in reading.findings).most_common():
+            console.print(f"  found in the input: {what} ({count})")
+        return 0
+
+
+if __name__ == "__main__":
+    launch("export")

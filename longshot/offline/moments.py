@@ -134,7 +134,9 @@ def brief(text: str, most: int = 9) -> str:
     if len(parts) <= most:
         return text
     for cut in range(most, 3, -1):
-        if parts[cut - 1].endswith((",", ";", ":")) or parts[cut].lower() in _JOINTS:
+        if parts[cut - 1].lower() not in _JOINTS and (
+            parts[cut - 1].endswith((",", ";", ":")) or parts[cut].lower() in _JOINTS
+        ):
             return " ".join(parts[:cut]).rstrip(",;:")
     cut = most
     while cut > most // 2 and parts[cut - 1].lower().strip(",;") in STOP:

@@ -141,7 +141,8 @@ def decoys(request: Request) -> str:
     part: ScriptPart = request.variables["part"]
     count: int = request.variables["count"]
     known = {normal(m.question): m for m in made(part, request.seed)}
-    told = [s.text for m in moments(part) for s in m.said] + [s.topic for s in part.scenes]
+    found = moments(part)
+    told = [s.text for m in found for s in m.said] + [c for m in found for c in m.cards]
     blocks: list[str] = []
     for number, draft in enumerate(request.variables["drafts"], 1):
         mine = known.get(normal(draft.question))

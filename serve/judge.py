@@ -164,11 +164,26 @@ def configured(settings: Settings) -> JudgeConfig:
     for key, value in (settings.model_extra or {}).items():
         if key not in ("record", "uncalibrated") and not key.startswith("engine."):
             raise UserError(f"there is no setting {key!r}: see `Settings` in serve/judge.py")
-        OmegaConf.update(config, key, value)
-    missing = sorted(OmegaConf.missing_keys(config))
+        typed = OmegaConf.from_dotlist([f"{key}={value}"]) if isinstance(value, str) else None
+        OmegaConf.update(config, key, OmegaConf.select(typed, key) if typed else value)
+    # a record beside the checkpoint is missing because the checkpoint's path is
+    missing = [k for k in _missing(config) if k.startswith("engine.")]
     if missing:
         raise UserError(f"{missing[0]}= is not set, and judge={settings.judge} needs it")
     return hydra.utils.instantiate(config, _convert_="all")
+
+
+def _missing(config: Any, place: str = "") -> list[str]:
+    """The keys that are still `???`."""
+    from omegaconf import DictConfig, OmegaConf
+
+    found: list[str] = []
+    for key in config:
+        if OmegaConf.is_missing(config, key):
+            found.append(f"{place}{key}")
+        elif not OmegaConf.is_interpolation(config, key) and isinstance(config[key], DictConfig):
+            found += _missing(config[key], f"{place}{key}.")
+    return found
 
 
 def app(settings: Settings) -> Application:

@@ -34,7 +34,7 @@ def bem(path: Path, count: int, seed: int) -> Path:
         told = said if rng.random() < 0.5 else rng.choice(COLOURS)
         row = {
             "qid": f"q{i // 2}",
-            "gold_index": 0,
+            "gold_index": i,
             "question": f"what colour is house {i // 2}",
             "reference": told,
             "candidate": said,
@@ -54,7 +54,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     data = bem(folder / "train.jsonl", 500, seed=0)
     command = [
         sys.executable, "-m", "ray_jobs.judge_train", "train=gem", f"train.fit.base={base}",
-        "train.gpu=false", "train.fit.rank=0", "train.fit.rate=0.004", "train.fit.steps=120",
+        "train.gpu=false", "train.fit.rank=0", "train.fit.rate=0.004", "train.fit.steps=160",
         "train.fit.batch=32", "train.fit.every=40", "train.fit.checkpointing=false",
         "train.fit.bf16=false", f"bem=[{data}]", f"out={folder / 'judge'}",
     ]  # fmt: skip

@@ -212,32 +212,34 @@ def resampled(questions: Sequence[Question], seed: int = 0, least: float = 0.5) 
 def _dropped(asked: Sequence[Question], least: int) -> dict[str, str]:
     hits = _hits(asked)
     chances = [1 / len(q.options) for q in asked]
-    left = list(range(len(asked)))
+    right = {key: sum(some) for key, some in hits.items()}
+    chance, left = sum(chances), list(range(len(asked)))
     reasons: dict[str, str] = {}
     while len(left) > least:
-        unfair = {key: gap for key, some in hits.items() if (gap := _gap(some, chances, left))}
+        gaps = {key: _gap(total, chance, len(left)) for key, total in right.items()}
+        unfair = {key: gap for key, gap in gaps.items() if gap}
         if not unfair:
             break
         worst = max(unfair, key=lambda key: (abs(unfair[key]), key))
-        gone = max(
-            left,
-            key=lambda n: (
-                _speaks(hits[worst], n, unfair[worst], chances),
-                _for(hits, n, unfair, chances),
-            ),
-        )
+        loud = max(_speaks(hits[worst], n, unfair[worst], chances) for n in left)
+        near = [n for n in left if _speaks(hits[worst], n, unfair[worst], chances) >= loud - 1e-9]
+        speaking = [_for(hits, n, unfair, chances) for n in near]
+        gone = near[speaking.index(max(speaking))]
         left.remove(gone)
+        chance -= chances[gone]
+        right = {key: max(0.0, total - hits[key][gone]) for key, total in right.items()}
         reasons[asked[gone].question_id] = f"balance: {worst[0]} {worst[1]}"
     return reasons
 
 
-def _gap(some: Sequence[float], chances: Sequence[float], left: Sequence[int]) -> float:
-    """0 when chance lies in the interval, else how far off, in widths of it, with its sign."""
-    right, chance = sum(some[n] for n in left), sum(chances[n] for n in left) / len(left)
-    low, high = wilson(right, len(left))
-    if low <= chance <= high:
+def _gap(right: float, chance: float, count: int) -> float:
+    """0 when chance lies in the interval, else how far off, in widths of it, with its sign. `right`
+    and `chance` are sums over `count` questions.
+    """
+    low, high = wilson(min(right, count), count)
+    if low <= chance / count <= high:
         return 0.0
-    return (right / len(left) - chance) / (high - low)
+    return (right - chance) / count / (high - low)
 
 
 def _speaks(some: Sequence[float], n: int, gap: float, chances: Sequence[float]) -> float:

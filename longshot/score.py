@@ -110,10 +110,12 @@ def score(
     questions: Sequence[Question],
     videos: Iterable[Video] = (),
     *,
+    models: Sequence[str] = (),
     seed: int = 0,
     draws: int = 2000,
 ) -> list[Results]:
-    """The results of every model that answered any of the questions; dropped ones are left out.
+    """The results of every model that answered any of the questions, and of those in `models` even
+    if all their calls failed; dropped questions are left out.
 
     A question that one model answered and another did not (its video failed) counts as failed for
     the other.
@@ -121,8 +123,9 @@ def score(
     kept = [q for q in questions if q.drop is None]
     cluster = clusters_of(videos)
     found = {q.question_id: answers(q) for q in kept}
-    models = dict.fromkeys(a.model for given in found.values() for a in given)
-    return [_results(model, kept, found, cluster, seed=seed, draws=draws) for model in models]
+    answerers = dict.fromkeys(a.model for given in found.values() for a in given)
+    answerers |= dict.fromkeys(models)
+    return [_results(model, kept, found, cluster, seed=seed, draws=draws) for model in answerers]
 
 
 def _results(

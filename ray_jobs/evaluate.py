@@ -68,13 +68,14 @@ class Evaluate:
         """Score what came back; write and print the results."""
         videos = [dataclasses.replace(v, questions=None) for v in rows.videos()]
         mine = list(rows.questions())
-        results = score.score(mine, videos, seed=self.seed)
+        name = str(getattr(self.answer, "name", ""))
+        results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
         joined = merged(mine, [q for other in others for q in other.questions])
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         about = {
             "questions": self.questions,
             "layout": reading.layout,
-            "answer": getattr(self.answer, "name", ""),
+            "answer": name,
             "frames": getattr(getattr(self.answer, "see", None), "frames", None),
             "findings": [dataclasses.asdict(f) for f in reading.findings],
         }

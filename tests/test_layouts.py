@@ -63,7 +63,7 @@ def same(left: Question, right: Question) -> bool:
 @settings(max_examples=40, deadline=None)
 def test_neptune_round_trip(made: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        tagged = [replace(q, subsets=("MMH",) if i % 2 else ()) for i, q in enumerate(made)]
+        tagged = [replace(q, subsets=("mmh",) if i % 2 else ()) for i, q in enumerate(made)]
         neptune.write(tagged, folder)
         got = longshot.read(folder)
         assert [q.subsets for q in got] == [q.subsets for q in tagged]
@@ -165,7 +165,7 @@ def test_neptune_quirks_are_found(tmp_path: Path) -> None:
     ]
     got = longshot.read(save(tmp_path / "neptune_mmh.json", rows))
     assert got[0].video_id == "-9QGyHPv1v0"
-    assert got[0].subsets == ("MMH",)
+    assert got[0].subsets == ("mmh",)
     assert [q.answer_index for q in got] == [1, None, None, 1, 1]
     assert [(f.row, f.what) for f in got.findings] == [
         (1, "answer number and answer text disagree"),

@@ -229,3 +229,8 @@ def test_the_curve_over_frames_joins_runs_of_one_model() -> None:
          record(8, "other 8 frames")]
     )  # fmt: skip
     assert {n: [f for f, _ in p] for n, p in points.items()} == {"m": [0, 8, 32]}
+
+
+def test_a_model_whose_every_call_failed_is_still_there() -> None:
+    (found,) = score.score([ask(0), ask(3)], models=["m"])
+    assert (found.asked, found.failed, found.weighted) == (2, 2, None)

@@ -53,7 +53,7 @@ def read(path: Path) -> Reading:
 def _read_file(path: Path) -> Reading:
     notes = Notes(path.name)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
-    subsets = (subset[1].upper(),) if subset and subset[1].lower() != "full" else ()
+    subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
     read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
     questions = notes.unique(read)
     ids = dict.fromkeys(q.video_id for q in questions)
@@ -100,7 +100,7 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
         dump_json([_row(q, keys[q.question_id]) for q in chosen], path)
         return
     dump_json([_row(q, keys[q.question_id]) for q in chosen], path / "neptune_full.json")
-    for subset in dict.fromkeys(s for q in chosen for s in q.subsets):
+    for subset in dict.fromkeys(s for q in chosen for s in q.subsets if s != "full"):
         rows = [_row(q, keys[q.question_id]) for q in chosen if subset in q.subsets]
         dump_json(rows, path / f"neptune_{subset.lower()}.json")
 

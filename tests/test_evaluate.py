@@ -1,0 +1,206 @@
+"""The evaluation as a job: from a released file to results; resumed, compared, and under faults."""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from actors.answer_llm import AnswerLlm
+from actors.certify import Certify
+from actors.desk import Desk
+from actors.gateway import Gateway
+from actors.llm_openai import OpenAI
+from actors.part import LlmConfig, RunContext
+from longshot import certificate_show, score
+from longshot.answers import Seen, answers
+from longshot.certificate import Steps
+from longshot.errors import UserError
+from longshot.extract import LETTERS
+from longshot.layouts import neptune
+from longshot.llm import Llm, Reply, Request
+from longshot.records import Question, Video
+from longshot.store import Store
+from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.cluster import connected
+from ray_jobs.evaluate import rows_of
+from ray_jobs.launch import build, compose
+from tests import films
+
+WORDS = ("red", "blue", "man", "dog", "runs", "house", "eats", "bread", "guitar", "wall", "door")
+
+
+def questions(count: int = 24) -> list[Question]:
+    rng, made = random.Random(5), list[Question]()
+    for i in range(count):
+        options = tuple(" ".join(rng.sample(WORDS, 3)) + f" {n}" for n in range(5))
+        index = rng.randrange(5)
+        made.append(
+            Question(
+                question_id=f"v{i // 2}/{i % 2}", video_id=f"v{i // 2}", recipe="neptune",
+                question=f"What about the {rng.choice(WORDS)}, {i}?",
+                question_type=("Counting", "Summarization")[i % 2],
+                options=options, answer_index=index, answer=options[index],
+            )
+        )  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+def run(job: str, **given: object) -> int:
+    return build(compose(job, [f"{k}={v}" for k, v in given.items()]))()
+
+
+@pytest.mark.usefixtures("ray")
+def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) -> None:
+    release = tmp_path / "neptune_full.json"
+    neptune.write(questions(), release)
+    blind, guess = tmp_path / "blind", tmp_path / "guess"
+    assert run("evaluate", questions=release, out=blind, answer="blind") == 0
+    assert run("evaluate", questions=release, out=guess, answer="longest",
+               against=f"[{blind}]") == 0  # fmt: skip
+    record = json.loads((guess / "results.json").read_text())
+    (one,) = record["results"]
+    assert one["model"] == "guess longest"
+    assert one["weighted"]["n"] == 24
+    assert one["failed"] == 0
+    (pair,) = record["comparisons"]
+    assert pair["difference"]["n"] == 24
+    assert pq.read_table(blind / "replies.parquet").num_rows == 24
+    assert list((blind / "pictures").iterdir())
+    first = (blind / "results.json").read_bytes()
+    assert run("evaluate", questions=release, out=blind, answer="blind") == 0
+    again = json.loads((blind / "run.json").read_text())
+    assert again["computed"] == {"answer": 0}
+    assert again["reused"] == {"answer": 12}
+    assert (blind / "results.json").read_bytes() == first
+    assert run("export", questions=blind, layout="hf", out=tmp_path / "hf") == 0
+    assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
+
+
+class Bench:
+    """Runs a part on rows as a stage does, with waits that take no time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self.desk = Store(str(folder)), Desk()
+
+    def __call__(self, part: Any, rows: list[Video]) -> list[Video]:
+        async def at_once(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        def connect(config: Any) -> Llm:
+            meter = config if hasattr(config, "estimate") else None
+            if meter is not None:
+                self.desk.enroll(meter.endpoint.account, meter.endpoint.limits)
+            return Gateway(config.open(), self.store, self.desk, meter, sleep=at_once)
+
+        async def work() -> list[Video]:
+            opened = part.open(RunContext(store=self.store, llm=connect, count=lambda n, k: None))
+            return list(await asyncio.gather(*(opened(row) for row in rows)))
+
+        return asyncio.run(work())
+
+
+def rows(count: int = 40) -> list[Video]:
+    nested: dict[str, list[Question]] = {}
+    for question in questions(count):
+        nested.setdefault(question.video_id, []).append(question)
+    return [Video(video_id=v, uri="", questions=tuple(q)) for v, q in nested.items()]
+
+
+def spoken(payload: Any) -> str:
+    """A model with an opinion about every prompt."""
+    text = json.dumps(payload["messages"])
+    return f"[{random.Random(text).choice('ABCDE')}]: I think so."
+
+
+def test_faults_change_no_score_and_lose_no_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    kinds = ("429", "500", "503", "truncated", "dropped", "empty", "html")
+    scores = []
+    for name, faults in (("no", Faults()), ("with", Faults(share=0.3, kinds=kinds, retry_after=0))):
+        with Loopback(reply=spoken, faults=faults) as server:
+            part = AnswerLlm(llm=OpenAI(model="m", base_url=server.url))
+            done = Bench(tmp_path / name)(part, rows())
+            met = sum(n for k, n in server.stats.items() if k.startswith("fault"))
+        (found,) = score.score([q for v in done for q in v.questions or ()], done)
+        scores.append(replace(found, model="m"))
+        assert found.failed == 0
+        assert (met > 5) == (name == "with")
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.usefixtures("ray")
+def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    films.write(folder / "v0.mp4", films.cuts([12, 12]))
+    (folder / "v1.mp4").write_bytes(b"no film at all")
+    release = tmp_path / "q.json"
+    neptune.write(questions(4), release)
+    out = tmp_path / "out"
+    code = run("evaluate", questions=release, out=out, videos=folder, answer="openai",
+               **{"answer.see.frames": 2})  # fmt: skip
+    assert code in (0, 3)
+    (one,) = json.loads((out / "results.json").read_text())["results"]
+    assert (one["asked"], one["failed"], one["weighted"]["n"]) == (4, 2, 2)
+    assert pq.read_table(out / "problems.parquet")["video_id"].to_pylist() == ["v1"]
+
+
+def test_films_of_other_questions_are_refused(tmp_path: Path) -> None:
+    films.write(tmp_path / "other.mp4", films.cuts([6]))
+    release = tmp_path / "q.json"
+    neptune.write(questions(4), release)
+    with pytest.raises(UserError, match="no film for any question"):
+        rows_of(neptune.read(release), str(tmp_path))
+
+
+class Counts:
+    """A model that is right once it sees enough pictures."""
+
+    identity = "counts pictures"
+
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        wanted = request.variables["options"]
+        right = len(request.messages[-1].images) >= self.enough
+        index = next(i for i, o in enumerate(wanted) if o.endswith(" 0"))
+        return Reply(text=LETTERS[index if right else (index + 1) % 5], model="counts")
+
+
+def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
+    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
+    question = replace(questions(1)[0], answer_index=0)
+    video = Video(video_id="v0", uri=str(film), duration=8.0, questions=(question,))
+    llm: LlmConfig = Counts(4)
+    part = Certify(
+        answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)),
+        steps=Steps(shortest=0.5, rates=(1.0, 2.0)),
+    )
+    (done,) = Bench(tmp_path / "s")(part, [video])
+    (found,) = certificate_show.certificates(done.questions or ())
+    assert found.clip is not None
+    assert found.clip.frames == 4
+    assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
+    assert found.effort == pytest.approx(3 / 4)
+    assert answers((done.questions or ())[0]) == []
+    certificate_show.write(tmp_path, [found])
+    assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
+    assert (tmp_path / "pictures/certificate.png").exists()

@@ -413,3 +413,24 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
     for shorter, longer in pairwise(made):
         assert longer.start <= shorter.start + 1e-6
         assert shorter.end <= longer.end + 1e-6
+
+
+def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
+    asked = Question(
+        question_id="q",
+        video_id="v",
+        recipe="mlvu",
+        question="?",
+        question_type="plotQA",
+        evidence=(Span(100, 104),),
+    )
+    whole = Video(video_id="v", uri=str(material(FILM)), duration=231.4, questions=(asked,))
+    (rung,) = ladder.rungs(whole, lengths=(20.0,))
+    part = Synthesise(folder=str(tmp_path), settings=Settings(preset="ultrafast"))
+    made = part.open(Counted().context(tmp_path / "store"))(rung)
+    assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"
+    assert made.duration == pytest.approx(20, abs=0.05)
+    inside = made.questions[0].evidence[0]
+    ours = absence.looks(made.uri, 1.0, inside.start, inside.end)
+    theirs = absence.looks(whole.uri, 0.25, 98.0, 106.0)
+    assert absence.nearest(ours, theirs)[1] < 0.02

@@ -4,16 +4,17 @@ import json
 import math
 from itertools import pairwise
 
+import pyarrow.parquet as pq
 import pytest
 from hydra.utils import instantiate
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from longshot import narrations
+from longshot import narrations, schemas
 from longshot.errors import UserError
 from longshot.narrations import Columns
-from longshot.records import Line
+from longshot.records import Caption, Line, Video
 from tests.material import material
 
 
@@ -113,6 +114,16 @@ def test_real_epic_narrations(name: str, path: str, count: int) -> None:
         assert all(
             math.isfinite(x.end) and x.end >= x.start and x.text.startswith("C ") for x in lines
         )
+
+
+def test_captions_of_a_run_stand_in(tmp_path) -> None:
+    rows = [
+        Video(video_id="b", uri="b.mp4", captions=(Caption(4.0, "a dog"), Caption(1.0, "a cat"))),
+        Video(video_id="a", uri="a.mp4"),
+    ]
+    pq.write_table(schemas.table(rows, Video), tmp_path / "videos.parquet")
+    read = narrations.read(str(tmp_path / "videos.parquet"), columns("captions"))
+    assert {k: [x.text for x in v] for k, v in read.lines.items()} == {"b": ["a cat", "a dog"]}
 
 
 def test_prompt_lines_have_the_form_of_the_paper() -> None:

@@ -169,8 +169,8 @@ class Look:
         if first is None or last is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
         end = min(stop, last.end(fps)) if finder else max(stop, first.time)
+        picker.finish(end, finder.rest() if finder else ())
         shots = finder.shots(end) if finder else (Span(first.time, end),)
-        picker.finish(end)
         return dataclasses.replace(
             video,
             shots=shots,

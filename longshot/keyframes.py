@@ -56,9 +56,7 @@ class KeyframePicker:
         time = picture.time
         if self._begin is None:
             self._begin = time
-        for cut in cuts:
-            if cut > self._begin:
-                self._close(cut, fresh=True)
+        self._cut(cuts)
         if time - self._begin >= self._rules.every:
             self._close(self._begin + self._rules.every, fresh=False)
         if time >= self._next:
@@ -100,8 +98,16 @@ class KeyframePicker:
         gaps = [later - earlier for earlier, later in zip(times, times[2:], strict=False)]
         del self.kept[gaps.index(min(gaps)) + 1 if gaps else -1]
 
-    def finish(self, end: float) -> None:
-        """The film is over."""
+    def _cut(self, cuts: Sequence[float]) -> None:
+        for cut in sorted(cuts):
+            if self._begin is not None and cut > self._begin:
+                self._close(cut, fresh=True)
+            else:  # found late: the stretch that has just begun is part of the new shot
+                self._fresh = True
+
+    def finish(self, end: float, cuts: Sequence[float] = ()) -> None:
+        """The film is over; `cuts` are the last ones found."""
+        self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)
 

@@ -19,6 +19,10 @@ from longshot.errors import UserError
 from longshot.pictures import Image
 from longshot.records import Span
 
+# Frames given to the detectors together: alternating with the decoder frame by frame, their code
+# falls out of the processor's caches each time. Fewer than the shortest shot has.
+TOGETHER = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
@@ -88,20 +92,29 @@ class ShotFinder:
         self._count = FrameTimecode
         self._times = array("d")
         self._cuts: list[float] = []
+        self._waiting: list[tuple[float, Image]] = []
 
     def see(self, time: float, image: Image) -> Sequence[float]:
-        """Look at the next frame (BGR); returns the times of the cuts that it gave away, which lie
-        at this frame or before it. A cut is the time of the first frame of the new shot.
+        """Look at the next frame (BGR); returns the times of the cuts found by now, which lie at
+        this frame or up to `TOGETHER` frames (and the detector's own delay) before it. A cut is the
+        time of the first frame of the new shot.
         """
-        stamp = self._count(len(self._times), self._rate)
-        self._times.append(time)
+        self._waiting.append((time, image))
+        return self.rest() if len(self._waiting) >= TOGETHER else ()
+
+    def rest(self) -> Sequence[float]:
+        """The cuts among the frames seen last, which have not been looked into yet."""
         found: list[float] = []
-        for detector in self._detectors:
-            for cut in detector.process_frame(stamp, image):
-                when = self._times[cut.frame_num]
-                if self._free(when):
-                    self._cuts.append(when)
-                    found.append(when)
+        for time, image in self._waiting:
+            stamp = self._count(len(self._times), self._rate)
+            self._times.append(time)
+            for detector in self._detectors:
+                for cut in detector.process_frame(stamp, image):
+                    when = self._times[cut.frame_num]
+                    if self._free(when):
+                        self._cuts.append(when)
+                        found.append(when)
+        self._waiting.clear()
         return found
 
     def _free(self, when: float) -> bool:
@@ -113,6 +126,7 @@ class ShotFinder:
         """The shots from the first frame to `end`, without gaps; a last one that is too short
         belongs to the one before.
         """
+        self.rest()
         if not self._times:
             return ()
         cuts = sorted(c for c in self._cuts if end - c >= self._rules.shortest - 1e-6)

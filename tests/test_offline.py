@@ -19,7 +19,7 @@ from longshot.prompts import ROOT
 from longshot.question_checks import normal
 from longshot.recipes.neptune import NeptuneSettings, Scene, ScriptPart
 from longshot.recipes.neptune import neptune as recipe
-from longshot.records import Caption, Line, Question, Span, Video
+from longshot.records import Caption, Line, Question, ScreenText, Span, Video
 from longshot.script import units
 from tests.neptune_film import READ, SAID, Rules, asker, film
 
@@ -87,6 +87,20 @@ def test_questions_know_what_happened_when() -> None:
             assert known == sorted(known), question
             orders_seen += len(known) == 4
     assert orders_seen
+
+
+def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
+    """Words that come up again are not new, and no option where they can be read."""
+    video = film()
+    more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
+    texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.9) for t, x in more))
+    found = moments(part(replace(video, texts=texts)))
+    assert found[3].cards == ("200 GRAMS",)
+    assert found[3].visible == ("200 GRAMS", "EGGS FROM THE FARM")
+    for seed in range(4):
+        for made in neptune.made(part(replace(video, texts=texts)), seed):
+            if made.question.startswith("Which words come up") and SAID[3][:20] in made.question:
+                assert "EGGS FROM THE FARM" not in made.decoys
 
 
 def test_face_and_speech_must_be_put_together() -> None:

@@ -40,7 +40,9 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One unit, measured: `light` is "dark", "dim", "bright" or "", `colours` the largest first."""
+    """One unit, measured: `light` is "dark", "dim", "bright" or "", `colours` the largest first.
+    `cards`: words that come up on the screen in it; `visible`: those and what stays from before.
+    """
 
     start: float
     end: float
@@ -48,6 +50,7 @@ class Moment:
     colours: tuple[str, ...]
     face: bool
     cards: tuple[str, ...]
+    visible: tuple[str, ...]
     said: tuple[Said, ...]
 
     @property
@@ -84,10 +87,11 @@ class Made:
 def moments(part: ScriptPart) -> tuple[Moment, ...]:
     """The part's units in order. Words that stay on the screen count where they first come up."""
     found: list[Moment] = []
-    seen: list[str] = []
+    seen: set[str] = set()
     for index, unit in enumerate(u for scene in part.scenes for u in scene.units):
-        cards = tuple(c for c in _cards(unit) if not any(_same(c, old) for old in seen))
-        seen += cards
+        visible = tuple(_cards(unit))
+        cards = tuple(c for c in visible if normal(c) not in seen)
+        seen |= {normal(c) for c in cards}
         described = _READ.sub("", " ".join(c.text for c in unit.captions) or unit.caption)
         light, colours = _LIGHT.search(described), _COLOURS.search(described)
         found.append(
@@ -98,6 +102,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
                 colours=tuple(re.split(r", | and ", colours[1])) if colours else (),
                 face=bool(_FACE.search(described)),
                 cards=cards,
+                visible=visible,
                 said=tuple(_quotable(line, index) for line in unit.lines),
             )
         )
@@ -151,6 +156,16 @@ def spoken(found: Sequence[Moment]) -> list[Said]:
     ]
     first = {normal(s.text): s for s in reversed(lines)}
     return [s for s in lines if first[normal(s.text)] is s]
+
+
+def unseen(moment: Moment, found: Sequence[Moment]) -> list[str]:
+    """Words on the screen in other moments that cannot be read in this one."""
+    return [card for card, m in cards(found) if m is not moment and not shows(moment, card)]
+
+
+def shows(moment: Moment, card: str) -> bool:
+    """Whether words can be read in a moment, alone or among others."""
+    return any(_same(card, v) for v in moment.visible)
 
 
 def cards(found: Sequence[Moment]) -> list[tuple[str, Moment]]:

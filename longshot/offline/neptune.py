@@ -15,7 +15,7 @@ from itertools import zip_longest
 from longshot.llm import Request
 from longshot.offline import seen, spoken
 from longshot.offline.moments import Made, listed, lower, moments, orders, pick, sentence
-from longshot.offline.text import STOP, Terms, overlap, phrases, stem, summary, terms, words
+from longshot.offline.text import Terms, nouns, overlap, summary, terms
 from longshot.question_checks import normal
 from longshot.recipes.neptune import Scene, ScriptPart
 from longshot.records import Span
@@ -53,7 +53,7 @@ def topics(request: Request) -> str:
 
 
 def _text(unit: Unit) -> str:
-    return " ".join([*(t.text for t in unit.texts), *(x.text for x in unit.lines)])
+    return ". ".join([*(t.text for t in unit.texts), *(x.text for x in unit.lines)])
 
 
 def _borders(script: Sequence[Unit]) -> list[int]:
@@ -79,21 +79,24 @@ def _borders(script: Sequence[Unit]) -> list[int]:
 
 
 def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
-    """For each run, two or three phrases that are frequent in it and rare elsewhere."""
+    """For each run, the two things that are spoken or read of most in it and least elsewhere."""
     texts = [". ".join(_text(u) for u in run) for run in runs]
     weigh = Terms(texts)
     titles: list[str] = []
-    for number, text in enumerate(texts, 1):
-        counts = Counter(stem(w) for w in words(text) if w not in STOP)
-        found = {p for p in phrases(text, 2) if all(len(w) > 3 and w.isalpha() for w in p.split())}
+    for number, (run, text) in enumerate(zip(runs, texts, strict=True), 1):
+        counts = Counter(terms(text))
+        read = [t.text.lower() for u in run for t in u.texts if len(t.text.split()) <= 3]
+        things = {
+            x for x in (*nouns(text), *read) if all(len(w) > 2 and w.isalpha() for w in x.split())
+        }
         score = {
-            p: sum(counts[t] * weigh.weight(t) for t in terms(p)) / len(p.split()) ** 0.5
-            for p in found
+            x: sum(counts[t] * weigh.weight(t) for t in terms(x)) / len(x.split()) ** 0.5
+            for x in things
         }
         best: list[str] = []
-        for phrase in sorted(score, key=lambda p: (-score[p], p)):
-            if not any(set(terms(phrase)) & set(terms(b)) for b in best):
-                best.append(phrase)
+        for thing in sorted(score, key=lambda x: (-score[x], x)):
+            if not any(set(terms(thing)) & set(terms(b)) for b in best):
+                best.append(thing)
         title = sentence(listed(best[:2])) if best else f"Stretch {number}"
         titles.append(f"{title} ({number})" if title in titles else title)
     return titles

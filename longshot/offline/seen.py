@@ -16,8 +16,10 @@ from longshot.offline.moments import (
     pick,
     quoted,
     sentence,
+    shows,
     spoken,
     spread,
+    unseen,
 )
 from longshot.offline.text import overlap
 from longshot.records import Span
@@ -48,7 +50,6 @@ def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Itera
 
 def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     """The words on the screen of a moment in which something is said."""
-    read = cards(found)
     lines = spoken(found)
     rng.shuffle(lines)
     for line in lines:
@@ -60,7 +61,7 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
             tag="identification",
             question=f"Which words come up on the screen at about the time of {quoted(line.text)}?",
             answer=answer,
-            decoys=pick(answer, [c for c, m in read if m is not moment], rng),
+            decoys=pick(answer, unseen(moment, found), rng),
             evidence=(_both(line.span, moment.span),),
             worth=3,
         )
@@ -75,12 +76,13 @@ def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
         if not here:
             continue
         answer = rng.choice(here)
-        far = [s.text for s in lines if found[s.moment] is not moment]
         yield Made(
             tag="other",
             question=f"What is said in the part in which {quoted(card)} comes up on the screen?",
             answer=answer.text,
-            decoys=pick(answer.text, far, rng),
+            decoys=pick(
+                answer.text, [s.text for s in lines if not shows(found[s.moment], card)], rng
+            ),
             evidence=(_both(answer.span, moment.span),),
             worth=3,
         )
@@ -159,7 +161,7 @@ def _next(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     rng.shuffle(places)
     for place in places[:3] if len(first) >= 6 else ():
         (card, moment), (answer, after) = first[place], first[place + 1]
-        others = [c for i, (c, _) in enumerate(first) if i not in (place, place + 1)]
+        others = [c for c in unseen(after, found) if not shows(moment, c)]
         yield Made(
             tag="predictive",
             question=f"Which words are on the screen next, after the picture with {quoted(card)}?",
@@ -286,7 +288,7 @@ def _brightest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
                 tag="comparison",
                 question=f"Which of these words come up in {words} picture, unlike all the others?",
                 answer=card,
-                decoys=pick(card, [c for c, m in read if m is not moment], rng),
+                decoys=pick(card, unseen(moment, found), rng),
                 evidence=(moment.span,),
                 worth=2,
             )

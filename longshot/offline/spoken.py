@@ -21,7 +21,7 @@ from longshot.offline.moments import (
     sentence,
     spoken,
 )
-from longshot.offline.text import NUMBERS, STOP, Terms, stem, terms, words
+from longshot.offline.text import NUMBERS, STOP, Terms, nouns, stem, terms, words
 
 _TIME = frozenset(
     re.split(r"\s+", "second minute hour day week month year time o'clock percent degree")
@@ -54,11 +54,6 @@ _STATE = re.compile(
 _CHANGE = re.compile(
     r"\b(?:become|becomes|became|turns?|turned|melts?|melted|cracked|broke|broken|dries|dried|grown?|grew|"
     r"disappeared|disappears|changed|black|burnt|gone|finished|ready|dry|hard at first)\b",
-    re.IGNORECASE,
-)
-_NOUN = re.compile(
-    r"\b(?:the|a|an|some|my|your|of|our)\s+(\w{3,})"
-    r"(?=\s+(?:and|or|to|for|with|in|on|of|is|are|was|has|we|until|again)\b|[,.;]|$)",
     re.IGNORECASE,
 )
 _MORE = re.compile(r"\b(?:more|less|fewer|better|worse|[a-z]{3,}er)\b.*\bthan\b", re.IGNORECASE)
@@ -211,7 +206,7 @@ def _number(state: str) -> bool | None:
 
 
 def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
-    nouns = [n.lower() for s in lines for n in _NOUN.findall(s.text) if n.lower() not in STOP]
+    things = [n.split()[-1] for s in lines for n in nouns(s.text)]
     for line in lines:
         parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", lower(line.text))
         tail = parts[1:]
@@ -219,7 +214,7 @@ def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         if len(parts) < 4 or len(short) != len(tail):
             continue
         named = [parts[0].split()[-1], *tail]
-        others = [n for n in dict.fromkeys(nouns) if not any(n in p or p in n for p in named)]
+        others = [n for n in dict.fromkeys(things) if not any(n in p or p in n for p in named)]
         if len(others) < 5:
             continue
         wrong: list[str] = []

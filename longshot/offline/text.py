@@ -150,15 +150,43 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
     return sorted(chosen)
 
 
-def phrases(text: str, longest: int = 3) -> list[str]:
-    """Runs of up to `longest` words without stop words between them: light noun phrases."""
+_BEFORE_NOUNS = frozenset(
+    (
+        "the",
+        "a",
+        "an",
+        "some",
+        "my",
+        "your",
+        "our",
+        "his",
+        "her",
+        "their",
+        "this",
+        "these",
+        "of",
+        "many",
+    )
+)
+
+
+def nouns(text: str, longest: int = 2) -> list[str]:
+    """Runs of up to `longest` words that carry meaning, after an article or the like: light noun
+    phrases, in order.
+    """
     found: list[str] = []
     for stretch in re.split(r"[^\w\s'’-]+", text.lower()):
-        run: list[str] = []
-        for word in (*words(stretch), ""):
-            if word and word not in STOP:
-                run.append(word)
-            elif run:
-                found.append(" ".join(run[-longest:]))
-                run = []
+        said = words(stretch)
+        for place, word in enumerate(said):
+            if word not in _BEFORE_NOUNS and word not in NUMBERS:
+                continue
+            run: list[str] = []
+            for following in said[place + 1 :]:
+                if following in STOP and not run:
+                    continue  # "the first pancake", "the whole family"
+                if following in STOP or following in NUMBERS or len(run) == longest:
+                    break
+                run.append(following)
+            if run and len(run[-1]) > 2 and not run[-1].isdigit():
+                found.append(" ".join(run))
     return found

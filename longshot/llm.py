@@ -157,8 +157,8 @@ class Asker:
                 again = Message("user", correction(reason))
                 messages = (*messages, Message("assistant", reply.text), again)
         raise BadRow(
-            f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be parsed; "
-            f"the last one: {reason}"
+            f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
+            f"parsed; the last one: {reason}"
         )
 
 

@@ -12,8 +12,18 @@ from typing import Any, ClassVar
 
 from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext
-from longshot.answers import Seen, answered, failed, shown, stretch, with_answers
+from longshot.answers import (
+    Seen,
+    answered,
+    failed,
+    likeliest,
+    order,
+    shown,
+    stretch,
+    with_answers,
+)
 from longshot.errors import BadRow, BudgetSpent, Transient, UserError
+from longshot.extract import LETTERS
 from longshot.filters.blind import excerpt
 from longshot.llm import Llm, Message, Request, Sampling
 from longshot.prompts import Prompts
@@ -31,7 +41,8 @@ class AnswerLlm:
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
     `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for. A reply that names no option is kept as it is, and not asked for again; a call that
+    asked for. With `sampling.top_logprobs` the option of the most probable first letter is kept too,
+    as a second column. A reply that names no option is kept as it is, and not asked for again; a call that
     fails for good is kept as failed, and is no wrong answer.
     """
 
@@ -151,7 +162,12 @@ class AnswerLlm:
             raise
         except BadRow as error:
             return failed(str(error), **told)
-        extra = {"cut": True} if reply.finish == "length" else {}
+        extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        if choice and reply.logprobs:
+            count = len(question.options)
+            place = likeliest(reply.logprobs[0], count)
+            if place is not None:
+                extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
             written = Question(**{**vars(question), "options": (), "answer_index": None})
             return answered(written, reply.text, extra=extra, **told)

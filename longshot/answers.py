@@ -8,6 +8,7 @@ replies travel, are stored and are published with their questions.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -24,6 +24,7 @@ from longshot.llm import Llm, Reply, Request
 from longshot.offline.evaluate import RULES
 from longshot.records import Line, Question, Video
 from longshot.rubric import SCALES, parse
+from longshot.score import score
 from longshot.store import Store, identity
 from tests.material import material
 
@@ -138,6 +139,32 @@ def test_an_unreadable_reply_is_kept_as_it_is_and_not_asked_for_again(tmp_path: 
     (found,) = answers(answered)
     assert (found.letter, found.correct, found.reply) == (None, None, "It could be A or B.")
     assert len(calls) == 1
+
+
+class Logs:
+    """A model that says one thing, and whose first token leans to another."""
+
+    identity = "logs"
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        place = LETTERS[list(request.variables["options"]).index(OPTIONS[2])]
+        first = {f" {place}": -0.7, place: -2.0, "Z": -0.9, "(A": -5.0, "the": -0.1}
+        return Reply(text="Answer: A", model="logs", logprobs=(first,))
+
+
+def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (done,) = work(AnswerLlm(llm=Logs(), rotations=5), video, tmp_path).questions or ()
+    assert [a.choice for a in answers(done)] == ["C"] * 5
+    assert sorted(a.letter or "" for a in answers(done)) == list("ABCDE")
+    (found,) = score([done])
+    assert found.choice is not None
+    assert found.choice.value == 1
+    assert found.weighted is not None
+    assert found.weighted.value == pytest.approx(1 / 5)
 
 
 def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ class AnswerLlm:
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
     `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for. With `sampling.top_logprobs` the option of the most probable first letter is kept too,
-    as a second column. A reply that names no option is kept as it is, and not asked for again; a call that
-    fails for good is kept as failed, and is no wrong answer.
+    asked for. With `sampling.top_logprobs` the option of the most probable first letter is kept,
+    too, as a second column. A reply that names no option is kept as it is, and not asked for again;
+    a call that fails for good is kept as failed, and is no wrong answer.
     """
 
     version: ClassVar[str] = "1"

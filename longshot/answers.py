@@ -110,6 +110,19 @@ def answered(
     )
 
 
+def likeliest(logprobs: Mapping[str, float], count: int) -> int | None:
+    """The shown option whose letter is the most probable first token, in any spelling (" B", "(B");
+    None where no letter is among the alternatives.
+    """
+    found: dict[int, float] = {}
+    for token, value in logprobs.items():
+        letter = token.strip(" \n\t(▁Ġ[").upper()
+        if len(letter) == 1 and letter in LETTERS[:count]:
+            index = LETTERS.index(letter)
+            found[index] = found.get(index, 0.0) + math.exp(value)
+    return max(found, key=lambda i: (found[i], -i)) if found else None
+
+
 def failed(
     error: str, *, model: str, rotation: int = 0, seed: int = 0, prompt: str = ""
 ) -> Verdict:

@@ -221,6 +221,8 @@ def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]], path:
         high = [100 * (e["high"] if e["high"] is not None else e["value"]) for _, e in line]
         axes.fill_between(frames, low, high, alpha=0.15)
     axes.set_xscale("symlog", base=2, linthresh=1)
+    ticks = sorted({f for line in points.values() for f, _ in line})
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.set_xlabel("frames")
     axes.set_ylabel("accuracy, %")
     axes.legend(fontsize=8, frameon=False)

@@ -1,4 +1,5 @@
-"""Makes the sample films in `examples/videos`, again and always the same.
+"""Makes the sample films in `examples/videos` again: the same pictures and words each time, though
+the encoder may pack them into slightly different bytes.
 
     python examples/make_sample.py
 
@@ -232,6 +233,7 @@ POEM = Film(
                 "The ships go home, and the keeper drinks his tea.",
                 "In the morning only the sea birds remember the storm.",
             ),
+            20.0,
         ),
     ),
 )

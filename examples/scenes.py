@@ -1,6 +1,6 @@
 """The drawings of the sample films: each function paints one moment of a scene.
 
-A scene is `draw(pen, t)`: `pen` draws on a picture of 852x480 units (twice the film's size, scaled
+A scene is `draw(pen, t)`: `pen` draws on a picture of 864x480 units (twice the film's size, scaled
 down for smooth edges), `t` runs from 0 to 1 over the shot.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import ImageDraw, ImageFont
 
-WIDTH, HEIGHT = 852, 480
+WIDTH, HEIGHT = 864, 480
 Pen = ImageDraw.ImageDraw
 Scene = Callable[[Pen, float], None]
 
@@ -87,8 +87,8 @@ def speaker(
     def draw(pen: Pen, t: float) -> None:
         pen.rectangle((0, 0, WIDTH, HEIGHT), fill=wall)
         sway = 10 * math.sin(7 * t)
-        disc(pen, 426 + sway, 220 + 3.1 * r, 2.1 * r, 1.6 * r, shirt)
-        face(pen, 426 + sway, 210, r, abs(math.sin(40 * t)), hair, skin)
+        disc(pen, 432 + sway, 220 + 3.1 * r, 2.1 * r, 1.6 * r, shirt)
+        face(pen, 432 + sway, 210, r, abs(math.sin(40 * t)), hair, skin)
         if name:
             sign(pen, name, 440, "#303030", "white")
 
@@ -99,7 +99,7 @@ def egg(pen: Pen, x: float, y: float) -> None:
     disc(pen, x, y, 26, 34, "#f4e2c6", "#b09570")
 
 
-def bowl(pen: Pen, inside: str, x: int = 426, y: int = 330) -> None:
+def bowl(pen: Pen, inside: str, x: int = 432, y: int = 330) -> None:
     pen.pieslice((x - 170, y - 150, x + 170, y + 150), 0, 180, fill="#2f6fd0")
     disc(pen, x, y, 170, 42, "#7fb0f0")
     disc(pen, x, y, 150, 32, inside)
@@ -162,7 +162,7 @@ def breakfast(pen: Pen, t: float) -> None:
         disc(pen, x, y, 84, 72, "#43a047", "#1b5e20")
         disc(pen, x, y, 46, 40, "#b5651d")
     pen.rectangle((400, 170, 452, 310), fill="#8e24aa")
-    disc(pen, 426, 160, 60 + 8 * math.sin(6 * t), 44, "#f06292")
+    disc(pen, 432, 160, 60 + 8 * math.sin(6 * t), 44, "#f06292")
 
 
 def flour(pen: Pen, t: float) -> None:
@@ -170,9 +170,9 @@ def flour(pen: Pen, t: float) -> None:
     bowl(pen, "#f5d98a")
     rng = random.Random("flour")
     for _ in range(140):
-        x, y = 426 + rng.uniform(-60, 60), 150 + (rng.random() + t * 3) % 1 * 180
+        x, y = 432 + rng.uniform(-60, 60), 150 + (rng.random() + t * 3) % 1 * 180
         disc(pen, x, y, 4, 4, "white")
-    disc(pen, 426, 326, 40 + 90 * t, 8 + 18 * t, "white")
+    disc(pen, 432, 326, 40 + 90 * t, 8 + 18 * t, "white")
     pen.polygon([(300, 60), (480, 100), (450, 190), (350, 150)], fill="#e8e0d0", outline="#8d8371")
     pen.text((392, 122), "FLOUR", "#9c3328", font(30), anchor="mm")
     sign(pen, "200 GRAMS", 440)
@@ -194,10 +194,10 @@ def whisk(pen: Pen, t: float) -> None:
     bowl(pen, "#f3dfa2")
     rng = random.Random("lumps")
     for i in range(26):
-        x, y = 426 + rng.uniform(-125, 125), 330 + rng.uniform(-20, 20)
+        x, y = 432 + rng.uniform(-125, 125), 330 + rng.uniform(-20, 20)
         if i >= 26 * t * 1.2:
             disc(pen, x, y, 11, 8, "white", "#c8b070")
-    x, y = 426 + 110 * math.cos(30 * t), 320 + 18 * math.sin(30 * t)
+    x, y = 432 + 110 * math.cos(30 * t), 320 + 18 * math.sin(30 * t)
     pen.line((x, y, x + 90, y - 210), fill="#555555", width=14)
     for k in (-22, 0, 22):
         pen.line((x, y, x + 30 + k, y - 100), fill="#9aa0a6", width=5)
@@ -208,7 +208,7 @@ def timer(pen: Pen, t: float) -> None:
     pen.rectangle((0, 0, WIDTH, HEIGHT), fill="#3b3f58")
     pen.rectangle((226, 90, 626, 290), fill="#eceff1", outline="#111111", width=8)
     left = 1200 - int(1200 * t)
-    pen.text((426, 190), f"{left // 60:02}:{left % 60:02}", "#b71c1c", font(120), anchor="mm")
+    pen.text((432, 190), f"{left // 60:02}:{left % 60:02}", "#b71c1c", font(120), anchor="mm")
     sign(pen, "KITCHEN TIMER", 400)
 
 
@@ -255,14 +255,14 @@ def bubbles(pen: Pen, t: float) -> None:
 
 def plate(pen: Pen, count: float, wall: str, berries: int = 0, honey: float = 0.0) -> None:
     back(pen, wall, "#a1672f")
-    disc(pen, 426, 385, 230, 50, "#43a047", "#1b5e20")
+    disc(pen, 432, 385, 230, 50, "#43a047", "#1b5e20")
     for i in range(int(count)):
-        disc(pen, 426, 372 - 26 * i, 140, 30, "#b5651d", "#7b4214")
+        disc(pen, 432, 372 - 26 * i, 140, 30, "#b5651d", "#7b4214")
     top = 372 - 26 * int(count)
     if honey:
-        disc(pen, 426, top + 22, 110 * honey, 20 * honey, "#ffb300")
+        disc(pen, 432, top + 22, 110 * honey, 20 * honey, "#ffb300")
         pen.rectangle((420, 60, 432, top + 20), fill="#ffb300")
-        disc(pen, 426, 60, 46, 30, "#6d4c41")
+        disc(pen, 432, 60, 46, 30, "#6d4c41")
     for i in range(berries):
         disc(pen, 351 + 30 * i, top + 12 + 6 * (i % 2), 15, 14, "#c2185b", "#6a0d37")
 
@@ -345,7 +345,7 @@ def house(pen: Pen, x: float, y: float, s: float, body: str, roof: str) -> None:
 
 def screws(pen: Pen, t: float) -> None:
     bench(pen, "#b3e5fc")
-    house(pen, 426, 240, 1.2, "#d9a860", "#b9843f")
+    house(pen, 432, 240, 1.2, "#d9a860", "#b9843f")
     spots = [(x, y) for y in (190, 240, 300, 350) for x in (345, 507)]
     for x, y in spots[: min(8, 1 + int(9 * t))]:
         disc(pen, x, y, 9, 9, "#eceff1", "#37474f")
@@ -355,10 +355,10 @@ def screws(pen: Pen, t: float) -> None:
 def paint(pen: Pen, t: float) -> None:
     """The bare house turns red from top to bottom, its roof stays blue."""
     bench(pen, "#fff9c4")
-    house(pen, 426, 240, 1.2, "#d9a860", "#1565c0")
+    house(pen, 432, 240, 1.2, "#d9a860", "#1565c0")
     edge = 171 + 201 * t
     pen.rectangle((331, 170, 521, edge), fill="#c62828")
-    disc(pen, 426, 246, 38, 38, "#2e1a10")
+    disc(pen, 432, 246, 38, 38, "#2e1a10")
     pen.rectangle((520, edge - 24, 600, edge + 6), fill="#5d4037")
     pen.line((600, edge - 10, 700, edge - 60), fill="#8d6e63", width=14)
 
@@ -372,7 +372,7 @@ def bird(pen: Pen, x: float, y: float, s: float, coat: str) -> None:
     pen.polygon([(x - 36 * s, y), (x - 80 * s, y - 18 * s), (x - 72 * s, y + 14 * s)], fill=coat)
 
 
-def tree(pen: Pen, crown: str, x: int = 426) -> None:
+def tree(pen: Pen, crown: str, x: int = 432) -> None:
     pen.rectangle((x - 26, 210, x + 26, 420), fill="#5d4037")
     for dx, dy in ((-110, 170), (110, 170), (0, 110), (-60, 120), (70, 115)):
         pen.line((x, 250, x + dx, dy), fill="#5d4037", width=14)
@@ -426,7 +426,7 @@ def snow(pen: Pen, t: float) -> None:
 def blossom(pen: Pen, t: float) -> None:
     rng = random.Random("blossom")
     for i in range(60):
-        x, y = 426 + rng.uniform(-190, 190), 145 + rng.uniform(-90, 80)
+        x, y = 432 + rng.uniform(-190, 190), 145 + rng.uniform(-90, 80)
         if i < 60 * t * 1.5:
             disc(pen, x, y, 11, 11, "#f8bbd0", "#ec407a")
     for x in (120, 200, 650, 740):
@@ -455,7 +455,7 @@ def harvest(pen: Pen, t: float) -> None:
 
 def pond(pen: Pen, t: float) -> None:
     back(pen, "#b3e5fc", "#558b2f", 200)
-    disc(pen, 426, 340, 340, 110, "#0277bd")
+    disc(pen, 432, 340, 340, 110, "#0277bd")
     for i in range(4):
         x = 150 + 110 * i + 120 * t
         disc(pen, x, 330 + 12 * math.sin(9 * t + i), 34, 18, "white", "#607d8b")
@@ -478,7 +478,7 @@ def lighthouse(pen: Pen, t: float) -> None:
     back(pen, "#ef9a7a", "#264a6e", 300)
     disc(pen, 200, 300, 70, 70, "#ffe082")
     pen.rectangle((0, 300, WIDTH, HEIGHT), fill="#264a6e")
-    pen.polygon([(560, 400), (852, 330), (852, 480), (520, 480)], fill="#4e342e")
+    pen.polygon([(560, 400), (864, 330), (864, 480), (520, 480)], fill="#4e342e")
     pen.polygon([(660, 370), (680, 130), (740, 130), (760, 370)], fill="#fafafa")
     for y in (190, 270, 340):
         pen.rectangle((672, y, 750, y + 26), fill="#c62828")
@@ -496,5 +496,5 @@ def library(pen: Pen, t: float) -> None:
             x = 50 + 34 * i
             ink = colours[(i * 5 + row) % 6]
             pen.rectangle((x, 120 + 110 * row - h, x + 26, 120 + 110 * row), fill=ink)
-    pen.rectangle((852 * t - 60, 60, 852 * t - 20, 420), fill="#bcaaa4")
+    pen.rectangle((WIDTH * t - 60, 60, WIDTH * t - 20, 420), fill="#bcaaa4")
     sign(pen, "OPEN UNTIL NINE", 446)

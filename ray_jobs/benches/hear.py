@@ -1,0 +1,169 @@
+"""Speech recognition: word error rate and cost, on utterances whose words are known.
+
+    python -m ray_jobs.bench what=hear what.manifest=FILE
+    python -m ray_jobs.bench what=hear what.manifest=FILE +hear@what.engines.whisper=whisper \\
+        what.engines.whisper.model=FOLDER
+
+The manifest has a JSON object a line with `audio_filepath` (relative to it) and `text`; a JSON list
+of such objects does as well. Each utterance goes through the recogniser as a video would: decoded,
+searched for speech, recognised. Word error rate: jiwer's, over all words (lower case, contractions
+spelt out, no punctuation); its interval is a bootstrap over utterances.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actors.part import Part, RunContext
+from longshot.errors import UserError
+from longshot.records import Video
+from longshot.sound import audio_chunks
+from longshot.speech import RATE
+from longshot.store import Store
+from ray_jobs.benches.figures import Cell, Figures
+
+
+@dataclass(frozen=True)
+class Utterance:
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What one recogniser made of the utterances, and what that took."""
+
+    texts: tuple[str, ...]
+    load: float
+    cpu: float
+    wall: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HearBench:
+    manifest: str
+    engines: Mapping[str, Part]
+    limit: int | None = None
+    resamples: int = 2000
+    seed: int = 0
+
+    def __call__(self) -> Figures:
+        utterances = read_manifest(self.manifest)[: self.limit]
+        seconds = sum(len(s.samples) / RATE for u in utterances for s in audio_chunks(u.path, RATE))
+        rows = [
+            self._row(name, listen(engine, utterances), utterances, seconds)
+            for name, engine in self.engines.items()
+        ]
+        return Figures(
+            title="speech recognition: word error rate, and seconds per second of sound",
+            columns=("engine", "WER", "95 %", "sub", "del", "ins", "silent", "CPU/s", "wall/s",
+                     "load s"),
+            rows=tuple(rows),
+            notes=(
+                f"{len(utterances)} utterances, {seconds:.0f} s of sound, "
+                f"{sum(len(u.text.split()) for u in utterances)} words",
+                "95 %: interval of the WER; sub, del, ins: words changed, missed, added, per word",
+                "silent: share of utterances in which nothing was heard",
+                "CPU/s, wall/s: seconds per second of sound",
+            ),
+        )  # fmt: skip
+
+    def _row(
+        self, name: str, heard: Heard, utterances: Sequence[Utterance], seconds: float
+    ) -> tuple[Cell, ...]:
+        errors = word_errors([u.text for u in utterances], heard.texts)
+        words = errors[:, 0].sum()
+        low, high = self._interval(errors)
+        return (
+            name, float(errors[:, 1:].sum() / words), f"{low:.2f}-{high:.2f}",
+            *(float(n / words) for n in errors[:, 1:].sum(axis=0)),
+            sum(not text for text in heard.texts) / len(heard.texts),
+            heard.cpu / seconds, heard.wall / seconds, heard.load,
+        )  # fmt: skip
+
+    def _interval(self, errors: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[float, float]:
+        rng = np.random.default_rng(self.seed)
+        drawn = errors[rng.integers(0, len(errors), (self.resamples, len(errors)))].sum(axis=1)
+        low, high = np.quantile(drawn[:, 1:].sum(axis=1) / drawn[:, 0], (0.025, 0.975))
+        return float(low), float(high)
+
+
+def read_manifest(path: str) -> list[Utterance]:
+    """The utterances of a manifest. Raises UserError."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+        rows = json.loads(text) if text.startswith("[") else map(json.loads, text.splitlines())
+        return [Utterance(str(file.parent / r["audio_filepath"]), r["text"]) for r in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"what.manifest={path!r}: {error!r}; expected a JSON object a line, with "
+            "audio_filepath and text"
+        ) from error
+
+
+def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
+    """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
+    run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
+    started = time.monotonic()
+    opened = engine.open(run)
+
+    def hear(utterance: Utterance) -> str:
+        found = opened(Video(video_id="u", uri=utterance.path, digest=utterance.path))
+        if inspect.isawaitable(found):
+            raise UserError("what.engines: only recognisers that run here can be measured")
+        return " ".join(line.text for line in found.lines or ())
+
+    hear(utterances[0])
+    load = time.monotonic() - started
+    cpu, wall = time.process_time(), time.monotonic()
+    texts = tuple(map(hear, utterances))
+    return Heard(
+        texts=texts,
+        load=load,
+        cpu=time.process_time() - cpu,
+        wall=time.monotonic() - wall,
+    )
+
+
+def _no_model() -> Any:
+    raise UserError("what.engines: only recognisers that run here can be measured")
+
+
+def _ignore(name: str, n: int) -> None:
+    """Counters are not kept by a bench."""
+
+
+def word_errors(
+    references: Sequence[str], hypotheses: Sequence[str]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """`[n, 4]`: words of the reference, substitutions, deletions, insertions of each utterance."""
+    try:
+        import jiwer
+    except ImportError as error:
+        raise UserError("what=hear needs jiwer: pip install jiwer") from error
+
+    plain = jiwer.Compose(
+        [
+            jiwer.ToLowerCase(),
+            jiwer.SubstituteRegexes({"[’`]": "'", "-": " "}),
+            jiwer.ExpandCommonEnglishContractions(),
+            jiwer.RemovePunctuation(),
+            jiwer.RemoveMultipleSpaces(),
+            jiwer.Strip(),
+        ]
+    )
+    rows: list[tuple[int, int, int, int]] = []
+    for reference, hypothesis in zip(references, hypotheses, strict=True):
+        found = jiwer.process_words(str(plain(reference)), str(plain(hypothesis)))
+        total = found.hits + found.substitutions + found.deletions
+        rows.append((total, found.substitutions, found.deletions, found.insertions))
+    return np.array(rows, np.int64)

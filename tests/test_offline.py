@@ -14,7 +14,7 @@ from longshot.filters.blind import Guess, guess
 from longshot.llm import Message, Request
 from longshot.offline import filters, neptune
 from longshot.offline.moments import brief, moments, number_near, orders, pick
-from longshot.offline.text import Terms, overlap, stem, summary, terms
+from longshot.offline.text import Terms, nouns, overlap, stem, summary, terms
 from longshot.prompts import ROOT
 from longshot.question_checks import normal
 from longshot.recipes.neptune import NeptuneSettings, Scene, ScriptPart
@@ -251,6 +251,11 @@ def test_picked_decoys_are_neither_the_answer_nor_each_other(
     found = pick(answer, others, rng)
     assert len(found) <= 4
     assert len({*found, answer}) == len(found) + 1
+
+
+def test_nouns() -> None:
+    said = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
+    assert nouns(said) == ["mother", "recipe", "green plate"]
 
 
 def test_words() -> None:

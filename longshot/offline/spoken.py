@@ -21,11 +21,8 @@ from longshot.offline.moments import (
     sentence,
     spoken,
 )
-from longshot.offline.text import NUMBERS, STOP, Terms, nouns, stem, terms, words
+from longshot.offline.text import NUMBERS, STOP, UNITS, Terms, nouns, stem, terms, words
 
-_TIME = frozenset(
-    re.split(r"\s+", "second minute hour day week month year time o'clock percent degree")
-)
 _CLAUSE = re.compile(
     r",?\s+\b(?:because|so that|and so|and then|and|but|so|then|until|when)\b\s+|,\s+"
 )
@@ -158,7 +155,7 @@ def _counts(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
                 noun = noun[:1]
             known = [s for s in lines if s is not line and stem(noun[-1]) in terms(s.text)]
             plural = noun[-1].endswith("s") and not noun[-1].endswith("ss")
-            if not 2 <= value <= 100 or not plural or not known or stem(noun[-1]) in _TIME:
+            if not 2 <= value <= 100 or not plural or not known or noun[-1] in UNITS:
                 continue
             spell = in_words if word in NUMBERS else str
             yield Made(

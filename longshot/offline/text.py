@@ -150,6 +150,22 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
     return sorted(chosen)
 
 
+UNITS = frozenset(
+    f"{unit}{ending}"
+    for unit in (
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "year",
+        "percent",
+        "degree",
+        "time",
+    )
+    for ending in ("", "s")
+)
 _BEFORE_NOUNS = frozenset(
     (
         "the",
@@ -170,9 +186,31 @@ _BEFORE_NOUNS = frozenset(
 )
 
 
-def nouns(text: str, longest: int = 2) -> list[str]:
-    """Runs of up to `longest` words that carry meaning, after an article or the like: light noun
-    phrases, in order.
+_AFTER_NOUNS = frozenset(
+    (
+        "and",
+        "or",
+        "of",
+        "in",
+        "on",
+        "at",
+        "with",
+        "for",
+        "from",
+        "to",
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+    )
+)
+
+
+def nouns(text: str) -> list[str]:
+    """Light noun phrases, one or two words that carry meaning after an article or the like, in
+    order. A second word counts where the clause ends after it or goes on as it does after nouns:
+    "a green plate", but of "my mother gave me" only "mother".
     """
     found: list[str] = []
     for stretch in re.split(r"[^\w\s'’-]+", text.lower()):
@@ -180,13 +218,14 @@ def nouns(text: str, longest: int = 2) -> list[str]:
         for place, word in enumerate(said):
             if word not in _BEFORE_NOUNS and word not in NUMBERS:
                 continue
-            run: list[str] = []
-            for following in said[place + 1 :]:
-                if following in STOP and not run:
-                    continue  # "the first pancake", "the whole family"
-                if following in STOP or following in NUMBERS or len(run) == longest:
-                    break
-                run.append(following)
-            if run and len(run[-1]) > 2 and not run[-1].isdigit():
+            start = place + 1
+            while start < len(said) and said[start] in STOP:
+                start += 1  # "the first pancake", "the whole family"
+            end = start
+            while end < len(said) and said[end] not in STOP and said[end] not in NUMBERS:
+                end += 1
+            closed = end == len(said) or said[end] in _AFTER_NOUNS
+            run = said[max(start, end - 2) : end] if closed else said[start : start + 1]
+            if start < end and len(run[-1]) > 2 and not {*run} & UNITS and run[-1].isalpha():
                 found.append(" ".join(run))
     return found

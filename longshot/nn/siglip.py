@@ -1,0 +1,151 @@
+"""The SigLIP vision tower in JAX (arXiv 2303.15343): pictures to one vector per patch.
+
+Reads Hugging Face safetensors, alone or inside a PaliGemma checkpoint. The layers' weights are
+stacked and scanned over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from numpy.typing import NDArray
+
+from longshot.errors import BadRow, UserError
+
+_LINEAR = {
+    "query": "self_attn.q_proj",
+    "key": "self_attn.k_proj",
+    "value": "self_attn.v_proj",
+    "out": "self_attn.out_proj",
+    "up": "mlp.fc1",
+    "down": "mlp.fc2",
+}
+_NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiglipShape:
+    """What of a checkpoint's configuration the computation depends on; sizes in pixels."""
+
+    width: int
+    heads: int
+    layers: int
+    picture: int
+    patch: int
+    epsilon: float
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SiglipShape:
+        """From a `vision_config`. Raises UserError for other activations."""
+        if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
+            raise UserError(f"vision tower with {config['hidden_act']!r}: expected SigLIP's gelu")
+        return cls(
+            width=int(config.get("hidden_size", 768)),
+            heads=int(config.get("num_attention_heads", 12)),
+            layers=int(config.get("num_hidden_layers", 12)),
+            picture=int(config.get("image_size", 224)),
+            patch=int(config.get("patch_size", 16)),
+            epsilon=float(config.get("layer_norm_eps", 1e-6)),
+        )
+
+    @property
+    def patches(self) -> int:
+        return (self.picture // self.patch) ** 2
+
+
+class Siglip(nnx.Module):
+    """The vision tower. `tensors`: names from `embeddings.` and `encoder.` on."""
+
+    def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.shape = shape
+
+        def stacked(name: str) -> nnx.Param[jax.Array]:
+            parts = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
+            array = np.stack([p.T if p.ndim == 2 else p for p in parts])
+            return nnx.Param(jnp.asarray(array, dtype))
+
+        try:
+            patch = tensors["embeddings.patch_embedding.weight"]  # [out, channels, height, width]
+            patch = patch.transpose(2, 3, 1, 0).reshape(-1, shape.width)
+            self.patch = nnx.Param(jnp.asarray(patch, dtype))
+            self.patch_bias = nnx.Param(
+                jnp.asarray(tensors["embeddings.patch_embedding.bias"], dtype)
+            )
+            self.positions = nnx.Param(
+                jnp.asarray(tensors["embeddings.position_embedding.weight"], dtype)
+            )
+            self.final = nnx.Param(jnp.asarray(tensors["post_layernorm.weight"], dtype))
+            self.final_bias = nnx.Param(jnp.asarray(tensors["post_layernorm.bias"], dtype))
+            names = {**_LINEAR, **_NORMS}
+            self.layers = nnx.Dict(
+                {short: stacked(f"{long}.weight") for short, long in names.items()}
+                | {f"{short}_bias": stacked(f"{long}.bias") for short, long in names.items()}
+            )
+        except KeyError as error:
+            raise UserError(f"the weights lack {error}: no SigLIP vision tower") from error
+
+    def __call__(self, pictures: jax.Array) -> jax.Array:
+        """Patch vectors `[batch, patches, width]` of pictures `[batch, height, width, 3]`, -1 to 1.
+        """
+        shape = self.shape
+        batch, side = pictures.shape[0], shape.picture // shape.patch
+        cut = pictures[:, : side * shape.patch, : side * shape.patch]
+        cut = cut.reshape(batch, side, shape.patch, side, shape.patch, 3)
+        cut = cut.transpose(0, 1, 3, 2, 4, 5).reshape(batch, side * side, -1)
+        x = cut.astype(self.patch.dtype) @ self.patch[...] + self.patch_bias[...]
+        x = x + self.positions[...]
+
+        def layer(x: jax.Array, p: Mapping[str, jax.Array]) -> tuple[jax.Array, None]:
+            h = _norm(x, p["attend_in"], p["attend_in_bias"], shape.epsilon)
+            x = x + _attend(h, p, shape.heads)
+            h = _norm(x, p["mlp_in"], p["mlp_in_bias"], shape.epsilon)
+            h = jax.nn.gelu(h @ p["up"] + p["up_bias"], approximate=True)
+            return x + h @ p["down"] + p["down_bias"], None
+
+        x, _ = jax.lax.scan(layer, x, {name: param[...] for name, param in self.layers.items()})
+        return _norm(x, self.final[...], self.final_bias[...], shape.epsilon)
+
+
+def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
+    """JPEGs as float32 `[n, size, size, 3]` from -1 to 1, as SigLIP saw them in training (bicubic,
+    the picture's shape not kept). Raises BadRow for what is no picture.
+    """
+    import io
+
+    from PIL import Image, UnidentifiedImageError
+
+    found = np.empty((len(jpegs), size, size, 3), np.float32)
+    for index, jpeg in enumerate(jpegs):
+        try:
+            picture = Image.open(io.BytesIO(jpeg)).convert("RGB")
+        except (UnidentifiedImageError, OSError) as error:
+            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
+        resized = picture.resize((size, size), Image.Resampling.BICUBIC)
+        found[index] = np.asarray(resized, np.float32) / 127.5 - 1.0
+    return found
+
+
+def _norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    wide = wide - wide.mean(axis=-1, keepdims=True)
+    wide = wide * jax.lax.rsqrt((wide * wide).mean(axis=-1, keepdims=True) + epsilon)
+    return (wide * weight + bias).astype(x.dtype)
+
+
+def _attend(x: jax.Array, p: Mapping[str, jax.Array], heads: int) -> jax.Array:
+    batch, length, width = x.shape
+
+    def split(name: str) -> jax.Array:
+        return (x @ p[name] + p[f"{name}_bias"]).reshape(batch, length, heads, -1)
+
+    scores = jnp.einsum("blhd,bshd->bhls", split("query"), split("key"))
+    scores = scores.astype(jnp.float32) * (width // heads) ** -0.5
+    shares = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
+    mixed = jnp.einsum("bhls,bshd->blhd", shares, split("value")).reshape(batch, length, width)
+    return mixed @ p["out"] + p["out_bias"]

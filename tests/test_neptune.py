@@ -164,7 +164,7 @@ def test_long_films_are_asked_about_in_bounded_prompts(max_words: int, repeat: i
     assert len(parts) > 10
     assert [p.overview for p in parts] == [False] * (len(parts) - 1) + [True]
     assert {s.start for p in parts[:-1] for s in p.scenes} == {s.start for s in done.segments or ()}
-    assert len(done.questions or ()) >= len(parts)
+    assert len(done.questions or ()) > len(parts) / 2
 
 
 def test_a_model_may_find_nothing_to_ask() -> None:

@@ -103,6 +103,15 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
                 assert "EGGS FROM THE FARM" not in made.decoys
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_shots_are_counted_only_where_they_are_known(known: bool) -> None:
+    """Seven shots of 10 s and one of 70 s, which is cut into pieces."""
+    video = film()
+    shots = (*(video.shots or ())[:7], Span(70, 140))
+    made = neptune.made(part(replace(video, shots=shots if known else None, duration=140.0)), 0)
+    assert [m.answer for m in made if "how many shots" in m.question] == ["8"] * known
+
+
 def test_face_and_speech_must_be_put_together() -> None:
     (question,) = [q for q in asked(film()) if "face" in q.question and "said" in q.question]
     assert question.answer.rstrip(".") == SAID[1].rstrip(".")

@@ -52,6 +52,7 @@ class Moment:
     cards: tuple[str, ...]
     visible: tuple[str, ...]
     said: tuple[Said, ...]
+    shots: int
 
     @property
     def span(self) -> Span:
@@ -92,7 +93,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
         visible = tuple(_cards(unit))
         cards = tuple(c for c in visible if normal(c) not in seen)
         seen |= {normal(c) for c in cards}
-        described = _READ.sub("", " ".join(c.text for c in unit.captions) or unit.caption)
+        described = _READ.sub("", unit.caption or " ".join(c.text for c in unit.captions))
         light, colours = _LIGHT.search(described), _COLOURS.search(described)
         found.append(
             Moment(
@@ -104,6 +105,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
                 cards=cards,
                 visible=visible,
                 said=tuple(_quotable(line, index) for line in unit.lines),
+                shots=unit.shots,
             )
         )
     return tuple(found)

@@ -69,12 +69,14 @@ def _borders(script: Sequence[Unit]) -> list[int]:
     ]
     alike = [overlap(before, after) for before, after in sides]
     chosen: list[int] = []
-    for place in sorted(range(1, len(script)), key=lambda i: (alike[i - 1], i)):
+    left = set(range(1, len(script)))
+    while left and len(chosen) < wanted:
         marks = [script[0].start, script[-1].end, *(script[c].start for c in chosen)]
-        if len(chosen) == wanted:
-            break
-        if min(abs(script[place].start - mark) for mark in marks) >= TOPIC_SECONDS / 3:
-            chosen.append(place)
+        gaps = {i: min(abs(script[i].start - mark) for mark in marks) for i in left}
+        left = {i for i in left if gaps[i] >= TOPIC_SECONDS / 3}
+        if left:
+            chosen.append(min(left, key=lambda i: (round(alike[i - 1], 1), -gaps[i], i)))
+            left.discard(chosen[-1])
     return sorted(chosen)
 
 

@@ -295,8 +295,9 @@ def _brightest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
 
 
 def _counts(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    shots = sum(m.shots for m in found)
     faces = [m for m in found if m.face]
-    if 2 <= len(faces) <= 12 and len(faces) < len(found):
+    if 2 <= len(faces) <= 12 and len(faces) < len(found) and all(m.shots == 1 for m in found):
         yield Made(
             tag="counting",
             question="In how many separate shots does a face look out of the picture?",
@@ -305,12 +306,12 @@ def _counts(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             evidence=tuple(m.span for m in faces),
             worth=2,
         )
-    if 4 <= len(found) <= 24:
+    if 4 <= shots <= 24:
         yield Made(
             tag="counting",
             question="Of how many shots does the video consist, from one cut to the next?",
-            answer=str(len(found)),
-            decoys=tuple(str(n) for n in number_near(len(found), rng)),
+            answer=str(shots),
+            decoys=tuple(str(n) for n in number_near(shots, rng)),
             evidence=(Span(found[0].start, found[-1].end),),
             worth=2,
         )

@@ -67,8 +67,8 @@ class Align:
             "options": identity(self.options),
         }
 
-    def check(self) -> None:
-        """Said before any work. Raises UserError."""
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: there are descriptions. Raises UserError."""
         _ = self.files
 
     def open(self, run: RunContext) -> Opened:

@@ -28,7 +28,7 @@ from longshot.templates import Template, read_templates
 @dataclass(frozen=True, kw_only=True)
 class AskScene:
     """Writes the clip's questions. `templates`: the reviewed file or folder of the template job;
-    null: the hand-written kinds alone. `llms`: role ("reasoning", "perceptual") -> model.
+    null: the hand-written ones. `llms`: role ("reasoning", "perceptual") -> model.
     """
 
     version: ClassVar[str] = "1"
@@ -49,11 +49,11 @@ class AskScene:
         folder = (ROOT if self.prompts is None else Path(self.prompts)) / "cinepile"
         perceptual = read_templates(folder / "perceptual.md", kind="perceptual")
         temporal = read_templates(folder / "temporal.md", kind="temporal")
-        own = read_templates(self.templates) if self.templates else []
+        own = read_templates(self.templates or folder / "reasoning.md")
         return (*own, *perceptual, *temporal)
 
-    def check(self) -> None:
-        """Said before any work. Raises UserError."""
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the templates can be read. Raises UserError."""
         _ = self.known
 
     @property

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 from longshot.llm import Request
-from longshot.offline.text import STOP, words
 from longshot.question_lists import names_in, neutral
 from longshot.templates import Template, categorised
 
@@ -61,47 +60,20 @@ KINDS: tuple[tuple[str, str, str], ...] = (  # opening (regular expression), nam
 
 
 def templates(request: Request) -> str:
-    """The kinds that most of the questions belong to; where they belong to fewer than asked for,
-    whole questions with slots in them.
-    """
-    asked: tuple[str, ...] = tuple(request.variables["questions"])
+    """The kinds that most of the questions belong to, fewer where they belong to fewer."""
     counted: Counter[int] = Counter()
-    rest: list[str] = []
-    for question in asked:
-        kind = next((n for n, k in enumerate(KINDS) if re.search(k[0], question.lower())), None)
-        if kind is None:
-            rest.append(question)
-        else:
-            counted[kind] += 1
-    found = [(KINDS[n][1], KINDS[n][2]) for n, _ in counted.most_common()]
-    common = Counter(w for q in asked for w in set(words(q)))
-    for question in sorted([*rest, *asked], key=len):
-        found.append((_title(question), _slots(question, common)))
+    for question in request.variables["questions"]:
+        for number, (opening, _, _) in enumerate(KINDS):
+            if re.search(opening, question.lower()):
+                counted[number] += 1
+                break
     lines: list[str] = []
-    unique = list({prototype: name for name, prototype in found}.items())
-    for number, (prototype, name) in enumerate(unique[: request.variables["count"]], 1):
+    chosen = [n for n, _ in counted.most_common(request.variables["count"])] or [len(KINDS) - 1]
+    for number, kind in enumerate(chosen, 1):
+        _, name, prototype = KINDS[kind]
         category = categorised(Template(name=name, prototype=prototype, category=""))
         lines += [f"TEMPLATE {number}: {name}", f"PROTOTYPE: {prototype}", f"CATEGORY: {category}"]
     return "\n".join(lines)
-
-
-def _title(question: str) -> str:
-    kept = [w for w in words(question) if w not in STOP and w != "someone"][:3]
-    return f"Question about {' '.join(kept)}" if kept else "General question"
-
-
-def _slots(question: str, common: Counter[str]) -> str:
-    """The question with a slot for each word that no other question of the sample has."""
-    text = re.sub(r"\bsomeone else\b", "[other character]", question, flags=re.IGNORECASE)
-    text = re.sub(r"\bsomeone\b", "[character]", text, flags=re.IGNORECASE)
-    parts = re.split(r"(\[[^\]]*\]|[\w'’]+)", text)
-    made = [
-        "[thing]" if re.fullmatch(r"[\w'’]+", p) and p.lower() not in STOP and common[p.lower()] < 2
-        else p
-        for p in parts
-    ]  # fmt: skip
-    text = re.sub(r"\[thing\](?:\s+\[thing\])+", "[thing]", "".join(made)).rstrip(" .?") + "?"
-    return text[:1].upper() + text[1:]
 
 
 def pronouns(request: Request) -> str:

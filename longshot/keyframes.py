@@ -1,8 +1,8 @@
 """Keyframes: which frames of each shot are kept as small JPEGs, chosen while frames go by.
 
 A shot's end is known only when it has passed, so a few candidate frames of the current stretch are
-held (by reference, at ever wider spacing when the stretch is long), and the best of them is encoded
-when the stretch ends. Nothing else of the film is held.
+held (by reference, the older ones thinned out when the stretch is long), and the best of them is
+encoded when the stretch ends. Nothing else of the film is held.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from longshot.pictures import Picture, encode, shrunk
 from longshot.records import Keyframe, Span
 
-HELD = 8  # candidate frames held at once
-SPACING = 0.25  # seconds between candidates at first
+SPACING = 0.25  # seconds between candidate frames
+RECENT = 1.25  # seconds for which every candidate is held, since cuts are found that late
+OLDER = 8  # older candidates held, spread over the stretch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class KeyframePicker:
     def __init__(self, rules: KeyframeRules, large: int | None = None) -> None:
         self._rules, self._large = rules, large
         self._held: list[Picture] = []
-        self._spacing, self._next = SPACING, float("-inf")
+        self._next = float("-inf")
         self._begin: float | None = None
         self._fresh = True  # whether the stretch begins a shot
         self.kept: list[Kept] = []
@@ -61,10 +62,10 @@ class KeyframePicker:
             self._close(self._begin + self._rules.every, fresh=False)
         if time >= self._next:
             self._held.append(picture)
-            if len(self._held) > HELD:
-                self._held = self._held[::2]
-                self._spacing *= 2
-            self._next = time + self._spacing
+            self._next = time + SPACING
+            older = [p.time for p in self._held if p.time < time - RECENT]
+            if len(older) > OLDER:
+                del self._held[crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
         """Keep the best candidates of the stretch that ends, and begin the next one."""
@@ -77,7 +78,7 @@ class KeyframePicker:
             for picture in (p for p in mine if p.time in best):
                 self._keep(picture)
         self._held = self._held[len(mine) :]
-        self._begin, self._fresh, self._spacing = end, fresh, SPACING
+        self._begin, self._fresh = end, fresh
         self._next = self._held[-1].time + SPACING if self._held else float("-inf")
 
     def _keep(self, picture: Picture) -> None:
@@ -90,13 +91,7 @@ class KeyframePicker:
             Kept(picture.time, encode(shrunk(image, rules.longest), rules.quality), large)
         )
         if len(self.kept) > rules.most:
-            self._thin()
-
-    def _thin(self) -> None:
-        """Give up the keyframe whose neighbours are nearest to each other."""
-        times = [k.time for k in self.kept]
-        gaps = [later - earlier for earlier, later in zip(times, times[2:], strict=False)]
-        del self.kept[gaps.index(min(gaps)) + 1 if gaps else -1]
+            del self.kept[crowded([k.time for k in self.kept])]
 
     def _cut(self, cuts: Sequence[float]) -> None:
         for cut in sorted(cuts):
@@ -110,6 +105,14 @@ class KeyframePicker:
         self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)
+
+
+def crowded(times: Sequence[float]) -> int:
+    """The one to give up: whose neighbours are nearest to each other (never the first or the last,
+    unless there are no others).
+    """
+    gaps = [later - earlier for earlier, later in zip(times, times[2:], strict=False)]
+    return gaps.index(min(gaps)) + 1 if gaps else len(times) - 1
 
 
 def numbered(kept: Sequence[Kept], shots: Sequence[Span]) -> tuple[Keyframe, ...]:

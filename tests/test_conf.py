@@ -4,8 +4,11 @@ mistake gives one line that names the key, the value and the choices.
 
 import re
 from pathlib import Path
+from typing import Any
 
+import hydra
 import pytest
+from omegaconf import OmegaConf
 
 from longshot.errors import UserError
 from ray_jobs.launch import CONF, build, compose
@@ -17,8 +20,18 @@ GROUPS = {
     for group in re.findall(r"^ +- /?(\w+)(?:@\w+)?: ", (CONF / f"{job}.yaml").read_text(), re.M)
     if (CONF / group).is_dir()
 }
+
+
+def _job_for(group: str, choice: str) -> str:
+    """The job of the same name, or neptune, or any that has the group."""
+    having = sorted(job for job, name in GROUPS if name == group)
+    return next((job for job in (choice, "neptune") if job in having), having[0])
+
+
 CHOICES = sorted(
-    (job, group, path.stem) for job, group in GROUPS for path in (CONF / group).glob("*.yaml")
+    (_job_for(group, path.stem), group, path.stem)
+    for group in {group for _, group in GROUPS}
+    for path in (CONF / group).glob("*.yaml")
 )
 EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml"))
 
@@ -29,13 +42,17 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(job: str, *overrides: str) -> list[str]:
-    """Values for the keys that the user must give."""
-    named = {o.split("=")[0] for o in overrides}
-    raw = (CONF / f"{job}.yaml").read_text()
-    if re.search(r"^ +- job$", raw, re.M):
-        raw += (CONF / "job.yaml").read_text()
-    missing = re.findall(r"^(\w+): \?\?\?", raw, re.M)
-    return [f"{key}=x" for key in missing if key not in named] + [*overrides]
+    """The overrides, and a value for every key that is still open: "x"."""
+    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        config = hydra.compose(job, overrides=list(overrides))
+    missing = _missing(OmegaConf.to_container(config), "")
+    return [*overrides, *(f"{key}=x" for key in missing)]
+
+
+def _missing(value: Any, path: str) -> list[str]:
+    if isinstance(value, dict):
+        return [key for k, v in value.items() for key in _missing(v, f"{path}.{k}".lstrip("."))]
+    return [path] if value == "???" else []
 
 
 def test_there_are_jobs() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from longshot.diversity import Diversity
+from longshot.diversity import Diversity, clusters_before_after
 from longshot.filters.blind import sweep
 from longshot.layouts import neptune as layout
 
@@ -19,6 +19,7 @@ from actors.part import Part
 from actors.stage import Filter
 from longshot.inputs import read_videos
 from longshot.outputs import Scratch
+from longshot.schemas import dump
 from ray_jobs.launch import launch
 from ray_jobs.run import Run
 
@@ -51,12 +52,17 @@ class Neptune:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
             run.stage("vet", self.vet)
-            return run.publish(layouts={"neptune": layout.write}, extra=thresholds)
+            return run.publish(layouts={"neptune": layout.write}, extra=analysis)
 
 
-def thresholds(rows: Scratch) -> Mapping[str, object]:
-    """Fig. 11: what each threshold of each filter would leave."""
-    return {"sweep": sweep(list(rows.questions()))}
+def analysis(rows: Scratch) -> Mapping[str, object]:
+    """What each threshold of each filter would leave (Fig. 11), and what the sampling did to each
+    kind of video.
+    """
+    found = [(row.cluster, row.drop) for row in rows.videos()]
+    sampled = any(cluster is not None for cluster, _ in found)
+    bars = clusters_before_after(*zip(*found, strict=True)) if sampled else ()
+    return {"sweep": sweep(list(rows.questions())), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Narrations in: who did what when, as timed lines for each video.
 
 Read are Ego4D's `narration.json`, and any table with a video, a time and a text column
-(EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/narrations/` says which is which.
+(EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/columns/` says which is which.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def from_rows(
         if missing:
             raise UserError(
                 f"{where}: no column {missing[0]!r}, there are {sorted(row)!r}; "
-                "choose another narrations= or set its column names"
+                "choose another columns= or set its column names"
             )
         text = str(row[columns.text] or "").strip()
         if not text:

@@ -1,6 +1,6 @@
 """EgoSchema (arXiv 2308.09126): narrated videos to questions about whole clips of them.
 
-    python -m ray_jobs.egoschema narrations_file=N narrations=ego4d out=O [videos=V cut=true]
+    python -m ray_jobs.egoschema narrations=N columns=ego4d out=O [videos=V cut=true]
 
 Clips are chosen, a chain of prompts asks about each, questions with words of the prompts or that
 repeat others fall, and so does what is guessed without the video. See docs/egoschema.md.

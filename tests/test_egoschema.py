@@ -32,7 +32,7 @@ words = st.text("abcdefgh ", min_size=3, max_size=30).map(lambda t: f"x{t.strip(
 
 @pytest.fixture(scope="module")
 def real_clips() -> list[Video]:
-    columns = instantiate(OmegaConf.load("conf/narrations/epic55.yaml"))
+    columns = instantiate(OmegaConf.load("conf/columns/epic55.yaml"))
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")
     return clips.clips(read.lines, lengths, [clips.Cut()])[:50]

@@ -19,7 +19,7 @@ from tests.material import material
 
 
 def columns(name: str) -> Columns:
-    return instantiate(OmegaConf.load(f"conf/narrations/{name}.yaml"))
+    return instantiate(OmegaConf.load(f"conf/columns/{name}.yaml"))
 
 
 @given(st.floats(0, 36_000))

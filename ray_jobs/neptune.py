@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from longshot.diversity import Diversity, clusters_before_after
-from longshot.filters.blind import sweep
-from longshot.layouts import neptune as layout
-
 from actors.part import Part
 from actors.stage import Filter
+from longshot.diversity import Diversity, clusters_before_after
+from longshot.filters.blind import sweep
 from longshot.inputs import read_videos
+from longshot.layouts import neptune as layout
 from longshot.outputs import Scratch
 from longshot.schemas import dump
 from ray_jobs.launch import launch

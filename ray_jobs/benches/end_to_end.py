@@ -1,0 +1,74 @@
+"""The whole Neptune job, twice: wall time over ideal overlap, then a run that computes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longshot.errors import LongshotError
+from ray_jobs.benches.figures import Cell, Figures
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndToEndBench:
+    """`videos`, `overrides`: as on the job's command line."""
+
+    videos: str
+    overrides: Sequence[str] = ()
+
+    def __call__(self) -> Figures:
+        with tempfile.TemporaryDirectory(prefix="longshot-") as name:
+            empty = self._run(f"{name}/nothing", videos="examples/videos/broken.mp4")
+            first, second = self._run(f"{name}/out"), self._run(f"{name}/out")
+        seconds = {s: v for s, v in first["seconds"].items() if s != "total"}
+        longest = max(seconds, key=lambda stage: seconds[stage])
+        startup = empty["wall"]
+        rows: list[tuple[Cell, ...]] = [
+            ("start-up: a run over one unreadable file", startup, None, None, None),
+            (
+                "first run",
+                first["wall"],
+                sum(first["computed"].values()),
+                sum(first["reused"].values()),
+                (first["wall"] - startup) / seconds[longest],
+            ),
+            (
+                "second run",
+                second["wall"],
+                sum(second["computed"].values()),
+                sum(second["reused"].values()),
+                (second["wall"] - startup) / max(first["wall"] - startup, 1e-9),
+            ),
+        ]
+        return Figures(
+            title="end to end",
+            columns=("run", "wall s", "computed", "reused", "ratio"),
+            rows=tuple(rows),
+            notes=(
+                f"first run's ratio: wall beyond start-up over the work of the longest stage "
+                f"({longest}, {seconds[longest]:.1f} s by one worker): 1 is perfect overlap, and "
+                "fewer cores than busy stages cannot reach it",
+                "second run's ratio: its wall over the first run's, both beyond start-up",
+                "seconds of work: " + ", ".join(f"{s} {v:.1f}" for s, v in seconds.items()),
+            ),
+        )
+
+    def _run(self, out: str, videos: str | None = None) -> Mapping[str, Any]:
+        command = [sys.executable, "-m", "ray_jobs.neptune", f"videos={videos or self.videos}"]
+        started = time.monotonic()
+        done = subprocess.run(
+            [*command, f"out={out}", "max_problem_share=1", *self.overrides],
+            capture_output=True,
+            text=True,
+        )
+        wall = time.monotonic() - started
+        if done.returncode != 0:
+            raise LongshotError(f"the job ended with {done.returncode}: {done.stderr[-2000:]}")
+        return {**json.loads((Path(out) / "run.json").read_text()), "wall": wall}

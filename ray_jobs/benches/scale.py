@@ -1,0 +1,79 @@
+"""What the house itself costs: many tiny rows through stages that do nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import ray
+
+from actors.desk import start_desk
+from actors.part import Opened, RunContext
+from actors.stage import Hardware, Session, Stage
+from longshot import schemas
+from longshot.records import Video
+from longshot.store import Store
+from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.cluster import connected
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing:
+    """A part that copies the id."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "title")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title",)
+
+    def open(self, run: RunContext) -> Opened:
+        return lambda row: dataclasses.replace(row, title=row.video_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleBench:
+    """`rows` rows through `stages` stages, in blocks of each of `blocks` rows."""
+
+    rows: int = 512
+    stages: int = 4
+    blocks: Sequence[int] = (1, 4, 16)
+
+    def __call__(self) -> Figures:
+        with connected():
+            self._pass(16, Store(tempfile.mkdtemp(prefix="longshot-")), rows=16)  # warm
+            rows = [row for size in self.blocks for row in self._sized(size)]
+        return Figures(
+            title=f"{self.rows} rows through {self.stages} stages that do nothing",
+            columns=("rows a block", "run", "wall s", "ms a row and stage"),
+            rows=tuple(rows),
+            notes=(
+                f"{os.cpu_count()} cores; 'store' computes and stores every row, 'again' finds "
+                "every row in the store; starting the workers is in it",
+            ),
+        )
+
+    def _sized(self, size: int) -> list[tuple[Cell, ...]]:
+        with tempfile.TemporaryDirectory(prefix="longshot-") as root:
+            found: list[tuple[Cell, ...]] = []
+            for name in ("store", "again"):
+                seconds = self._pass(size, Store(root), rows=self.rows)
+                found.append((size, name, seconds, 1000 * seconds / self.rows / self.stages))
+            return found
+
+    def _pass(self, size: int, store: Store, *, rows: int) -> float:
+        table = schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(rows)], Video)
+        session = Session(run_id=uuid.uuid4().hex, store=store, desk=start_desk())
+        data = ray.data.from_arrow([table.slice(i, size) for i in range(0, rows, size)])
+        for number in range(self.stages):
+            stage = Stage(name=f"s{number}", part=Nothing(), hardware=Hardware(cpus=0.2))
+            data = stage.apply(data, session, rows_per_block=size)
+        started = time.monotonic()
+        for _ in data.iter_batches(batch_size=None, batch_format="pyarrow"):
+            pass
+        return time.monotonic() - started

@@ -227,7 +227,7 @@ class Running:
         kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name, map(_facts, self.scratch.videos()))
+            layout(kept, folder / "export" / name, self.scratch.videos())
         if files is not None:
             files(folder, self.scratch)
         desk = self.snapshot()
@@ -268,13 +268,6 @@ class Running:
             if row.heard_by:
                 found[row.heard_by] = found.get(row.heard_by, 0) + 1
         return found
-
-
-def _facts(row: Video) -> Video:
-    """A row without what is long in it: what an export says of its videos."""
-    return dataclasses.replace(
-        row, lines=None, captions=None, shots=None, segments=None, questions=None, texts=None
-    )
 
 
 def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:

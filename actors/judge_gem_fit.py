@@ -164,7 +164,8 @@ def _load(config: GemFit, device: str) -> Any:
         )
         model = get_peft_model(model, adapters)
     if config.checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        newer = getattr(model, "activation_checkpointing_enable", None)
+        (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
         model.enable_input_require_grads()
     return model.to(device).train()
 

@@ -8,14 +8,14 @@ handle), `Front` speaks HTTP. Keys come from LONGSHOT_JUDGE_KEYS or from the fil
 LONGSHOT_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
 """
 
-from __future__ import annotations
-
+# no postponed annotations here: Serve reads the type of `app`'s argument as it is written
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import click
 from pydantic import BaseModel, ConfigDict
 from ray import serve
 from ray.serve import Application
@@ -187,9 +187,15 @@ def _missing(config: Any, place: str = "") -> list[str]:
 
 
 def app(settings: Settings) -> Application:
-    """The application for `serve run`, `serve deploy` and `serve.run`."""
-    keys = keys_from_environment(settings.no_auth)
-    config = configured(settings)
+    """The application for `serve run`, `serve deploy` and `serve.run`.
+
+    What is wrong in the settings is said in one line: the command shows a `ClickException` without
+    a traceback.
+    """
+    try:
+        keys, config = keys_from_environment(settings.no_auth), configured(settings)
+    except UserError as error:
+        raise click.ClickException(str(error)) from None
     scaling: dict[str, Any] = {"num_replicas": settings.replicas}
     if settings.max_replicas is not None:
         scaling = {

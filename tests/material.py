@@ -1,4 +1,4 @@
-"""Real test material beside a checkout, where there is any: a user's checkout has none, and the tests that want it skip."""
+"""Real test material beside a checkout. A user's checkout has none: tests that want it skip."""
 
 from pathlib import Path
 

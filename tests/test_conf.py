@@ -100,3 +100,14 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_every_cluster_knows_every_stage() -> None:
+    known = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
+    assert len(set(map(frozenset, known.values()))) == 1, known
+    used = {
+        name
+        for path in (CONF.parent / "ray_jobs").glob("*.py")
+        for name in re.findall(r"\.stage\(\s*\"(\w+)\"", path.read_text())
+    }
+    assert used <= known["laptop"]

@@ -56,7 +56,7 @@ def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
         )
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"
-    if models == "offline":
+    if models.startswith("offline"):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."

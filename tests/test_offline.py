@@ -1,6 +1,7 @@
 """The rules that stand in for a model: what they say is in the video, and their guessers guess."""
 
 import asyncio
+import random
 import re
 from dataclasses import replace
 from itertools import permutations
@@ -30,8 +31,8 @@ FILTERS = (
 
 
 def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
-    settings = NeptuneSettings(questions=number, seed=seed)
-    return asyncio.run(recipe(video, asker(Rules()), settings)).questions or ()
+    chosen = NeptuneSettings(questions=number, seed=seed)
+    return asyncio.run(recipe(video, asker(Rules()), chosen)).questions or ()
 
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
@@ -215,6 +216,34 @@ def test_questions_of_another_author_get_decoys_from_the_film(seed: int) -> None
 
 
 word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
+ODD = re.split(
+    " ",
+    "the a and because so that two 12 is are has become turns first then more than next week We I "
+    "how to eggs, milk; “quoted” -> option A? 10:24 ... bowl cat dog \x00 ] ( > QUESTION CORRECT "
+    "ANSWER: SHOT 3: EVIDENCE: B) caption ** - 1. none ' \" _ # <|im_end|> 雪 é",
+)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> None:
+    """No rule breaks on odd words, and what the rules ask passes the checks and the parsers."""
+    rng = random.Random(seed)
+
+    def odd() -> str:
+        return " ".join(rng.choice(ODD) for _ in range(rng.randint(0, 14)))
+
+    count = rng.randint(1, 14)
+    video = Video(
+        video_id="odd",
+        uri="odd",
+        duration=10.0 * count,
+        shots=tuple(Span(10.0 * n, 10.0 * n + 10) for n in range(count)),
+        captions=tuple(Caption(10.0 * n + 5, odd()) for n in range(count)),
+        texts=tuple(ScreenText(time=10.0 * n + 5, text=odd(), score=0.9) for n in range(count)),
+        lines=tuple(Line(start=10.0 * n, end=10.0 * n + 9, text=odd()) for n in range(count)),
+    )
+    for question in vetted(video, 20, seed):
+        assert not (question.drop or "").startswith("check"), question
 
 
 @given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from longshot.offline.text import NUMBERS, STOP, terms, words
+from longshot.prompts import neutral
 from longshot.question_checks import fault, holds, normal
 from longshot.recipes.neptune import ScriptPart
 from longshot.records import Line, Span
@@ -20,6 +21,9 @@ _LIGHT = re.compile(r"\bpicture is (dark|dim|bright)\b")
 _COLOURS = re.compile(r"\bmostly ([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)")
 _READ = re.compile(r";? ?the text on screen reads '.*'", re.DOTALL)
 _FACE = re.compile(r"\bfaces?\b")
+_LABEL = re.compile(
+    r"\b((?:answer|evidence|question|shot|segment)\s*\w?\s*\**)\s*[:：]", re.IGNORECASE
+)
 _JOINTS = frozenset(("and", "but", "so", "because", "when", "until", "which", "then", "that"))
 LONGEST_QUOTE = 14  # words
 
@@ -115,7 +119,7 @@ def _cards(unit: Unit) -> list[str]:
     """Words read on the screen that can be quoted: letters enough, not too long."""
     found: list[str] = []
     for text in unit.texts:
-        clean = " ".join(text.text.split()).strip(" .:;,-_|'\"“”")
+        clean = tidy(text.text).strip(" .:;,-_|'\"“”")
         letters = sum(c.isalpha() for c in clean)
         if letters >= 3 and len(clean.split()) <= 8 and not any(_same(clean, f) for f in found):
             found.append(clean)
@@ -127,10 +131,16 @@ def _same(one: str, other: str) -> bool:
 
 
 def _quotable(line: Line, moment: int) -> Said:
-    text = " ".join(line.text.split()).strip(" \"“”'").rstrip(".;,:-")
+    text = tidy(line.text).strip(" \"“”'-").rstrip(".;,:-")
     return Said(
         text=sentence(brief(text, LONGEST_QUOTE)), start=line.start, end=line.end, moment=moment
     )
+
+
+def tidy(text: str) -> str:
+    """Text on one line, without marks that a reply's form would give a meaning to."""
+    text = _LABEL.sub(r"\1", re.sub(r"[*_`#>]+", " ", neutral(text)))
+    return " ".join(text.split())
 
 
 def brief(text: str, most: int = 9) -> str:

@@ -14,8 +14,8 @@ from itertools import zip_longest
 
 from longshot.llm import Request
 from longshot.offline import seen, spoken
-from longshot.offline.moments import Made, listed, lower, moments, orders, pick, sentence
-from longshot.offline.text import Terms, nouns, overlap, summary, terms
+from longshot.offline.moments import Made, listed, lower, moments, orders, pick, sentence, tidy
+from longshot.offline.text import Terms, nouns, overlap, summary, terms, words
 from longshot.question_checks import normal
 from longshot.recipes.neptune import Scene, ScriptPart
 from longshot.records import Span
@@ -29,14 +29,14 @@ def shots(request: Request) -> str:
     """The first frame's caption of each unit, and the last one's where it differs."""
     lines: list[str] = []
     for number, unit in enumerate(request.variables["units"], 1):
-        texts = list(dict.fromkeys(c.text.strip() for c in unit.captions if c.text.strip()))
+        texts = list(dict.fromkeys(t for c in unit.captions if words(t := tidy(c.text))))
         if texts:
             told = texts[0] if len(texts) == 1 else f"{texts[0]} At the end: {lower(texts[-1])}"
         elif unit.texts:
-            told = f"Words on the screen: {' / '.join(t.text for t in unit.texts)}."
+            told = f"Words on the screen: {' / '.join(tidy(t.text) for t in unit.texts)}."
         else:
             told = "Someone speaks." if unit.lines else "Nothing was described."
-        lines.append(f"SHOT {number}: {' '.join(told.split())}")
+        lines.append(f"SHOT {number}: {told}")
     return "\n".join(lines)
 
 

@@ -49,6 +49,7 @@ class Settings(BaseModel):
     items: int = 512
     body: int = 4_000_000
     seconds: float = 30.0
+    waiting: int = 64
     drain: float = 30.0
 
 
@@ -213,7 +214,9 @@ def app(settings: Settings) -> Application:
         graceful_shutdown_timeout_s=settings.drain,
         max_constructor_retry_count=2,
     ).bind(settings.judge, config, settings)
-    limits = Limits(body=settings.body, items=settings.items, seconds=settings.seconds)
+    limits = Limits(
+        body=settings.body, items=settings.items, seconds=settings.seconds, waiting=settings.waiting
+    )
     return Front.options(
         num_replicas=1,
         ray_actor_options={"num_cpus": 0.1},

@@ -6,6 +6,7 @@ request, however broken, ends in a traceback or a 500.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -26,6 +27,7 @@ from starlette.exceptions import HTTPException
 
 from longshot.errors import Transient, UserError
 from longshot.gem import Item, Score
+from serve.judge_batch import Full
 from serve.judge_shapes import (
     ERRORS,
     ChatReply,
@@ -51,13 +53,14 @@ CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "met
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
-    item's error), `seconds` for one request.
+    item's error), `seconds` for one request; `waiting`: requests at once, more are answered 429.
     """
 
     body: int = 4_000_000
     items: int = 512
     characters: int = 20_000
     seconds: float = 30.0
+    waiting: int = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +256,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Transient)
     async def busy(request: Request, error: Transient) -> Response:
-        status = 429 if type(error).__name__ == "Full" else 503
+        status = 429 if isinstance(error, Full) else 503
         wait = str(max(1, round(error.retry_after or 1)))
         return _error(status, str(error), {"Retry-After": wait})
 
@@ -299,6 +302,7 @@ class Routes:
 
     def __init__(self, backend: Backend, limits: Limits, metrics: _Metrics) -> None:
         self.backend, self.limits, self.metrics = backend, limits, metrics
+        self._waiting = 0
 
     async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
         """Is each candidate as good an answer as (one of) its references?"""
@@ -377,8 +381,6 @@ class Routes:
     async def _score(
         self, request: Request, items: list[Item], threshold: float | None
     ) -> list[Score]:
-        import asyncio
-
         if len(items) > self.limits.items:
             raise HTTPException(
                 413, f"{len(items)} items: send at most {self.limits.items} at a time"
@@ -386,8 +388,14 @@ class Routes:
         request.state.items = len(items)
         errors = [self._too_long(item) for item in items]
         fine = [item for item, error in zip(items, errors, strict=True) if error is None]
-        async with asyncio.timeout(self.limits.seconds):
-            scored = iter(await self.backend.score(fine, threshold) if fine else [])
+        if self._waiting >= self.limits.waiting:
+            raise Full("the judge has more requests than it can take", 1.0)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                scored = iter(await self.backend.score(fine, threshold) if fine else [])
+        finally:
+            self._waiting -= 1
         scores = [next(scored) if error is None else Score(error=error) for error in errors]
         for score in scores:
             outcome = "error" if score.error else "true" if score.equivalent else "false"

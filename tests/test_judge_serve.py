@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx2
 import pytest
 import schemathesis
 import uvicorn
@@ -300,18 +301,33 @@ def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
 
 
 def test_an_overloaded_judge_says_when_to_come_back() -> None:
-    judge = Judge(Slow(), Record(threshold=0.5, identity=Slow.identity, dev="d"))
-    backend = LocalBackend(judge, "slow", queue=15)
+    """Both guards: the tokens that wait at the engine, and the requests that wait at the door."""
+    engine = Slow()
+    engine.prepare = lambda triple: Prepared("1", 10)  # type: ignore[method-assign]
+    judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
 
-    async def everything() -> None:
-        engine: Any = judge.engine
-        items = [Item(question="q", candidate="1", references=("r",))]
-        engine.prepare = lambda t: Prepared("1", 10)
-        first = asyncio.ensure_future(backend.score(items, None))
-        await asyncio.sleep(0)
-        with pytest.raises(Full):
-            await backend.score(items, None)
-        engine.go.set()
-        assert (await first)[0].logit_diff == 1.0
+    async def flood(queue: int, waiting: int) -> list[httpx2.Response]:
+        engine.go.clear()
+        backend = LocalBackend(judge, "slow", queue=queue)
+        app = create_app(backend, Keys.read(KEY), Limits(waiting=waiting))
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
+            asking = [
+                asyncio.ensure_future(
+                    client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)
+                )
+                for _ in range(8)
+            ]
+            while sum(task.done() for task in asking) < 6:
+                await asyncio.sleep(0.001)
+            engine.go.set()
+            replies = await asyncio.gather(*asking)
+        await backend.drain()
+        return replies
 
-    asyncio.run(everything())
+    for queue, waiting in ((20, 100), (10_000, 2)):
+        replies = asyncio.run(flood(queue, waiting))
+        assert sorted(r.status_code for r in replies) == [200] * 2 + [429] * 6
+        refused = [r for r in replies if r.status_code == 429]
+        assert all(int(r.headers["retry-after"]) >= 1 for r in refused)
+        assert all(r.json()["error"]["code"] == "overloaded" for r in refused)

@@ -72,7 +72,9 @@ class JudgeLoad:
 
         from serve.judge import Settings, app, configured
 
-        settings = Settings(judge=self.judge, no_auth="loopback", queue=self.queue, cpus=1.0)
+        settings = Settings(
+            judge=self.judge, no_auth="loopback", queue=self.queue, waiting=2 * self.clients
+        )
         made = questions(2000)
         judge = configured(settings).open()
         judge.score(made[:64])

@@ -1,0 +1,93 @@
+"""A language model on Ray Serve, behind an OpenAI route: what `llm=serve` talks to.
+
+    serve run serve.llm:app model=Qwen/Qwen2.5-7B-Instruct
+    serve run serve.llm:app model=/models/gemma name=longshot-llm gpus=2 replicas=2
+
+Ray Serve LLM with vLLM inside; needs GPUs and, on every node, `pip install 'ray[llm]'` (which pins
+vLLM), best in an environment of its own. Not verified here: only what is handed to Ray is tested.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from ray.serve import Application
+
+from longshot.errors import UserError
+
+
+class Settings(BaseModel):
+    """What `serve run serve.llm:app key=value` and the `args` of a Serve config may set.
+
+    `model`: a folder or Hugging Face id; `name`: what clients ask for (`llm.model`). `gpus`: GPUs
+    of one replica (tensor parallel). `accelerator`: a GPU type as Ray names it ("A100", "L4"), null
+    takes any. `length`: the longest prompt with its reply, in tokens; `queue`: requests that one
+    replica works on at once, before the next replica or 429. `engine`: further arguments of vLLM,
+    as JSON. Code from the model's repository is never run.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    model: str
+    name: str = "longshot-llm"
+    revision: str | None = None
+    replicas: int = Field(default=1, ge=1)
+    max_replicas: int | None = None
+    gpus: int = Field(default=1, ge=1)
+    accelerator: str | None = None
+    dtype: str = "auto"
+    length: int = 32768
+    memory: float = Field(default=0.9, gt=0, le=1)
+    queue: int = 256
+    engine: str = "{}"
+
+
+def arguments(settings: Settings) -> dict[str, Any]:
+    """The one entry of Ray Serve LLM's `llm_configs`. Raises UserError."""
+    try:
+        more = json.loads(settings.engine)
+    except ValueError as error:
+        raise UserError(f"engine={settings.engine!r} is no JSON object: {error}") from None
+    if not isinstance(more, dict) or more.get("trust_remote_code"):
+        raise UserError(
+            f"engine={settings.engine!r}: expected a JSON object without trust_remote_code; code "
+            "from a model's repository is never run"
+        )
+    most = settings.max_replicas or settings.replicas
+    if most < settings.replicas:
+        raise UserError(f"max_replicas={most} is less than replicas={settings.replicas}")
+    engine = {
+        "tensor_parallel_size": settings.gpus,
+        "max_model_len": settings.length,
+        "gpu_memory_utilization": settings.memory,
+        "dtype": settings.dtype,
+        "revision": settings.revision,
+        "trust_remote_code": False,
+        **more,
+    }
+    return {
+        "model_loading_config": {"model_id": settings.name, "model_source": settings.model},
+        "engine_kwargs": {key: value for key, value in engine.items() if value is not None},
+        "accelerator_type": settings.accelerator,
+        "deployment_config": {
+            "autoscaling_config": {"min_replicas": settings.replicas, "max_replicas": most},
+            "max_ongoing_requests": settings.queue,
+        },
+    }
+
+
+def app(settings: Settings) -> Application:
+    """The application for `serve run` and `serve deploy`. Raises UserError without vLLM."""
+    try:
+        import vllm  # noqa: F401  # pyright: ignore[reportMissingImports]
+        from ray.serve.llm import LLMConfig, build_openai_app
+    except ImportError as error:
+        raise UserError(
+            f"serve.llm needs vLLM ({error}): pip install 'ray[llm]' on every node with a GPU, "
+            "best in an environment of its own; or point llm=openai at an endpoint"
+        ) from error
+    return build_openai_app({"llm_configs": [LLMConfig(**arguments(settings))]})
+
+
+__all__ = ["Settings", "app"]

@@ -140,8 +140,11 @@ class Captioner:
         self, jpegs: Sequence[bytes], prompt: str, decoding: Decoding = Decoding()
     ) -> list[str]:
         """One text per picture. Raises BadRow for what is no picture."""
-        ids = self.generate(pixels(jpegs, self.size), self.tokens(prompt), decoding)
-        return [self._tokenizer.decode(row).strip() for row in ids]
+        return self.texts(self.generate(pixels(jpegs, self.size), self.tokens(prompt), decoding))
+
+    def texts(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Token ids as text, runs of white space as one space."""
+        return [" ".join(self._tokenizer.decode(list(row)).split()) for row in ids]
 
     def tokens(self, prompt: str) -> NDArray[np.int32]:
         """The prompt's ids as PaliGemma reads them: BOS, the text, a line break."""

@@ -65,18 +65,19 @@ class Templates:
     least: int = 20
 
     def __call__(self) -> int:
-        from longshot.nn.bert import Encoder
-
         lists = {
             "reasoning": ([_source(q) for q in self.questions], self.k),
             "perceptual": ([_source(q) for q in self.perceptual], self.k_perceptual),
         }
         asked = {kind: [q for s in sources for q in read_source(s)]
                  for kind, (sources, _) in lists.items()}  # fmt: skip
-        embed = Encoder.load(self.encoder).encode
         report: dict[str, Any] = {"sets": {}}
         found: list[Template] = []
         with self.run.open("templates") as running:
+            # JAX comes after Ray has started: forking with its threads alive may deadlock.
+            from longshot.nn.bert import Encoder
+
+            embed = Encoder.load(self.encoder).encode
             asker = Asker(
                 llm=running.session.context().llm(self.llm),
                 prompts=Prompts(),

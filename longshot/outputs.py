@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,14 @@ def _grouped(items: Any, size: int) -> Iterator[list[Any]]:
         yield group
 
 
-def write_questions(questions: Iterator[Question], path: Path) -> None:
-    """`questions.parquet`: one row per question, dropped ones included."""
+def write_questions(questions: Iterator[Question], path: Path, git: str = "") -> None:
+    """`questions.parquet`: one row per question, dropped ones included, with the source revision
+    that published them.
+    """
+    questions = (
+        q if q.provenance is None else replace(q, provenance=replace(q.provenance, git=git))
+        for q in questions
+    )
     with pq.ParquetWriter(path, schemas.schema(Question), compression="zstd") as writer:
         for group in _grouped(questions, 1024):
             writer.write_table(schemas.table(group, Question))

@@ -222,7 +222,8 @@ class Running:
         files: Files | None,
     ) -> Mapping[str, Any]:
         outputs.write_videos(self.scratch, folder / "videos.parquet")
-        outputs.write_questions(self.scratch.questions(), folder / "questions.parquet")
+        git = git_revision()
+        outputs.write_questions(self.scratch.questions(), folder / "questions.parquet", git)
         outputs.write_problems(self.scratch, folder / "problems.parquet")
         kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
         for name, layout in layouts.items():
@@ -241,7 +242,7 @@ class Running:
         self.record.update(
             recipe=self.recipe,
             config=self.run.config,
-            git=git_revision(),
+            git=git,
             versions=versions(),
             prompts=prompt_hashes(),
             funnel=outputs.funnel(self.scratch, stages),

@@ -38,9 +38,15 @@ class MiniTrainer:
         made = cross_fit.altered(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *made], self.fit)
         figures: list[dict[str, Any]] = []
-        head = cross_fit.train(
-            base, rows, self.fit, each_epoch=lambda _, h: figures.append(measure(base, h, dev))
-        )
+        heads: list[dict[str, Any]] = []
+
+        def each_epoch(epoch: int, head: dict[str, Any]) -> None:
+            figures.append(measure(base, head, dev))
+            heads.append(head)
+            print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
+
+        cross_fit.train(base, rows, self.fit, each_epoch=each_epoch)
+        best = max(range(len(heads)), key=lambda i: figures[i]["auc"])
         path = Path(out, "judge_mini.safetensors")
         path.parent.mkdir(parents=True, exist_ok=True)
         about = {
@@ -51,12 +57,12 @@ class MiniTrainer:
             "train": {"pairs": len(train), "sha256": equivalence_data.digest(train),
                       "altered": len(made), "rows": len(rows)},
             "dev": {"pairs": len(dev), "sha256": equivalence_data.digest(dev),
-                    "by_epoch": figures},
+                    "by_epoch": figures, "kept_epoch": best + 1},
         }  # fmt: skip
-        cross.save(path, head, about)
-        last = figures[-1]
+        cross.save(path, heads[best], about)
+        kept = figures[best]
         return (
-            f"{path}: dev AUC {last['auc']:.4f}, F1 {last['f1']:.4f}, {path.stat().st_size} bytes"
+            f"{path}: dev AUC {kept['auc']:.4f}, F1 {kept['f1']:.4f}, {path.stat().st_size} bytes"
         )
 
 

@@ -6,6 +6,8 @@ stacked and scanned over.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ from flax import nnx
 from numpy.typing import NDArray
 
 from longshot.errors import BadRow, UserError
+from longshot.nn import weights
 
 _LINEAR = {
     "query": "self_attn.q_proj",
@@ -91,7 +94,9 @@ class Siglip(nnx.Module):
             raise UserError(f"the weights lack {error}: no SigLIP vision tower") from error
 
     def __call__(self, pictures: jax.Array) -> jax.Array:
-        """Patch vectors `[batch, patches, width]` of pictures `[batch, height, width, 3]`, -1 to 1.
+        """Patch vectors `[batch, patches, width]` of pictures `[batch, height, width, 3]`.
+
+        Pixels are from -1 to 1.
         """
         shape = self.shape
         batch, side = pictures.shape[0], shape.picture // shape.patch
@@ -110,6 +115,107 @@ class Siglip(nnx.Module):
 
         x, _ = jax.lax.scan(layer, x, {name: param[...] for name, param in self.layers.items()})
         return _norm(x, self.final[...], self.final_bias[...], shape.epsilon)
+
+
+class Pooling(nnx.Module):
+    """SigLIP's head: one vector for a picture, by attention of a learnt query over its patches.
+    `tensors`: names from `head.` on.
+    """
+
+    def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.shape = shape
+
+        def param(name: str) -> nnx.Param[jax.Array]:
+            return nnx.Param(jnp.asarray(tensors[name].T, dtype))
+
+        try:
+            self.probe = nnx.Param(jnp.asarray(tensors["probe"], dtype))
+            projections = np.split(tensors["attention.in_proj_weight"], 3)
+            shifts = np.split(tensors["attention.in_proj_bias"], 3)
+            parts = zip(("query", "key", "value"), projections, shifts, strict=True)
+            self.attention = nnx.Dict(
+                {
+                    key: nnx.Param(jnp.asarray(array, dtype))
+                    for name, matrix, shift in parts
+                    for key, array in ((name, matrix.T), (f"{name}_bias", shift))
+                }
+                | {
+                    "out": param("attention.out_proj.weight"),
+                    "out_bias": param("attention.out_proj.bias"),
+                }
+            )
+            self.scale, self.shift = param("layernorm.weight"), param("layernorm.bias")
+            self.up, self.up_bias = param("mlp.fc1.weight"), param("mlp.fc1.bias")
+            self.down, self.down_bias = param("mlp.fc2.weight"), param("mlp.fc2.bias")
+        except KeyError as error:
+            raise UserError(f"the weights lack {error}: no head of a SigLIP") from error
+
+    def __call__(self, patches: jax.Array) -> jax.Array:
+        """Vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
+        p = {name: value[...] for name, value in self.attention.items()}
+        probe = jnp.broadcast_to(self.probe[...], (patches.shape[0], 1, patches.shape[2]))
+        x = _attend(probe, p, self.shape.heads, patches)
+        h = _norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
+        h = jax.nn.gelu(h @ self.up[...] + self.up_bias[...], approximate=True)
+        return (x + h @ self.down[...] + self.down_bias[...])[:, 0]
+
+
+class FrameEncoder:
+    """Frames to vectors, for likeness between pictures. `load` makes one; one call at a time.
+
+    Pictures are filled up to batches of `batch`, so that one program is compiled.
+    """
+
+    def __init__(self, tower: Siglip, head: Pooling | None, batch: int) -> None:
+        self.size, self.dimensions, self.batch = tower.shape.picture, tower.shape.width, batch
+        graph, self._state = nnx.split((tower, head))
+
+        def run(state: Any, pictures: jax.Array) -> jax.Array:
+            tower, head = nnx.merge(graph, state)
+            patches = tower(pictures)
+            found = (patches.mean(axis=1) if head is None else head(patches)).astype(jnp.float32)
+            return found / jnp.maximum(jnp.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+
+        self._run = jax.jit(run)
+
+    @classmethod
+    def load(
+        cls,
+        path_or_id: str,
+        *,
+        revision: str | None = None,
+        dtype: str = "bfloat16",
+        batch: int = 32,
+    ) -> FrameEncoder:
+        """A SigLIP by folder or Hugging Face id in the cache, or the tower of a PaliGemma, which
+        has no head: its vectors are the mean over the patches. Raises UserError.
+        """
+        folder = weights.find(path_or_id, revision)
+        config = json.loads(weights.find_file(folder, "config.json").read_text())
+        if config.get("model_type") not in ("siglip", "siglip_vision_model", "paligemma"):
+            raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a SigLIP")
+        shape = SiglipShape.of(config.get("vision_config", config))
+        held = {
+            re.sub(r"^(model\.|vision_tower\.|vision_model\.)+", "", name): value
+            for name, value in weights.tensors(folder)
+            if not re.match(r"(model\.)?(language_model|text_model)\.", name)
+        }
+        heads = {n.removeprefix("head."): t for n, t in held.items() if n.startswith("head.")}
+        head = Pooling(shape, heads, jnp.dtype(dtype)) if heads else None
+        return cls(Siglip(shape, held, jnp.dtype(dtype)), head, batch)
+
+    def encode(self, jpegs: Sequence[bytes]) -> NDArray[np.float32]:
+        """One vector of length 1 per picture, float32 `[n, dimensions]`. Raises BadRow for what is
+        no picture.
+        """
+        found = np.zeros((len(jpegs), self.dimensions), np.float32)
+        for start in range(0, len(jpegs), self.batch):
+            chosen = pixels(jpegs[start : start + self.batch], self.size)
+            filled = np.zeros((self.batch, *chosen.shape[1:]), np.float32)
+            filled[: len(chosen)] = chosen
+            vectors = np.asarray(self._run(self._state, filled))
+            found[start : start + len(chosen)] = vectors[: len(chosen)]
+        return found
 
 
 def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
@@ -138,14 +244,19 @@ def _norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> j
     return (wide * weight + bias).astype(x.dtype)
 
 
-def _attend(x: jax.Array, p: Mapping[str, jax.Array], heads: int) -> jax.Array:
+def _attend(
+    x: jax.Array, p: Mapping[str, jax.Array], heads: int, over: jax.Array | None = None
+) -> jax.Array:
+    """Attention of `x` over itself, or `over` other vectors."""
     batch, length, width = x.shape
 
-    def split(name: str) -> jax.Array:
-        return (x @ p[name] + p[f"{name}_bias"]).reshape(batch, length, heads, -1)
+    def split(name: str, x: jax.Array) -> jax.Array:
+        return (x @ p[name] + p[f"{name}_bias"]).reshape(batch, x.shape[1], heads, -1)
 
-    scores = jnp.einsum("blhd,bshd->bhls", split("query"), split("key"))
+    over = x if over is None else over
+    scores = jnp.einsum("blhd,bshd->bhls", split("query", x), split("key", over))
     scores = scores.astype(jnp.float32) * (width // heads) ** -0.5
     shares = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
-    mixed = jnp.einsum("bhls,bshd->blhd", shares, split("value")).reshape(batch, length, width)
+    mixed = jnp.einsum("bhls,bshd->blhd", shares, split("value", over))
+    mixed = mixed.reshape(batch, length, width)
     return mixed @ p["out"] + p["out_bias"]

@@ -26,6 +26,15 @@ from rich.text import Text
 
 from longshot.errors import LongshotError, UserError
 
+# Hydra would make folders and log files of its own; a job's output is where `out=` says.
+HYDRA = [
+    "hydra/job_logging=none",
+    "hydra/hydra_logging=none",
+    "hydra.output_subdir=null",
+    "hydra.run.dir=.",
+    "hydra.sweep.dir=.",
+    "hydra.sweep.subdir=.",
+]
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
@@ -43,6 +52,7 @@ def launch(name: str) -> NoReturn:
         codes.append(_guarded(name, config))
 
     sweep = any(a in ("-m", "--multirun") for a in arguments)
+    sys.argv += HYDRA
     if not sweep:
         _compose(name, [a for a in arguments if not a.startswith("-")])
     main()

@@ -12,6 +12,7 @@ looked for in another work, where it must be refused.
 from __future__ import annotations
 
 import random
+import re
 import resource
 import time
 import zlib
@@ -29,6 +30,7 @@ from longshot.records import Line, Span, Word
 from longshot.subtitles import read
 from ray_jobs.benches.figures import Cell, Figures
 
+_ENGLISH = frozenset({"the", "of", "and", "to", "a", "in", "is", "you", "i", "that", "it"})
 SPEEDS = (1.0, 1.0, 25 / 24, 24 / 25)
 NARRATOR = (
     "A man in a grey coat crosses the yard and stops at the gate.",
@@ -134,14 +136,20 @@ def hashed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np
 
 
 def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
-    """English transcripts under a folder, by path. Raises UserError when there are fewer than 2."""
+    """English transcripts under a folder, by path. Raises UserError when there are fewer than 2.
+
+    Descriptions, chapter lists, other languages and texts of less than 200 words stay out: refusing
+    a clip of another language is too easy to count.
+    """
     found: dict[str, list[Line]] = {}
     for path in sorted(Path(folder).rglob("*")):
-        if path.suffix not in (".srt", ".vtt") or "descri" in path.stem:
+        if path.suffix not in (".srt", ".vtt") or re.search("descri|chapter", path.stem):
             continue
         subtitles = read(str(path))
         lines = list(subtitles.lines)
-        if lines and lines[-1].end >= 60 * minutes and subtitles.language in (None, "en"):
+        words = [w.word.lower().strip(".,?!") for w in timed(lines)]
+        english = sum(w in _ENGLISH for w in words) >= 0.08 * len(words) and len(words) >= 200
+        if english and lines[-1].end >= 60 * minutes:
             found[str(path.relative_to(folder))] = lines
     if len(found) < 2:
         raise UserError(f"data={folder!r}: {len(found)} transcripts of a minute or more; 2 needed")

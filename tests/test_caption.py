@@ -7,13 +7,16 @@ import dataclasses
 import inspect
 import io
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hydra
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 from PIL import Image
 
 from actors.caption_jax import JaxCaptioner
@@ -29,6 +32,7 @@ from longshot.errors import BadRow, UserError
 from longshot.records import Caption, Keyframe, Video
 from longshot.store import Store, digest
 from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.launch import CONF
 from tests.tiny_llava import llava, paligemma_with_processor
 
 pytest.importorskip("torch")
@@ -54,16 +58,16 @@ def captioners(checkpoints: dict[str, str], tmp_path_factory: pytest.TempPathFac
         endpoint = OpenAI(model="m", base_url=server.url, key_env=None)
         parts: dict[str, Part] = {
             "pixels": Pixels(),
-            "jax": JaxCaptioner(
-                model=checkpoints["paligemma"], dtype="float32", max_tokens=6, batches=(4,)
+            "jax": sent(
+                "jax", model=checkpoints["paligemma"], dtype="float32", max_tokens=6, batches=[4]
             ),
-            "transformers": TransformersCaptioner(
-                model=checkpoints["paligemma"], prompt="caption en", dtype="float32",
-                max_tokens=6, batch_size=2, device="cpu",
+            "transformers": sent(
+                "transformers", model=checkpoints["paligemma"], prompt="caption en", batch_size=2,
+                dtype="float32", max_tokens=6,
             ),
-            "transformers chat": TransformersCaptioner(
-                model=checkpoints["llava"], dtype="float32", max_tokens=6, batch_size=2,
-                device="cpu",
+            "transformers chat": sent(
+                "transformers", model=checkpoints["llava"], dtype="float32", max_tokens=6,
+                batch_size=2,
             ),
             "openai": OpenAICaptioner(endpoint=endpoint),
         }  # fmt: skip
@@ -75,6 +79,14 @@ def captioners(checkpoints: dict[str, str], tmp_path_factory: pytest.TempPathFac
             return held[name]
 
         yield parts, opened
+
+
+def sent(choice: str, **arguments: Any) -> Part:
+    """The part that `caption=choice` makes, as it arrives in a worker process."""
+    config = OmegaConf.load(CONF / "caption" / f"{choice}.yaml")
+    part = hydra.utils.instantiate(config, **arguments, _convert_="all")
+    part.check(None)
+    return pickle.loads(pickle.dumps(part))
 
 
 def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[str]]:

@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import re
 import sys
+import tempfile
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ HYDRA = [
     "hydra/hydra_logging=none",
     "hydra.output_subdir=null",
     "hydra.run.dir=.",
-    "hydra.sweep.dir=.",
+    f"hydra.sweep.dir={tempfile.gettempdir()}",
     "hydra.sweep.subdir=.",
 ]
 CONF = Path(__file__).resolve().parent.parent / "conf"

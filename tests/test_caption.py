@@ -192,9 +192,12 @@ def test_both_engines_say_the_same_of_the_same_weights(captioners: Any) -> None:
 
 
 def test_the_default_precision_works(checkpoints: dict[str, str], tmp_path: Path) -> None:
-    part = TransformersCaptioner(model=checkpoints["llava"], max_tokens=3, device="cpu")
-    caption, _ = worker(part, Store(str(tmp_path)))
-    assert len(caption(ROWS[0])[0].captions) == 3
+    for part in (
+        JaxCaptioner(model=checkpoints["paligemma"], max_tokens=3, batches=(4,)),
+        TransformersCaptioner(model=checkpoints["llava"], max_tokens=3, device="cpu"),
+    ):
+        caption, _ = worker(part, Store(str(tmp_path)))
+        assert len(caption(ROWS[0])[0].captions) == 3
 
 
 def test_compiled_programs_are_counted_and_few(captioners: Any) -> None:

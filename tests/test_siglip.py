@@ -58,8 +58,11 @@ def test_vectors_are_transformers(tmp_path: Path) -> None:
 
 
 def test_the_captioner_s_tower_does_as_well(tmp_path: Path) -> None:
-    encoder = FrameEncoder.load(str(paligemma(tmp_path)), dtype="float32", batch=5)
+    folder = str(paligemma(tmp_path))
+    encoder = FrameEncoder.load(folder, dtype="float32", batch=5)
     found = encoder.encode(JPEGS)
+    short = FrameEncoder.load(folder, batch=5).encode(JPEGS)  # bfloat16, the default
+    assert ((found * short).sum(axis=1) > 0.999).all()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
     np.testing.assert_allclose(encoder.encode(JPEGS[2:3])[0], found[2], atol=1e-5)
     alike = found @ found.T

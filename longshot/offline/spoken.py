@@ -147,7 +147,7 @@ def _counts(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
     for line in lines:
         said = words(line.text)
         for i, word in enumerate(said[:-1]):
-            value = NUMBERS.get(word, int(word) if word.isdigit() else 0)
+            value = NUMBERS.get(word, int(word) if word.isdecimal() else 0)
             noun = said[i + 1 : i + 3]
             if len(noun) == 2 and (
                 noun[0].endswith("s") or noun[1] in STOP or not noun[1].endswith("s")

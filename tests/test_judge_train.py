@@ -54,8 +54,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     data = bem(folder / "train.jsonl", 500, seed=0)
     command = [
         sys.executable, "-m", "ray_jobs.judge_train", "train=gem", f"train.fit.base={base}",
-        "train.gpu=false", "train.fit.rank=0", "train.fit.rate=0.004", "train.fit.steps=160",
-        "train.fit.batch=32", "train.fit.every=40", "train.fit.checkpointing=false",
+        "train.gpu=false", "train.fit.rank=0", "train.fit.rate=0.004", "train.fit.steps=120",
+        "train.fit.batch=32", "train.fit.every=60", "train.fit.checkpointing=false",
         "train.fit.bf16=false", f"bem=[{data}]", f"out={folder / 'judge'}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)

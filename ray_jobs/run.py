@@ -179,7 +179,10 @@ class Running:
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
-            raise aborted(self.snapshot()) or error from error
+            told = aborted(self.snapshot())
+            if told is None:
+                raise
+            raise told from error
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )

@@ -40,6 +40,7 @@ class Align:
     """
 
     version: ClassVar[str] = "1"
+    threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("lines", "movie_name", "duration", "start")
     needs: ClassVar[tuple[str, ...]] = ("video_id",)
     writes: ClassVar[tuple[str, ...]] = ("scene", "segments", "drop")

@@ -26,6 +26,7 @@ class JaxCaptioner:
     """
 
     version: ClassVar[str] = "1"
+    threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)

@@ -28,6 +28,7 @@ class TransformersCaptioner:
     """
 
     version: ClassVar[str] = "1"
+    threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)

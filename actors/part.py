@@ -55,6 +55,8 @@ class Part(Protocol):
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
 
+    A part whose plain function is safe to call from several threads says `threaded = True`.
+
     A part, or a model in one of its fields, may also have `check(budget_usd)`: called before the
     job starts, it raises UserError for what would fail anyway (no key, no such model, no price).
     """

@@ -9,6 +9,7 @@ as one, in the same order, with the columns that the part writes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import time
@@ -33,7 +34,7 @@ KEPT = ("video_id", "uri", "drop", "problem", "lineage")
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What one stage may use. `concurrency`: rows at once in one worker (async parts only)."""
+    """What one stage may use. `concurrency`: rows at once in one worker, of a part that can."""
 
     workers: int = 1
     cpus: float = 1.0
@@ -109,6 +110,8 @@ class Worker:
         self.stage, self.session = stage, session
         self._opening = threading.Lock()
         part = stage.part
+        threaded = getattr(part, "threaded", False)
+        self._turn = contextlib.nullcontext() if threaded else threading.Lock()
         self._columns = tuple(dict.fromkeys((*KEPT, *part.reads, *part.needs, *part.writes)))
 
     @cached_property
@@ -151,9 +154,9 @@ class Worker:
             else:
                 waiting.append((index, answer))
         if waiting:
-            gathered = asyncio.run_coroutine_threadsafe(
-                _gather([c for _, c in waiting]), self._loop
-            )
+            with self._opening:
+                loop = self._loop
+            gathered = asyncio.run_coroutine_threadsafe(_gather([c for _, c in waiting]), loop)
             for (index, _), result in zip(waiting, gathered.result(), strict=True):
                 found[index] = result
         return self._assemble(table, rows, found, keys)
@@ -177,7 +180,8 @@ class Worker:
             opened = self._opened
         started = time.monotonic()
         try:
-            result: Any = opened(row)
+            with self._turn:
+                result: Any = opened(row)
             if inspect.isawaitable(result):
                 return self._wait(result, key, started)
             return self._done(result, key, started)

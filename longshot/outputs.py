@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from longshot import schemas
+from longshot.errors import LongshotError
 from longshot.records import Problem, Question, Video
 from longshot.store import resolve
 
@@ -189,7 +190,18 @@ def publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
 
     On a local disk each entry is replaced by one rename; on an object store each file is one PUT.
     The mapping that `write` returns becomes `run.json`, which comes last: where it is, the rest is.
+    Raises LongshotError when the folder cannot be written; results in the store are kept.
     """
+    try:
+        _publish(out, write)
+    except OSError as error:
+        raise LongshotError(
+            f"cannot write the output folder {out!r}: {error.strerror or error}; free space or "
+            "choose another out=, and run the same command again: what is finished is reused"
+        ) from error
+
+
+def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     filesystem, path = resolve(out)
     local = isinstance(filesystem, fs.LocalFileSystem)
     if local:

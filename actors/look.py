@@ -18,9 +18,7 @@ from longshot.errors import BadRow
 from longshot.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
 from longshot.pictures import Picture, Thumbnail, Thumbnails
 from longshot.records import Face, Frame, ScreenText, Span, Video
-from longshot.shots import ShotFinder, ShotRules
-
-USUAL_FPS = 25.0  # where a file does not say
+from longshot.shots import USUAL_FPS, ShotFinder, ShotRules
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import inspect
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,13 +34,16 @@ KEPT = ("video_id", "uri", "drop", "problem", "lineage")
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What one stage may use. `concurrency`: rows at once in one worker, of a part that can."""
+    """What one stage may use. `concurrency`: rows at once in one worker, of a part that can.
+    `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
+    """
 
     workers: int = 1
     cpus: float = 1.0
     gpus: float = 0.0
     tpus: int = 0
     concurrency: int = 1
+    runtime_env: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +97,7 @@ class Stage:
             num_cpus=hard.cpus,
             num_gpus=hard.gpus or None,
             resources={"TPU": hard.tpus} if hard.tpus else None,
+            runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             compute=ActorPoolStrategy(
                 size=hard.workers,
                 max_concurrent_calls_per_actor=hard.concurrency,
@@ -168,7 +172,7 @@ class Worker:
 
     def _start(self, row: Video, key: str) -> pa.Table | Coroutine[Any, Any, pa.Table]:
         """Compute a row: the result of a plain part, or the coroutine of an async one."""
-        attempts = self._attempt(key)
+        attempts = self._attempt(row, key)
         if attempts > self.session.max_attempts:
             message = (
                 f"the worker was killed {attempts - 1} times while it worked on this row (out of "
@@ -183,41 +187,47 @@ class Worker:
             with self._turn:
                 result: Any = opened(row)
             if inspect.isawaitable(result):
-                return self._wait(result, key, started)
+                return self._wait(row, result, key, started)
             return self._done(result, key, started)
         except Exception as error:
-            return self._caught(error, key, started)
+            return self._caught(row, error, key, started)
 
-    async def _wait(self, answer: Awaitable[Video], key: str, started: float) -> pa.Table:
+    async def _wait(
+        self, row: Video, answer: Awaitable[Video], key: str, started: float
+    ) -> pa.Table:
         try:
             return self._done(await answer, key, started)
         except Exception as error:
-            return self._caught(error, key, started)
+            return self._caught(row, error, key, started)
 
-    def _attempt(self, key: str) -> int:
+    def _attempt_name(self, row: Video, key: str) -> str:
+        # of the row as well: rows that are alike share a key, and may be at work together
+        return digest([key, self.session.run_id, row.video_id])
+
+    def _attempt(self, row: Video, key: str) -> int:
         """How often this run has begun this row, this time included: a row that kills its worker is
         not tried for ever.
         """
-        store, name = self.session.store, f"{key}.{self.session.run_id}"
+        store, name = self.session.store, self._attempt_name(row, key)
         count = int(store.get("attempt", name) or b"0") + 1
         store.put("attempt", name, str(count).encode())
         return count
 
     def _settle(
-        self, key: str, result: pa.Table, outcome: str, started: float, *, keep: bool
+        self, row: Video, key: str, result: pa.Table, outcome: str, started: float, *, keep: bool
     ) -> pa.Table:
         if keep:
             self.session.store.put_table(self.stage.name, key, result)
-        self.session.store.drop("attempt", f"{key}.{self.session.run_id}")
+        self.session.store.drop("attempt", self._attempt_name(row, key))
         self.session.event(self.stage.name, outcome, time.monotonic() - started)
         return result
 
     def _done(self, row: Video, key: str, started: float) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
-        return self._settle(key, pa.table(columns), "computed", started, keep=True)
+        return self._settle(row, key, pa.table(columns), "computed", started, keep=True)
 
-    def _caught(self, error: Exception, key: str, started: float) -> pa.Table:
+    def _caught(self, row: Video, error: Exception, key: str, started: float) -> pa.Table:
         """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
         Ray) is let out.
         """
@@ -229,7 +239,7 @@ class Worker:
             ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
             raise error
         result = self._failed(type(error).__name__, _message(error), 1)
-        return self._settle(key, result, "problem", started, keep=isinstance(error, BadRow))
+        return self._settle(row, key, result, "problem", started, keep=isinstance(error, BadRow))
 
     def _failed(self, error: str, message: str, attempts: int) -> pa.Table:
         problem = Problem(stage=self.stage.name, error=error, message=message, attempts=attempts)

@@ -29,7 +29,7 @@ MEDIA = frozenset(
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
 KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
-    "subtitles_digest", "movie_name", "year", "genre", "start", "end",
+    "subtitles_digest", "movie_name", "year", "genre", "split", "start", "end",
 )  # fmt: skip
 
 

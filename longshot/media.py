@@ -31,7 +31,9 @@ def opened(uri: str) -> Generator[InputContainer]:
     from av.error import EOFError as NothingThere
     from av.error import FFmpegError, InvalidDataError
 
-    logging.set_level(logging.FATAL)  # what matters is raised or counted
+    # What matters is raised or counted. At any other level FFmpeg's threads wait for the GIL to log
+    # while whoever frees their decoder holds it and waits for them: films left early hung.
+    logging.set_level(None)
     try:
         filesystem, path = resolve(uri)
         if "://" in uri:

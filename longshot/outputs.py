@@ -53,15 +53,16 @@ class Scratch:
             with pa.OSFile(str(self.folder / f"{index}.arrow")) as source:
                 yield pa.ipc.open_stream(source).read_all()
 
-    def videos(self) -> Iterator[Video]:
-        """The rows as records."""
+    def videos(self, *columns: str) -> Iterator[Video]:
+        """The rows as records; with `columns`, only these and the id are filled in."""
+        wanted = {"video_id", "uri", *columns} if columns else set(schemas.schema(Video).names)
         for row in self:
-            known = [c for c in row.column_names if c in schemas.schema(Video).names]
+            known = [c for c in row.column_names if c in wanted]
             yield schemas.load(Video, row.select(known).to_pylist()[0])
 
     def questions(self) -> Iterator[Question]:
         """The questions of all rows, those of dropped and failed rows included."""
-        for row in self.videos():
+        for row in self.videos("questions"):
             yield from row.questions or ()
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ def write_problems(rows: Scratch, path: Path) -> None:
     """`problems.parquet`: every row that failed."""
     failures = [
         Failure(video_id=v.video_id, uri=v.uri, **schemas.dump(problem))
-        for v in rows.videos()
+        for v in rows.videos("problem")
         if isinstance(problem := v.problem, Problem)
     ]
     pq.write_table(schemas.table(failures, Failure), path, compression="zstd")
@@ -153,7 +154,7 @@ def funnel(rows: Scratch, stages: Sequence[str]) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = [
         {"stage": s, "in": 0, "out": 0, "dropped": {}, "problems": 0} for s in ("read", *stages)
     ]
-    for row in rows.videos():
+    for row in rows.videos("lineage", "drop", "problem"):
         seen = [i for i, s in enumerate(("read", *stages)) if s == "read" or s in row.lineage]
         last = len(stages) if row.drop is None and row.problem is None else max(seen)
         if row.problem is not None and row.problem.stage in stages:

@@ -221,6 +221,7 @@ class Video:
     movie_name: str | None = None
     year: int | None = None
     genre: tuple[str, ...] = ()
+    split: str | None = None  # train or test: all clips of a movie are on one side
     source: str | None = None  # of a clip: the video_id of the video that it was cut from
     start: float | None = None
     end: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -84,20 +84,33 @@ def dump(value: Any) -> Any:
     return value
 
 
-def _restore(hint: Any, value: Any) -> Any:
+@cache
+def _restorer(hint: Any) -> Callable[[Any], Any] | None:
+    """What turns a plain value into the annotation's type; None where it is that already."""
     hint = _bare(hint)
-    if value is None:
-        return None
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        inner = _bare(args[0])
-        return tuple(value) if inner in _SCALARS else tuple(_restore(inner, item) for item in value)
+        inner = _restorer(args[0])
+        if inner is None:
+            return tuple
+        return lambda items: tuple(None if i is None else inner(i) for i in items)
     if origin is Mapping:
-        pairs: Any = value.items() if isinstance(value, Mapping) else value
-        return {key: _restore(args[1], item) for key, item in pairs}
+        inner = _restorer(args[1])
+
+        def mapping(pairs: Any) -> dict[Any, Any]:
+            found = dict(pairs)
+            return {k: inner(v) for k, v in found.items()} if inner else found
+
+        return mapping
     if dataclasses.is_dataclass(hint):
-        return load(typing.cast(type, hint), value)
-    return value
+        cls = typing.cast(type, hint)
+        return lambda value: load(cls, value)
+    return None
+
+
+@cache
+def _restorers(cls: type) -> dict[str, Callable[[Any], Any] | None]:
+    return {name: _restorer(hint) for name, hint in hints(cls).items()}
 
 
 def load(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -105,9 +118,13 @@ def load(cls: type[T], data: Mapping[str, Any]) -> T:
 
     Raises TypeError when a field without default is missing.
     """
-    known = hints(cls)
+    known = _restorers(cls)
     return cls(
-        **{k: _restore(known[k], v) for k, v in data.items() if k in known and v is not None}
+        **{
+            key: value if (restore := known[key]) is None else restore(value)
+            for key, value in data.items()
+            if key in known and value is not None
+        }
     )
 
 

@@ -24,6 +24,7 @@ from longshot.records import Span
 # a busy machine, with 1, 8 and 48 at a time: 1.29, 1.17 and 1.10 of decoding alone).
 TOGETHER = 48
 DELAY = 1.0
+USUAL_FPS = 25.0  # where a file does not say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,3 +136,19 @@ class ShotFinder:
         cuts = sorted(c for c in self._cuts if end - c >= self._rules.shortest - 1e-6)
         edges = [self._times[0], *cuts, max(end, self._times[-1])]
         return tuple(Span(a, b) for a, b in pairwise(edges))
+
+
+def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
+    """The shots of a file, all of it decoded. Raises BadRow and Transient."""
+    from longshot.pictures import Thumbnails
+    from longshot.video import film
+
+    rules = rules or ShotRules()
+    small = Thumbnails(rules.thumbnail)
+    with film(uri) as watched:
+        fps = watched.fps or USUAL_FPS
+        finder, end = ShotFinder(rules, fps), 0.0
+        for picture in watched.pictures():
+            finder.see(picture.time, small(picture.frame).bgr)
+            end = picture.end(fps)
+    return finder.shots(end)

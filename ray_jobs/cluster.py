@@ -6,11 +6,14 @@ import contextlib
 import logging
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ray
+from ray.runtime_env import RuntimeEnv
 
 from actors.stage import Hardware, Stage
 from longshot.errors import UserError
@@ -44,7 +47,7 @@ def connected() -> Iterator[None]:
             "num_cpus": max(2, os.cpu_count() or 2),
             "include_dashboard": False,
             "_temp_dir": f"/tmp/longshot-{os.getuid()}",
-            "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}},
+            "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
         }
     )
     with _silence():
@@ -59,6 +62,16 @@ def connected() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _code() -> list[str]:
+    """Where our code is imported from: `sys.path` without this environment's own packages, which
+    would hide those of a stage that runs in another environment.
+    """
+    own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return [
+        p for p in sys.path if os.path.isdir(p) and not any(Path(p).is_relative_to(o) for o in own)
+    ]
 
 
 @contextlib.contextmanager
@@ -78,12 +91,15 @@ def _silence() -> Iterator[None]:
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
-    """Raises UserError unless the stages of each phase fit the cluster at once.
+    """Raises UserError unless the stages of each phase fit the cluster at once, and for a
+    `runtime_env` that Ray does not know.
 
     Where the cluster grows by itself it only says what does not fit yet.
     """
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
+        for stage in phase:
+            _check_environment(stage)
         demands = [_demand(stage) for stage in phase]
         if cluster.reserved:
             demands.append(
@@ -94,6 +110,19 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             raise UserError(lacking)
         if lacking:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+
+
+def _check_environment(stage: Stage) -> None:
+    wanted = dict(stage.hardware.runtime_env or {})
+    reason = ""
+    try:
+        RuntimeEnv(**wanted)
+        unknown = sorted(set(wanted) - RuntimeEnv.known_fields)
+        reason = f"Ray knows no {unknown[0]!r}" if unknown else ""
+    except (TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+    if reason:
+        raise UserError(f"cluster.stages.{stage.name}.runtime_env={wanted!r}: {reason}")
 
 
 def _demand(stage: Stage) -> Demand:

@@ -45,8 +45,8 @@ class Neptune:
                 "look", self.look, filters=[self.filters["static"], self.filters["talking_head"]]
             )
             run.stage("hear", self.hear)
-            run.stage("caption", self.caption, forget=["keyframes"])
-            run.stage("embed", self.embed)
+            run.stage("caption", self.caption)
+            run.stage("embed", self.embed, forget=["keyframes"])
             if self.diversity.size is not None:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
@@ -58,7 +58,7 @@ def analysis(rows: Scratch) -> Mapping[str, object]:
     """What each threshold of each filter would leave (Fig. 11), and what the sampling did to each
     kind of video.
     """
-    found = [(row.cluster, row.drop) for row in rows.videos()]
+    found = [(row.cluster, row.drop) for row in rows.videos("cluster", "drop")]
     sampled = any(cluster is not None for cluster, _ in found)
     bars = clusters_before_after(*zip(*found, strict=True)) if sampled else ()
     return {"sweep": sweep(list(rows.questions())), "diversity": dump(bars)}

@@ -201,7 +201,7 @@ class Running:
     def _stream(self) -> Iterator[pa.Table]:
         assert self._input is not None
         size = self._rows_per_block()
-        rows = ray.data.from_arrow(
+        rows = ray.data.from_blocks(  # from_arrow would first start a worker to measure them
             [self._input.slice(i, size) for i in range(0, self._input.num_rows, size)]
         )
         for step in self._steps:
@@ -228,10 +228,6 @@ class Running:
         git = git_revision()
         outputs.write_questions(self.scratch.questions(), folder / "questions.parquet", git)
         outputs.write_problems(self.scratch, folder / "problems.parquet")
-        kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
-        for name, layout in layouts.items():
-            (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name, self.scratch.videos())
         if files is not None:
             files(folder, self.scratch)
         desk = self.snapshot()
@@ -255,12 +251,15 @@ class Running:
             reused={s: int(e.get("reused", 0)) for s, e in events.items()},
             llm=llm,
             counts=desk.get("counts", {}),
-            seconds={
-                **{s: round(float(e.get("seconds", 0.0)), 3) for s, e in events.items()},
-                "total": round(time.time() - self.started, 3),
-            },
+            seconds={s: round(float(e.get("seconds", 0.0)), 3) for s, e in events.items()},
             **(extra(self.scratch) if extra else {}),
         )
+        # Dataset cards quote the record.
+        kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
+        for name, layout in layouts.items():
+            (folder / "export" / name).mkdir(parents=True)
+            layout(kept, folder / "export" / name, self.scratch.videos())
+        self.record["seconds"]["total"] = round(time.time() - self.started, 3)
         from longshot.report import write_report
 
         write_report(folder, self.record, self.session.store)
@@ -268,7 +267,7 @@ class Running:
 
     def _heard(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for row in self.scratch.videos():
+        for row in self.scratch.videos("heard_by"):
             if row.heard_by:
                 found[row.heard_by] = found.get(row.heard_by, 0) + 1
         return found

@@ -44,6 +44,7 @@ def summarise(
 def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
     computed, reused = sum(record["computed"].values()), sum(record["reused"].values())
     seconds = record["seconds"]["total"]
+    yield from record.get("notes", ())
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     llm = record["llm"]
     models = ", ".join(llm.get("by_model", {})) or "no model"
@@ -56,7 +57,7 @@ def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
         )
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"
-    if models.startswith("offline"):
+    if models.startswith("offline") and not {"answer", "certify"} & set(record["computed"]):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."

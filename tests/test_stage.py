@@ -16,7 +16,7 @@ from longshot.records import Video
 from longshot.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.run import aborted
-from tests.parts import Meet, Upper, calls
+from tests.parts import Meet, MeetAlike, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,3 +130,10 @@ def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:
     stage = Stage(name="ask", part=Meet(together=6), hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)
     assert {r["title"] for r in rows} == {"met"}
+
+
+def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> None:
+    part = MeetAlike(together=6)
+    stage = Stage(name="vet", part=part, hardware=Hardware(cpus=0.2, concurrency=6))
+    rows, _ = run(tmp_path, [stage], ["x"] * 6)
+    assert [(r["title"], r["problem"]) for r in rows] == [("met", None)] * 6

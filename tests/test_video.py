@@ -2,6 +2,8 @@
 
 import bisect
 import hashlib
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -290,3 +292,18 @@ def test_single_frames_of_real_films() -> None:
         times = [starts[-1] * k / 7.3 for k in range(8)]
         wanted = [seen[bisect.bisect_right(starts, t + 1e-4) - 1] for t in times]
         assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == wanted
+
+
+def test_a_film_left_early_does_not_hang(tmp_path: Path) -> None:
+    """Several threads decode ahead when the film is left: freeing them waited for ever where they
+    wanted to log.
+    """
+    path = write(tmp_path / "long.mp4", cuts([50, 50], width=640, height=360), options=B_FRAMES)
+    script = (
+        "import sys; from itertools import islice; from longshot.video import film\n"
+        "for n in range(60):\n"
+        "    with film(sys.argv[1], 3) as watched:\n"
+        "        list(islice(watched.pictures(float(n % 3)), 1 + n % 7))\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    subprocess.run(command, timeout=120, check=True, cwd=Path(__file__).parents[1])

@@ -7,12 +7,10 @@ import threading
 from dataclasses import dataclass
 from typing import ClassVar
 
+from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
 from longshot.errors import UserError
-from longshot.nn import weights
 from longshot.records import Caption, Video
-
-SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +49,7 @@ class JaxCaptioner:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the weights are there. Raises UserError."""
-        folder = weights.find(self.model, self.revision)
-        weights.find_file(folder, "tokenizer.json")
-        weights.find_file(folder, *SAFETENSORS)
+        checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
     def open(self, run: RunContext) -> Opened:
         from longshot.nn.paligemma import Captioner, Decoding

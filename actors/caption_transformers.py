@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
-from longshot.errors import BadRow, UserError
-from longshot.nn import weights
+from longshot.errors import UserError
 from longshot.records import Caption, Video
-
-SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +40,10 @@ class TransformersCaptioner:
     batch_size: int = hardware(16)
 
     def __post_init__(self) -> None:
-        if self.dtype not in ("bfloat16", "float16", "float32"):
-            raise UserError(f"caption.dtype={self.dtype!r}: expected bfloat16, float16 or float32")
+        if self.dtype not in checkpoint.DTYPES:
+            raise UserError(
+                f"caption.dtype={self.dtype!r}: expected {' or '.join(checkpoint.DTYPES)}"
+            )
         if self.batch_size < 1 or self.max_tokens < 1:
             raise UserError(
                 f"caption.batch_size={self.batch_size!r}, caption.max_tokens={self.max_tokens!r}: "
@@ -52,9 +52,7 @@ class TransformersCaptioner:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the weights are there. Raises UserError."""
-        folder = weights.find(self.model, self.revision)
-        weights.find_file(folder, "config.json")
-        weights.find_file(folder, *SAFETENSORS)
+        checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self, run: RunContext) -> Opened:
         eyes = Eyes(self)
@@ -74,39 +72,22 @@ class Eyes:
     """A loaded model with its processor."""
 
     def __init__(self, config: TransformersCaptioner) -> None:
-        folder = weights.find(config.model, config.revision)
-        weights.find_file(folder, "config.json")
-        try:
-            import torch
-            from transformers import AutoModelForImageTextToText, AutoProcessor
-        except ImportError as error:
-            raise UserError(
-                f"caption=transformers needs torch ({error}): pip install 'longshot[torch]', on "
-                "the workers too"
-            ) from error
-        device = config.device
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            self._processor: Any = AutoProcessor.from_pretrained(folder, **here)
-            model: Any = AutoModelForImageTextToText.from_pretrained(
-                folder, dtype=getattr(torch, config.dtype), use_safetensors=True, **here
-            )
-        except (OSError, ValueError, ImportError, KeyError) as error:
-            raise UserError(
-                f"caption.model={config.model!r} cannot be loaded: {_first_line(error)}; expected "
-                "a model of AutoModelForImageTextToText in safetensors, with its processor"
-            ) from error
-        self._model = model.to(device).eval()
+        self._model, self._processor = checkpoint.load(
+            "caption",
+            config.model,
+            config.revision,
+            kind="AutoModelForImageTextToText",
+            reader="AutoProcessor",
+            dtype=config.dtype,
+            device=config.device,
+        )
         self._model.generation_config.update(temperature=None, top_p=None, top_k=None)
-        self._processor.tokenizer.padding_side = "left"
         self._config, self._text = config, self._asked(config.prompt)
         self._device = threading.Lock()
 
     def describe(self, jpegs: Sequence[bytes]) -> list[str]:
         """A text for each picture. Raises BadRow for what is no picture."""
-        pictures = _opened(jpegs)
+        pictures = checkpoint.pictures(jpegs)
         size = self._config.batch_size
         batches = (pictures[i : i + size] for i in range(0, len(pictures), size))
         return [text for batch in batches for text in self._batch(batch)]
@@ -137,21 +118,3 @@ class Eyes:
         answers = found[:, asked["input_ids"].shape[1] :].cpu()
         texts = self._processor.batch_decode(answers, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
-
-
-def _opened(jpegs: Sequence[bytes]) -> list[Any]:
-    import io
-
-    from PIL import Image
-
-    found = list[Any]()
-    for index, jpeg in enumerate(jpegs):
-        try:
-            found.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
-        except OSError as error:
-            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
-    return found
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".strip().splitlines()[0]

@@ -6,6 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from actors import checkpoint
 from actors.part import Opened, RunContext
 from longshot.records import Video
 
@@ -28,22 +32,27 @@ class Embed:
     revision: str | None = None
     sha256: str | None = None
 
-    def open(self, run: RunContext) -> Opened:
-        import numpy as np
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
+    def open(self, run: RunContext) -> Opened:
         from longshot.nn.bert import Encoder
 
         encoder = Encoder.load(self.model, revision=self.revision, sha256=self.sha256)
 
         def embed(video: Video) -> Video:
-            found = texts(video)
-            if not found:
-                return dataclasses.replace(video, embedding=())
-            mean = encoder.encode(found).mean(axis=0)
-            mean /= max(float(np.linalg.norm(mean)), 1e-12)
-            return dataclasses.replace(video, embedding=tuple(map(float, mean)))
+            return dataclasses.replace(video, embedding=middle(encoder.encode(texts(video))))
 
         return embed
+
+
+def middle(vectors: NDArray[np.float32]) -> tuple[float, ...]:
+    """The mean of vectors [n, d], of length 1; empty where there are none."""
+    if not len(vectors):
+        return ()
+    mean = vectors.mean(axis=0)
+    return tuple(map(float, mean / max(float(np.linalg.norm(mean)), 1e-12)))
 
 
 def texts(video: Video) -> list[str]:

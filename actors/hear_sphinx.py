@@ -12,8 +12,7 @@ from actors.part import Opened, RunContext
 from longshot import transcript
 from longshot.errors import UserError
 from longshot.records import Line, Video, Word
-from longshot.sound import audio_chunks
-from longshot.speech import RATE, Voice, Window, windows
+from longshot.speech import RATE, Voice, Window, spoken
 
 if TYPE_CHECKING:
     from pocketsphinx import Decoder
@@ -46,11 +45,9 @@ class Sphinx:
         decoder = Decoder(samprate=RATE, loglevel="ERROR")
 
         def hear(video: Video) -> Video:
-            start, end = video.start or 0.0, video.end
-            sounds = audio_chunks(video.uri, RATE, 30.0, start=start, end=end)
             lines = transcript.ordered(
                 line
-                for window in windows(sounds, seconds=self.window, voice=self.voice)
+                for window in spoken(video, seconds=self.window, voice=self.voice)
                 for line in _lines(decoder, window)
             )
             return dataclasses.replace(

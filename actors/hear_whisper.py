@@ -12,8 +12,7 @@ from longshot import transcript
 from longshot.errors import UserError
 from longshot.nn import weights
 from longshot.records import Line, Video, Word
-from longshot.sound import audio_chunks
-from longshot.speech import RATE, Voice, Window, windows
+from longshot.speech import Voice, Window, spoken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +42,12 @@ class Whisper:
     batch_size: int = hardware(8)
     threads: int = hardware(0)
 
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        weights.find_file(weights.find(self.model, self.revision), "model.bin")
+
     def open(self, run: RunContext) -> Opened:
-        folder = weights.find(self.model, self.revision)
-        weights.find_file(folder, "model.bin")
+        self.check()
         try:
             from faster_whisper import BatchedInferencePipeline, WhisperModel
         except ImportError as error:
@@ -54,7 +56,7 @@ class Whisper:
             ) from error
         pipeline = BatchedInferencePipeline(
             WhisperModel(
-                str(folder),
+                str(weights.find(self.model, self.revision)),
                 device=self.device,
                 compute_type=self.compute_type,
                 cpu_threads=self.threads,
@@ -63,13 +65,10 @@ class Whisper:
         )
 
         def hear(video: Video) -> Video:
-            start, end = video.start or 0.0, video.end
-            sounds = audio_chunks(video.uri, RATE, 30.0, start=start, end=end)
             language, lines = self.language, list[Line]()
-            for window in windows(sounds, seconds=self.window, voice=self.voice):
-                if window.speech:
-                    language, found = self._transcribe(pipeline, window, language)
-                    lines += found
+            for window in spoken(video, seconds=self.window, voice=self.voice):
+                language, found = self._transcribe(pipeline, window, language)
+                lines += found
             return dataclasses.replace(
                 video,
                 lines=transcript.ordered(lines),

@@ -16,8 +16,7 @@ from longshot import transcript
 from longshot.errors import UserError
 from longshot.nn import weights
 from longshot.records import Line, Video, Word
-from longshot.sound import audio_chunks
-from longshot.speech import RATE, Voice, Window, windows
+from longshot.speech import Window, spoken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,19 +50,22 @@ class WhisperX:
     batch_size: int = hardware(16)
     threads: int = hardware(4)
 
-    def open(self, run: RunContext) -> Opened:
+    def __post_init__(self) -> None:
         if self.vad not in ("pyannote", "silero"):
             raise UserError(f"hear.vad={self.vad!r}: expected 'pyannote' or 'silero'")
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        weights.find_file(weights.find(self.model, self.revision), "model.bin")
+
+    def open(self, run: RunContext) -> Opened:
         ears = Ears(self)
 
         def hear(video: Video) -> Video:
-            start, end = video.start or 0.0, video.end
-            sounds = audio_chunks(video.uri, RATE, 30.0, start=start, end=end)
             language, lines, aligned = self.language, list[Line](), True
-            for number, window in enumerate(windows(sounds, seconds=self.window, voice=Voice())):
-                if window.speech:
-                    language, found, aligned = ears.listen(window, language, number)
-                    lines += found
+            for number, window in enumerate(spoken(video, seconds=self.window)):
+                language, found, aligned = ears.listen(window, language, number)
+                lines += found
             if not aligned:
                 run.count(f"hear.unaligned.{language}", 1)
             return dataclasses.replace(
@@ -81,8 +83,7 @@ class Ears:
     """The loaded models: Whisper, aligners by language, the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
-        folder = weights.find(config.model, config.revision)
-        weights.find_file(folder, "model.bin")
+        config.check()
         try:
             import whisperx.alignment
             import whisperx.asr
@@ -96,7 +97,7 @@ class Ears:
         self._vad = _silero() if config.vad == "silero" else None
         _sentence_splitter()
         self._asr = whisperx.asr.load_model(
-            str(folder),
+            str(weights.find(config.model, config.revision)),
             config.device,
             compute_type=config.compute_type,
             asr_options={"beam_size": config.beam_size},

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longshot.errors import UserError
-from longshot.records import Span
-from longshot.sound import Sound
+from longshot.records import Span, Video
+from longshot.sound import Sound, audio_chunks
 
 RATE = 16_000
 _EDGE = 0.6  # seconds: speech that ends this near the window's end may go on behind it
@@ -52,6 +52,14 @@ class Window:
         """The samples of a span of this window."""
         first = round((span.start - self.start) * RATE)
         return self.samples[first : round((span.end - self.start) * RATE)]
+
+
+def spoken(video: Video, *, seconds: float, voice: Voice | None = None) -> Iterator[Window]:
+    """The windows of a video, or of its stretch `start` to `end`, in which somebody speaks. Raises
+    BadRow for a file that cannot be read.
+    """
+    sounds = audio_chunks(video.uri, RATE, 30.0, start=video.start or 0.0, end=video.end)
+    return (w for w in windows(sounds, seconds=seconds, voice=voice) if w.speech)
 
 
 def windows(

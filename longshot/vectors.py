@@ -71,7 +71,8 @@ class Index:
 class Clusters:
     """`labels`: cluster of each vector, 0 the largest; `centroids` `[k, d]` of length 1; `sizes` of
     each cluster; `inertia`: mean squared distance to the centroid; `silhouette`: -1 to 1, how much
-    nearer a vector is to its own cluster than to the next, 0 for a single cluster.
+    nearer a vector is to its own cluster than to the next, 0 for a single cluster; `silhouettes`
+    of each cluster.
     """
 
     labels: NDArray[np.int64]
@@ -79,6 +80,7 @@ class Clusters:
     sizes: tuple[int, ...]
     inertia: float
     silhouette: float
+    silhouettes: tuple[float, ...]
 
 
 def kmeans(
@@ -103,6 +105,7 @@ def kmeans(
             sizes=(),
             inertia=0.0,
             silhouette=0.0,
+            silhouettes=(),
         )
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= k:
@@ -126,36 +129,45 @@ def kmeans(
     order = sorted(range(len(used)), key=lambda c: (-sizes[c], first[c]))
     rank = np.argsort(np.asarray(order))
     labels, centroids = rank[labels].astype(np.int64), centroids[used][order]
+    whole, each = silhouette(rows, labels, seed=seed)
     return Clusters(
         labels=labels,
         centroids=centroids,
         sizes=tuple(int(sizes[c]) for c in order),
         inertia=float(np.mean(np.sum((rows - centroids[labels]) ** 2, axis=1))),
-        silhouette=silhouette(rows, labels, seed=seed),
+        silhouette=whole,
+        silhouettes=each,
     )
 
 
 def silhouette(
     vectors: Vectors, labels: NDArray[np.int64], *, seed: int = 0, sample: int = 2_000
-) -> float:
-    """The mean silhouette (Rousseeuw 1987) over a sample of the vectors, by Euclidean distance; a
-    vector alone in its cluster counts 0.
+) -> tuple[float, tuple[float, ...]]:
+    """The mean silhouette (Rousseeuw 1987) of all, and of each cluster, by Euclidean distance; a
+    vector alone in its cluster counts 0. Of more than `sample` vectors, so many are looked at, but
+    at least 20 (or all) of each cluster.
     """
     from scipy.spatial.distance import cdist
 
+    clusters, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    count = len(clusters)
+    if count < 2:
+        return 0.0, (0.0,) * count
+    chosen = np.arange(len(vectors))
     if len(vectors) > sample:
-        chosen = np.random.default_rng(seed).choice(len(vectors), sample, replace=False)
-        vectors, labels = vectors[chosen], labels[chosen]
-    names, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(names) < 2:
-        return 0.0
-    member = np.eye(len(names))[labels]
-    totals = cdist(vectors, vectors) @ member
-    own = np.arange(len(labels)), labels
-    within = totals[own] / np.maximum(sizes[labels] - 1, 1)
-    others = totals / sizes
+        draw = np.random.default_rng(seed)
+        shuffled = draw.permutation(len(vectors))
+        share = np.minimum(np.maximum(sizes * sample // len(vectors), 20), sizes)
+        chosen = np.concatenate([shuffled[labels[shuffled] == c][: share[c]] for c in range(count)])
+    at = labels[chosen]
+    held = np.bincount(at, minlength=count)
+    totals = cdist(vectors[chosen], vectors[chosen]) @ np.eye(count)[at]
+    own = np.arange(len(at)), at
+    within = totals[own] / np.maximum(held[at] - 1, 1)
+    others = totals / held
     others[own] = np.inf
     nearest = others.min(axis=1)
     widest = np.maximum(np.maximum(within, nearest), 1e-12)
-    scores = np.where(sizes[labels] > 1, (nearest - within) / widest, 0.0)
-    return float(scores.mean())
+    scores = np.where(held[at] > 1, (nearest - within) / widest, 0.0)
+    each = np.bincount(at, scores, minlength=count) / held
+    return float(each @ sizes / sizes.sum()), tuple(each.tolist())

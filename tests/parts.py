@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib
 import os
 import signal
+import sys
 import uuid
 from collections import Counter
 from dataclasses import dataclass
@@ -74,3 +76,32 @@ class Meet:
             return dataclasses.replace(row, title="met")
 
         return meet
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeetAlike(Meet):
+    """As `Meet`, over rows that are the same to it where their `uri` is."""
+
+    reads: ClassVar[tuple[str, ...]] = ("uri",)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Writes where its worker runs: as the title the environment of its interpreter, as the
+    movie's name where a package was imported from, and as the language the variable STAGE.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title", "movie_name", "language")
+    package: str
+
+    def open(self, run: RunContext) -> Opened:
+        place = importlib.import_module(self.package).__file__
+        named = os.environ.get("STAGE")
+
+        def tell(row: Video) -> Video:
+            return dataclasses.replace(row, title=sys.prefix, movie_name=place, language=named)
+
+        return tell

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import inspect
 import io
 import json
-import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hydra
 import numpy as np
 import pytest
-from omegaconf import OmegaConf
 from PIL import Image
+from safetensors.numpy import save_file
 
 from actors.caption_jax import JaxCaptioner
 from actors.caption_openai import OpenAICaptioner
 from actors.caption_pixels import Pixels
 from actors.caption_transformers import TransformersCaptioner
-from actors.desk import Desk
-from actors.gateway import Gateway
 from actors.llm_openai import OpenAI
 from actors.part import Part, RunContext
 from longshot import schemas
@@ -32,7 +26,7 @@ from longshot.errors import BadRow, UserError
 from longshot.records import Caption, Keyframe, Video
 from longshot.store import Store, digest
 from ray_jobs.benches.loopback import Loopback, Refused
-from ray_jobs.launch import CONF
+from tests.contract import sent, worker
 from tests.tiny_llava import llava, paligemma_with_processor
 
 pytest.importorskip("torch")
@@ -59,15 +53,16 @@ def captioners(checkpoints: dict[str, str], tmp_path_factory: pytest.TempPathFac
         parts: dict[str, Part] = {
             "pixels": Pixels(),
             "jax": sent(
-                "jax", model=checkpoints["paligemma"], dtype="float32", max_tokens=6, batches=[4]
+                "caption", "jax", model=checkpoints["paligemma"], dtype="float32", max_tokens=6,
+                batches=[4],
             ),
             "transformers": sent(
-                "transformers", model=checkpoints["paligemma"], prompt="caption en", batch_size=2,
-                dtype="float32", max_tokens=6,
+                "caption", "transformers", model=checkpoints["paligemma"], prompt="caption en",
+                batch_size=2, dtype="float32", max_tokens=6,
             ),
             "transformers chat": sent(
-                "transformers", model=checkpoints["llava"], dtype="float32", max_tokens=6,
-                batch_size=2,
+                "caption", "transformers", model=checkpoints["llava"], dtype="float32",
+                max_tokens=6, batch_size=2,
             ),
             "openai": OpenAICaptioner(endpoint=endpoint),
         }  # fmt: skip
@@ -79,37 +74,6 @@ def captioners(checkpoints: dict[str, str], tmp_path_factory: pytest.TempPathFac
             return held[name]
 
         yield parts, opened
-
-
-def sent(choice: str, **arguments: Any) -> Part:
-    """The part that `caption=choice` makes, as it arrives in a worker process."""
-    config = OmegaConf.load(CONF / "caption" / f"{choice}.yaml")
-    part = hydra.utils.instantiate(config, **arguments, _convert_="all")
-    part.check(None)
-    return pickle.loads(pickle.dumps(part))
-
-
-def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[str]]:
-    """A function from rows to what became of each (a row or its exception), as a stage does it."""
-    counts: Counter[str] = Counter()
-
-    def llm(config: Any) -> Gateway:
-        return Gateway(config.open(), store, Desk(), config)
-
-    run = RunContext(store, llm, lambda name, n: counts.update({name: n}))
-    plain = not isinstance(part, OpenAICaptioner)
-    once = part.open(run) if plain else None
-
-    async def work(rows: tuple[Video, ...]) -> list[Any]:
-        opened = once or part.open(run)
-
-        async def one(row: Video) -> Any:
-            found = opened(row)
-            return await found if inspect.isawaitable(found) else found
-
-        return await asyncio.gather(*map(one, rows), return_exceptions=True)
-
-    return lambda *rows: asyncio.run(work(rows)), counts
 
 
 def look(payload: Any) -> str:
@@ -229,6 +193,7 @@ def test_code_from_a_model_s_folder_is_never_run(tmp_path: Path) -> None:
         "AutoModelForImageTextToText": "eyes.M",
     }
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "eyes", "auto_map": auto}))
+    save_file({"weight": np.zeros(1, np.float32)}, tmp_path / "model.safetensors")
     part = TransformersCaptioner(model=str(tmp_path), device="cpu")
     with pytest.raises(UserError, match="cannot be loaded"):
         part.open(RunContext(Store(str(tmp_path)), lambda config: None, lambda name, n: None))

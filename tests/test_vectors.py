@@ -68,9 +68,21 @@ def test_silhouette_of_two_far_and_two_mixed_clusters() -> None:
     points = np.array([[0, 0], [0, 1], [10, 0], [10, 1]], np.float32)
     near = 1.0
     far = (10 + np.sqrt(101)) / 2
-    assert silhouette(points, np.array([0, 0, 1, 1])) == pytest.approx(1 - near / far)
-    assert silhouette(points, np.array([0, 1, 0, 1])) < 0
-    assert silhouette(points, np.zeros(4, np.int64)) == 0
+    whole, each = silhouette(points, np.array([0, 0, 1, 1]))
+    assert (whole, *each) == pytest.approx((1 - near / far,) * 3)
+    assert silhouette(points, np.array([0, 1, 0, 1]))[0] < 0
+    assert silhouette(points, np.zeros(4, np.int64)) == (0, (0,))
+    lone, (pair, alone) = silhouette(points[:3], np.array([0, 0, 1]))
+    assert (alone, lone) == (0, pytest.approx(2 / 3 * pair))
+
+
+def test_a_sampled_silhouette_is_near_the_whole() -> None:
+    vectors = blobs([900, 300, 60])
+    labels = vectors.argmax(axis=1)
+    whole, each = silhouette(vectors, labels)
+    some, parts = silhouette(vectors, labels, sample=200)
+    assert some == pytest.approx(whole, abs=0.03)
+    assert parts == pytest.approx(each, abs=0.06)
 
 
 def test_a_wrong_shape_is_said() -> None:

@@ -54,21 +54,8 @@ class Encoder:
         what its weights file must hash to. Raises UserError.
         """
         folder = weights.find(path_or_id, revision)
-        config = _json(weights.find_file(folder, "config.json"))
-        if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
-            raise UserError(
-                f"{path_or_id!r} is a {config.get('model_type')!r} model with "
-                f"{config.get('hidden_act')!r}: only BERT encoders with gelu can be run here "
-                "(MiniLM, BGE, UAE, E5 v1/v2 ...)"
-            )
-        if config.get("position_embedding_type", "absolute") != "absolute":
-            raise UserError(f"{path_or_id!r} has relative positions, which are not supported")
-        params = _params(folder, config["num_hidden_layers"], sha256)
-        shape = Shape(
-            heads=config["num_attention_heads"],
-            epsilon=config.get("layer_norm_eps", 1e-12),
-            pooling=_pooling(folder),
-        )
+        params, shape = read(folder, sha256)
+        config = _json(folder / "config.json")
         limit = _json(folder / "sentence_bert_config.json").get("max_seq_length")
         longest = min(limit or 512, config["max_position_embeddings"])
         tokenizer = _tokenizer(folder, longest)
@@ -97,6 +84,26 @@ class Encoder:
         if normalise:
             result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
         return result
+
+
+def read(folder: Path, sha256: str | None = None) -> tuple[Params, Shape]:
+    """The encoder in a folder; `sha256` is what its weights file must hash to. Raises UserError."""
+    config = _json(weights.find_file(folder, "config.json"))
+    if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
+        raise UserError(
+            f"{str(folder)!r} is a {config.get('model_type')!r} model with "
+            f"{config.get('hidden_act')!r}: only BERT encoders with gelu can be run here "
+            "(MiniLM, BGE, UAE, E5 v1/v2 ...)"
+        )
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"{str(folder)!r} has relative positions, which are not supported")
+    params = _params(folder, config["num_hidden_layers"], sha256)
+    shape = Shape(
+        heads=config["num_attention_heads"],
+        epsilon=config.get("layer_norm_eps", 1e-12),
+        pooling=_pooling(folder),
+    )
+    return params, shape
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -130,7 +137,7 @@ def _tokenizer(folder: Path, longest: int) -> Any:
     return tokenizer
 
 
-_LAYER = {
+LAYER = {  # our name of each part of a layer: the checkpoint's
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -160,7 +167,7 @@ def _params(folder: Path, layers: int, sha256: str | None) -> Params:
                     *(linear(f"encoder.layer.{i}.{long}") for i in range(layers)), strict=True
                 )
             )
-            for short, long in _LAYER.items()
+            for short, long in LAYER.items()
         }
         embeddings = {
             short: found[f"embeddings.{long}_embeddings.weight"]
@@ -180,25 +187,37 @@ def _params(folder: Path, layers: int, sha256: str | None) -> Params:
 def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: Shape) -> jax.Array:
     """Pooled vectors `[batch, d]` of tokens `[batch, length]`."""
     with jax.default_matmul_precision("highest"):
-        length = tokens.shape[1]
-        x = params["words"][tokens] + params["positions"][:length] + params["types"][0]
-        x = _norm(x, params["norm"], shape.epsilon)
-        hidden = jnp.where(mask[:, None, None, :] > 0, 0.0, jnp.finfo(jnp.float32).min)
-
-        def layer(x: jax.Array, p: Params) -> tuple[jax.Array, None]:
-            x = _norm(x + _attend(x, p, hidden, shape.heads), p["attended"], shape.epsilon)
-            wide = jax.nn.gelu(_linear(x, p["up"]), approximate=False)
-            return _norm(x + _linear(wide, p["down"]), p["done"], shape.epsilon), None
-
-        x, _ = jax.lax.scan(layer, x, params["layers"])
+        x = embed(params, tokens, jnp.zeros_like(tokens), shape)
+        x, _ = jax.lax.scan(lambda x, p: (layer(x, p, mask, shape), None), x, params["layers"])
         if shape.pooling == "cls":
             return x[:, 0]
         weight = mask[:, :, None]
         return (x * weight).sum(1) / weight.sum(1)
 
 
-def _linear(x: jax.Array, p: tuple[jax.Array, jax.Array]) -> jax.Array:
-    return x @ p[0] + p[1]
+def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: Shape) -> jax.Array:
+    """States `[batch, length, d]` below the first layer, of ids and segments `[batch, length]`."""
+    places = params["positions"][: tokens.shape[1]]
+    x = params["words"][tokens] + places + params["types"][segments]
+    return _norm(x, params["norm"], shape.epsilon)
+
+
+def layer(x: jax.Array, p: Params, mask: jax.Array, shape: Shape) -> jax.Array:
+    """One layer: states `[batch, length, d]`, `mask` `[batch, length]` above 0 for a token.
+
+    A linear map of `p` is (weights `[in, out]`, bias), or with a low-rank adapter (Hu et al. 2021)
+    (weights, bias, down `[in, rank]`, up `[rank, out]`).
+    """
+    hidden = jnp.where(mask[:, None, None, :] > 0, 0.0, jnp.finfo(jnp.float32).min)
+    x = _norm(x + _attend(x, p, hidden, shape.heads), p["attended"], shape.epsilon)
+    wide = jax.nn.gelu(_linear(x, p["up"]), approximate=False)
+    return _norm(x + _linear(wide, p["down"]), p["done"], shape.epsilon)
+
+
+def _linear(x: jax.Array, p: tuple[jax.Array, ...]) -> jax.Array:
+    weights, bias, *adapter = p
+    out = x @ weights + bias
+    return out + (x @ adapter[0]) @ adapter[1] if adapter else out
 
 
 def _norm(x: jax.Array, p: tuple[jax.Array, jax.Array], epsilon: float) -> jax.Array:

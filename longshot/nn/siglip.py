@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from longshot.errors import BadRow, UserError
 from longshot.nn import weights
 
-_LINEAR = {
+LINEAR = {
     "query": "self_attn.q_proj",
     "key": "self_attn.k_proj",
     "value": "self_attn.v_proj",
@@ -29,7 +29,7 @@ _LINEAR = {
     "up": "mlp.fc1",
     "down": "mlp.fc2",
 }
-_NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
+NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Siglip(nnx.Module):
             )
             self.final = nnx.Param(jnp.asarray(tensors["post_layernorm.weight"], dtype))
             self.final_bias = nnx.Param(jnp.asarray(tensors["post_layernorm.bias"], dtype))
-            names = {**_LINEAR, **_NORMS}
+            names = {**LINEAR, **NORMS}
             self.layers = nnx.Dict(
                 {short: stacked(f"{long}.weight") for short, long in names.items()}
                 | {f"{short}_bias": stacked(f"{long}.bias") for short, long in names.items()}
@@ -107,14 +107,14 @@ class Siglip(nnx.Module):
         x = x + self.positions[...]
 
         def layer(x: jax.Array, p: Mapping[str, jax.Array]) -> tuple[jax.Array, None]:
-            h = _norm(x, p["attend_in"], p["attend_in_bias"], shape.epsilon)
-            x = x + _attend(h, p, shape.heads)
-            h = _norm(x, p["mlp_in"], p["mlp_in_bias"], shape.epsilon)
+            h = norm(x, p["attend_in"], p["attend_in_bias"], shape.epsilon)
+            x = x + attend(h, p, shape.heads)
+            h = norm(x, p["mlp_in"], p["mlp_in_bias"], shape.epsilon)
             h = jax.nn.gelu(h @ p["up"] + p["up_bias"], approximate=True)
             return x + h @ p["down"] + p["down_bias"], None
 
         x, _ = jax.lax.scan(layer, x, {name: param[...] for name, param in self.layers.items()})
-        return _norm(x, self.final[...], self.final_bias[...], shape.epsilon)
+        return norm(x, self.final[...], self.final_bias[...], shape.epsilon)
 
 
 class Pooling(nnx.Module):
@@ -154,8 +154,8 @@ class Pooling(nnx.Module):
         """Vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
         p = {name: value[...] for name, value in self.attention.items()}
         probe = jnp.broadcast_to(self.probe[...], (patches.shape[0], 1, patches.shape[2]))
-        x = _attend(probe, p, self.shape.heads, patches)
-        h = _norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
+        x = attend(probe, p, self.shape.heads, patches)
+        h = norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
         h = jax.nn.gelu(h @ self.up[...] + self.up_bias[...], approximate=True)
         return (x + h @ self.down[...] + self.down_bias[...])[:, 0]
 
@@ -237,14 +237,14 @@ def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
     return found
 
 
-def _norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
     wide = x.astype(jnp.float32)
     wide = wide - wide.mean(axis=-1, keepdims=True)
     wide = wide * jax.lax.rsqrt((wide * wide).mean(axis=-1, keepdims=True) + epsilon)
     return (wide * weight + bias).astype(x.dtype)
 
 
-def _attend(
+def attend(
     x: jax.Array, p: Mapping[str, jax.Array], heads: int, over: jax.Array | None = None
 ) -> jax.Array:
     """Attention of `x` over itself, or `over` other vectors."""

@@ -1,0 +1,116 @@
+"""One contract for every model behind the LLM seam that runs here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.desk import Desk
+from actors.gateway import Gateway
+from actors.llm_offline import Offline
+from actors.llm_openai import OpenAI
+from actors.llm_replay import Replay
+from actors.llm_transformers import Transformers
+from actors.part import LlmConfig
+from longshot.errors import BadRow
+from longshot.llm import Message, Reply, Request, Sampling
+from longshot.prompts import Prompts
+from longshot.schemas import dump, load
+from longshot.store import Store
+from ray_jobs.benches.loopback import Loopback, Payload, Refused, canned
+from tests.tiny_gemma import checkpoint
+
+NAME = "cinepile/choose"
+
+
+def request(question: str, *, seed: int = 0) -> Request:
+    variables = {"question": question, "options": ("red", "blue"), "context": None, "about": ""}
+    rendered = Prompts().render(NAME, **variables)
+    messages = (Message("system", rendered.system), Message("user", rendered.user))
+    return Request(
+        prompt=NAME,
+        digest=rendered.digest,
+        messages=messages,
+        variables=variables,
+        sampling=Sampling(max_tokens=8),
+        seed=seed,
+    )
+
+
+GOOD = [
+    request("Which colour has the car?"),
+    request("Which colour has the car?", seed=1),
+    request("Which colour has the house?"),
+    request(""),
+    request("\N{GRINNING FACE} " * 100),
+]
+BAD = Request(
+    prompt="nobody/wrote", digest="", messages=(Message("user", "What is it?", (b"no picture",)),)
+)
+
+
+def picky(payload: Payload) -> str:
+    """An endpoint that refuses what is no picture."""
+    if "image_url" in json.dumps(payload["messages"]):
+        raise Refused(400, "this is no picture", "invalid_image")
+    return canned(payload)
+
+
+@pytest.fixture(params=["offline", "replay", "openai", "transformers"])
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LlmConfig]:
+    """The configured model, as it arrives in a worker process."""
+    makes: dict[str, Callable[[Loopback], LlmConfig]] = {
+        "offline": lambda server: Offline(),
+        "replay": lambda server: recorded(tmp_path),
+        "openai": lambda server: OpenAI(model="m", base_url=server.url, key_env=None),
+        "transformers": lambda server: tiny(tmp_path),
+    }
+    with Loopback(reply=picky) as server:
+        yield pickle.loads(pickle.dumps(makes[request.param](server)))
+
+
+def recorded(folder: Path) -> LlmConfig:
+    path = str(folder / "replies.jsonl")
+    ask(Replay(path=path, record=Offline()), Store(str(folder / "recording")), GOOD)
+    return Replay(path=path)
+
+
+def tiny(folder: Path) -> LlmConfig:
+    pytest.importorskip("torch")
+    return Transformers(model=str(checkpoint(folder / "model")), dtype="float32", device="cpu")
+
+
+def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
+    """What becomes of each, through the gateway as a recipe sees it."""
+
+    async def work() -> list[Any]:
+        meter: Any = config if isinstance(config, OpenAI) else None
+        llm = Gateway(config.open(), store, Desk(), meter)
+        return await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
+
+    return asyncio.run(work())
+
+
+def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
+    assert config.identity
+    found = ask(config, Store(str(tmp_path / "one")), [*GOOD, BAD, GOOD[0]])
+    *good, bad, again = found
+    assert isinstance(bad, BadRow)
+    for reply in (*good, again):
+        assert isinstance(reply, Reply), reply
+        assert load(Reply, dump(reply)) == reply
+        assert reply.model
+        assert reply.finish in ("stop", "length")
+        assert reply.tokens_in >= 0 <= reply.tokens_out
+    assert again.text == good[0].text
+    other = ask(config, Store(str(tmp_path / "two")), GOOD)  # the same requests, the same replies
+    assert [r.text for r in other] == [r.text for r in good]
+    stored = ask(config, Store(str(tmp_path / "one")), list(reversed(GOOD)))
+    assert all(r.cached for r in stored)  # nothing is asked twice
+    assert [r.text for r in stored] == [r.text for r in reversed(good)]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from longshot.errors import BadRow, UserError
 from longshot.inputs import read_table
 from longshot.records import Line, Segment, Video
 from longshot.scene import scene_of, told, written
-from longshot.sentences import visual_probability
+from longshot.sentences import Probabilities, visual_probability
 from longshot.store import digest, identity, resolve
 from longshot.subtitles import FORMATS, read
 
@@ -35,8 +35,9 @@ class Align:
 
     `descriptions`: a folder whose files are named after the movies, or a table with `movie_name`
     and `uri`. A description is subtitles (.srt .vtt), a table with start, end, text, or sound,
-    which `hear` turns into lines once per movie, whatever the number of clips. `classifier`: a
-    sentence head (head.npz) for lines of which the clip's own words decide nothing.
+    which `hear` turns into lines once per movie, whatever the number of clips. `classifier`: what
+    `ray_jobs.sentences_train` wrote (a folder, or its head.npz), for lines of which the clip's own
+    words decide nothing.
     """
 
     version: ClassVar[str] = "1"
@@ -64,23 +65,23 @@ class Align:
             "descriptions": {movie: _digest(uri) for movie, uri in sorted(self.files.items())},
             "hear": identity(self.hear),
             "encoder": self.encoder,
-            "classifier": _digest(self.classifier) if self.classifier else None,
+            "classifier": [_digest(f) for f in _parts(self.classifier)]
+            if self.classifier
+            else None,
             "options": identity(self.options),
         }
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: there are descriptions. Raises UserError."""
+        """Said before any work: there are descriptions, and a classifier. Raises UserError."""
         _ = self.files
+        if self.classifier:
+            _parts(self.classifier)
 
     def open(self, run: RunContext) -> Opened:
         from longshot.nn.bert import Encoder
 
         encode = Encoder.load(self.encoder).encode
-        model = None
-        if self.classifier:
-            from actors.sentences_head import HeadClassifier
-
-            model = HeadClassifier(self.classifier)
+        model = _classifier(self.classifier) if self.classifier else None
         listen = cache(lambda: self.hear.open(run))
         lock = Lock()
 
@@ -143,6 +144,32 @@ class Align:
             run.store.put_table("description", key, kept)
             run.count("descriptions heard", 1)
         return schemas.load(Video, {"video_id": key, "uri": uri, **kept.to_pylist()[0]}).lines or ()
+
+
+def _parts(path: str) -> list[str]:
+    """The files that a trained classifier consists of. Raises UserError."""
+    place = Path(path)
+    if not place.is_dir():
+        return [path]
+    names = ("head.npz", "config.json", "model.safetensors", "tokenizer.json", "vocab.txt")
+    found = [str(place / name) for name in names if (place / name).exists()]
+    if not found:
+        raise UserError(
+            f"align.classifier={path!r} holds neither head.npz nor a model; make one with "
+            "python -m ray_jobs.sentences_train"
+        )
+    return found
+
+
+def _classifier(path: str) -> Probabilities:
+    first = _parts(path)[0]
+    if first.endswith(".npz"):
+        from actors.sentences_head import HeadClassifier
+
+        return HeadClassifier(first)
+    from actors.sentences_bert import BertClassifier
+
+    return BertClassifier(path)
 
 
 def plain(name: str) -> str:

@@ -20,7 +20,6 @@ from longshot.prompts import ROOT
 from longshot.recipes.cinepile import Settings, ask
 from longshot.records import Question, Video
 from longshot.scene import Told, told, written
-from longshot.split import split_of
 from longshot.store import identity
 from longshot.templates import Template, read_templates
 
@@ -81,7 +80,8 @@ class AskScene:
 
 @dataclass(frozen=True, kw_only=True)
 class VetScene:
-    """Splits by movie, refines what is guessed blind, and measures.
+    """Refines what is guessed blind, and measures. The row's `split` becomes a subset of its
+    questions.
 
     `llms`: role -> model. "blind" guesses for the refinement, "writer" rewrites, "judge" answers
     from dialogue and from the scene; the roles in `guessers` decide on degeneracy, all of them.
@@ -89,14 +89,13 @@ class VetScene:
     """
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions", "scene", "movie_name")
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions", "scene", "split")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     llms: Mapping[str, LlmConfig]
     guessers: tuple[str, ...] = ("guesser_1", "guesser_2", "guesser_3")
     refinement: Refinement | None = None
-    test_share: float = 0.02
     threshold: float = 0.5
     seed: int = 0
     prompts: str | None = None
@@ -112,7 +111,6 @@ class VetScene:
             "llms": identity(self.llms),
             "guessers": list(self.guessers),
             "refinement": identity(self.refinement),
-            "test_share": self.test_share,
             "threshold": self.threshold,
             "seed": self.seed,
             "prompts": prompts.digest("cinepile/choose", "cinepile/rewrite"),
@@ -125,8 +123,7 @@ class VetScene:
 
         async def work(video: Video) -> Video:
             lines = told(video.scene, threshold=self.threshold) if video.scene else ()
-            name = video.movie_name or video.video_id
-            split = split_of(name, test_share=self.test_share, seed=self.seed)
+            split = video.split or "train"
             done = await gather(
                 *(self._question(q, split, lines, askers) for q in video.questions or ())
             )

@@ -7,8 +7,10 @@ wording, category (the heading), a cleared box, new lines.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,8 +141,48 @@ _ITEM = re.compile(r"^[-*]\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<name>[^:]+?):\s+(?P<p
 _NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
 
 
-def to_markdown(templates: Sequence[Template]) -> str:
-    """The templates for review, under their categories."""
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
+    `title`: the film, show or video that most of its questions are on, and their `share`; `words`:
+    those that tell it from the other clusters; `nearest`: the questions in its middle.
+    """
+
+    kind: str
+    number: int
+    size: int
+    silhouette: float
+    cosine: float
+    title: str
+    share: float
+    list_share: float
+    words: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+
+def telling(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
+    """The words that are in many of the cluster's texts, and in few of the others."""
+    inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
+                       for texts in (cluster, everything))  # fmt: skip
+
+    def gain(word: str) -> float:
+        share = inside[word] / len(cluster)
+        return share * max(0.0, math.log2(share * len(everything) / outside[word])) ** 2
+
+    return tuple(sorted(inside, key=lambda w: (-gain(w), w))[:most])
+
+
+def one_sided(
+    clusters: Sequence[Cluster], titles: Mapping[str, float], most: float
+) -> list[Cluster]:
+    """Clusters with more than `most` of their questions on one title, which is not as frequent in
+    all of them (`titles`: its share): its templates would be on that title's subject.
+    """
+    return [c for c in clusters if c.share > most and titles.get(c.title, 0.0) <= most]
+
+
+def to_markdown(templates: Sequence[Template], clusters: Sequence[Cluster] = ()) -> str:
+    """The templates for review, under their categories, and the clusters that they are from."""
     lines = [
         "# Question templates", "",
         "Edit freely: clear a box or delete a line to drop a template, move it under another",
@@ -152,6 +194,18 @@ def to_markdown(templates: Sequence[Template]) -> str:
             if t.category == category:
                 note = f"{t.kind}, cluster {'-' if t.cluster is None else t.cluster}, {t.members}"
                 lines.append(f"- [x] {t.name}: {t.prototype} <!-- {note} -->")
+    if clusters:
+        lines += [
+            "", "### Clusters", "",
+            "| set | cluster | questions | silhouette | its words | most on one title |",
+            "| --- | ---: | ---: | ---: | --- | --- |",
+        ]  # fmt: skip
+    for c in clusters:
+        title = f"{c.share:.0%} {c.title}" if c.title else ""
+        lines.append(
+            f"| {c.kind} | {c.number} | {c.size} | {c.silhouette:.3f} | {' '.join(c.words)} "
+            f"| {title} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -197,7 +251,9 @@ def _noted(
     )
 
 
-def write_templates(templates: Sequence[Template], folder: str | Path) -> None:
+def write_templates(
+    templates: Sequence[Template], folder: str | Path, clusters: Sequence[Cluster] = ()
+) -> None:
     """`templates.parquet` and `templates.md` in a folder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -211,7 +267,7 @@ def write_templates(templates: Sequence[Template], folder: str | Path) -> None:
     pq.write_table(
         pa.Table.from_pylist(rows, pa.schema(kinds.items())), place / "templates.parquet"
     )
-    (place / "templates.md").write_text(to_markdown(templates))
+    (place / "templates.md").write_text(to_markdown(templates, clusters))
 
 
 def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Template]:

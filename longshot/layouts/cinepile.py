@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from longshot.errors import UserError
+from longshot.layouts.hugging_face import Card, card_text
 from longshot.layouts.reading import Notes, Reading, Row, answer_of, by_id, kept, rows_of
 from longshot.records import Line, Question, Segment, Video
 
@@ -145,15 +146,18 @@ def write(
     videos: Iterable[Video] = (),
     *,
     line_breaks: bool = True,
+    card: Card | None = None,
 ) -> None:
     """The kept questions as `path` (a .parquet), or into the folder `path`: one `<split>.parquet`
     for each of the subsets "train" and "test" that occur, else all as `test.parquet`.
 
     `line_breaks`: category names as released, with the line break. The flags are "True"/"False".
+    `card`: what the folder's README says of the data; null writes none.
     """
     import pyarrow.parquet as pq
 
-    path, chosen, known = Path(path), kept(questions), by_id(videos)
+    path, chosen, listed = Path(path), kept(questions), list(videos)
+    known = by_id(listed)
     if path.suffix == ".parquet":
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(_table(chosen, known, line_breaks), path)
@@ -163,6 +167,9 @@ def write(
     found = {s: rows for s, rows in splits.items() if rows} or {"test": chosen}
     for split, rows in found.items():
         pq.write_table(_table(rows, known, line_breaks), path / f"{split}.parquet")
+    if card is not None:
+        text = card_text(card, found, questions, listed, files="{}.parquet")
+        (path / "README.md").write_text(text, encoding="utf-8")
 
 
 def _table(rows: Sequence[Question], known: Mapping[str, Video], line_breaks: bool) -> Any:

@@ -49,7 +49,7 @@ def write(
     parts = split(chosen)
     for name, part in parts.items():
         pq.write_table(_table(part), path / "data" / f"{name}.parquet", compression="zstd")
-    text = _card(card or Card(), parts, questions, list(videos))
+    text = card_text(card or Card(), parts, questions, list(videos), files="data/{}.parquet")
     (path / "README.md").write_text(text, encoding="utf-8")
 
 
@@ -98,18 +98,23 @@ def biases(questions: Sequence[Question]) -> dict[str, float | int]:
     }
 
 
-def _card(
+def card_text(
     card: Card,
     parts: Mapping[str, Sequence[Question]],
     questions: Sequence[Question],
     videos: Sequence[Video],
+    *,
+    files: str,
 ) -> str:
+    """The README of a dataset folder. `parts`: split -> its kept questions; `files`: the path of a
+    split's file, with {} for its name; `questions`: all that were made.
+    """
     chosen = [q for part in parts.values() for q in part]
-    files = "\n".join(f"  - split: {n}\n    path: data/{n}.parquet" for n in parts)
+    listed = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
     head = (
         f"---\nlicense: {card.licence}\ntask_categories:\n- multiple-choice\n"
         f"- visual-question-answering\ntags:\n- video\n- long-video\n- question-answering\n"
-        f"configs:\n- config_name: default\n  data_files:\n{files}\n---\n"
+        f"configs:\n- config_name: default\n  data_files:\n{listed}\n---\n"
     )
     kinds = Counter(q.question_type or "(no type)" for q in chosen)
     sections = [
@@ -140,14 +145,16 @@ def _funnel(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
         f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
     ]
     fallen = Counter((q.drop or "").split(":")[0] for q in questions if q.drop)
-    lines.append(f"- questions made: {len(questions)}")
-    lines += [f"- dropped as {reason}: {n}" for reason, n in fallen.most_common()]
+    counted: Mapping[str, Any] = run.get("questions", {"made": len(questions), "dropped": fallen})
+    lines.append(f"- questions made: {counted['made']}")
+    reasons = sorted(counted["dropped"].items(), key=lambda item: (-item[1], item[0]))
+    lines += [f"- dropped as {reason}: {n}" for reason, n in reasons]
     return "\n".join(lines)
 
 
 def _provenance(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
     made = Counter(
-        (q.provenance.llm, q.provenance.prompts, q.provenance.git)
+        (q.provenance.llm, q.provenance.prompts, q.provenance.git or run.get("git", ""))
         for q in questions
         if q.provenance
     )

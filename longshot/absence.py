@@ -8,7 +8,7 @@ Pictures are compared by their descriptors (`longshot.descriptors`), texts by th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +24,45 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 @dataclass(frozen=True, kw_only=True)
 class Absence:
     """`apart`: root mean square distance of descriptors (0 to 1) below which two pictures look the
-    same; `alike`: cosine of captions from which two texts say the same. `every`: seconds between
-    the pictures that are compared.
+    same; `alike`: cosine of captions from which two texts say the same. Null: not looked at.
+    `every`: seconds between the pictures that are compared.
     """
 
     apart: float | None = 0.06
-    alike: float = 0.75
+    alike: float | None = 0.75
     every: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
-    """The moment of a background that is most like a probe: by looks (`distance`) and by what is
-    said of it (`likeness`, null without captions). `absent`: neither is near; `text`: the caption
-    there.
+    """The moments of a background that are most like a probe: by looks (`distance` at `time`) and
+    by what is said of them (`likeness` of `text` at `told`). Null where they were not compared.
     """
 
-    background: str
-    probe: str
-    time: float
-    distance: float
+    rule: Absence
+    time: float | None = None
+    distance: float | None = None
+    told: float | None = None
     likeness: float | None = None
     text: str = ""
-    absent: bool = True
+
+    @property
+    def absent(self) -> bool:
+        """Is the probe nowhere in the background, as far as was looked?"""
+        rule = self.rule
+        looks = rule.apart is None or self.distance is None or self.distance >= rule.apart
+        says = rule.alike is None or self.likeness is None or self.likeness < rule.alike
+        return looks and says
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if self.distance is not None:
+            parts.append(f"nearest picture at {self.time:.1f} s, {self.distance:.3f} apart")
+        if self.likeness is not None:
+            parts.append(
+                f"nearest caption at {self.told:.1f} s, {self.likeness:.2f} alike: {self.text}"
+            )
+        return "; ".join(parts)
 
 
 def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) -> list[Frame]:
@@ -101,33 +117,22 @@ def _told(frames: Sequence[Frame]) -> list[Frame]:
 def sighting(
     rule: Absence,
     *,
-    background: str,
-    probe: str,
-    frames: tuple[Sequence[Frame], Sequence[Frame]],
+    frames: tuple[Sequence[Frame], Sequence[Frame]] = ((), ()),
     caption: str = "",
     captions: Sequence[Caption] = (),
     embed: Embed | None = None,
 ) -> Sighting:
-    """The nearest moment. `frames`: those of the probe and those of the background; `caption` of
+    """The nearest moments. `frames`: those of the probe and those of the background; `caption` of
     the probe is held against the background's `captions` where `embed` is given.
     """
+    found = Sighting(rule=rule)
     time, distance = nearest(*frames)
-    likeness, text = None, ""
+    if distance < float("inf"):
+        found = replace(found, time=time, distance=distance)
     if embed is not None and caption and captions:
         vectors = embed([caption, *(c.text for c in captions)])
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         scores = unit[1:] @ unit[0]
-        best = int(scores.argmax())
-        likeness, text = float(scores[best]), captions[best].text
-        if likeness >= rule.alike:
-            time = captions[best].time
-    return Sighting(
-        background=background,
-        probe=probe,
-        time=time,
-        distance=distance,
-        likeness=likeness,
-        text=text,
-        absent=(rule.apart is None or distance >= rule.apart)
-        and (likeness is None or likeness < rule.alike),
-    )
+        best = captions[int(scores.argmax())]
+        found = replace(found, told=best.time, likeness=float(scores.max()), text=best.text)
+    return found

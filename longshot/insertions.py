@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from longshot import schemas
 from longshot.errors import BadRow, UserError
 from longshot.questions import Draft, question_id
-from longshot.records import Question, Segment, Span, Video
+from longshot.records import Caption, Question, Segment, Span, Video
 from longshot.store import digest
 from longshot.synth_plan import Plan, Probe, Spread, plan
 
@@ -38,11 +38,14 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class Background:
-    """A long video to insert into. `shots` are needed only to keep away from their middles."""
+    """A long video to insert into. `shots` are needed only to keep away from their middles;
+    `captions` only to tell that what a needle shows is not there.
+    """
 
     uri: str
     duration: float
     shots: tuple[Span, ...] = ()
+    captions: tuple[Caption, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +167,18 @@ def labelled(clips: Sequence[Clip], least: int) -> Mapping[str, list[Clip]]:
     return {name: some for name, some in found.items() if len(some) >= least}
 
 
-def placed(video: Video, spans: Sequence[Span]) -> Video:
-    """The row with its probes where they really are: segments, and the evidence of questions."""
+def captioned(video: Video, backgrounds: Sequence[Background]) -> Video:
+    """The row with what is said of the stretch of the background that its plan takes."""
+    made = plan_of(video)
+    behind = {b.uri: b.captions for b in backgrounds}.get(made.background, ())
+    inside = tuple(c for c in behind if made.start <= c.time < made.end)
+    return replace(video, captions=inside or None)
+
+
+def placed(video: Video, made: Plan, spans: Sequence[Span]) -> Video:
+    """The row with its probes where they really are: segments, and the evidence of questions; the
+    captions of the background, and those of the probes, on the whole video's clock.
+    """
     planned = [Span(s.start, s.end) for s in video.segments or ()]
     moved = dict(zip(planned, spans, strict=True))
     segments = tuple(
@@ -177,7 +190,16 @@ def placed(video: Video, spans: Sequence[Span]) -> Video:
         questions = tuple(
             replace(q, evidence=tuple(moved.get(e, e) for e in q.evidence)) for q in video.questions
         )
-    return replace(video, segments=segments, questions=questions)
+    captions = video.captions
+    if captions is not None and made.insertions:
+        shift = {i.at: span.end for i, span in zip(made.insertions, spans, strict=True)}
+        moments = [Caption(s.start, s.dense_caption) for s in segments if s.dense_caption]
+        for caption in captions:
+            before = [at for at in shift if at <= caption.time]
+            begin, zero = (max(before), shift[max(before)]) if before else (made.start, 0.0)
+            moments.append(replace(caption, time=zero + caption.time - begin))
+        captions = tuple(sorted(moments, key=lambda c: c.time))
+    return replace(video, segments=segments, questions=questions, captions=captions)
 
 
 def plan_of(video: Video) -> Plan:

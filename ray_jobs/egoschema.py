@@ -25,6 +25,7 @@ from longshot import clips, narrations, schemas
 from longshot.clips import Cut
 from longshot.errors import UserError
 from longshot.filters.duplicates import Duplicates
+from longshot.filters.no_question import baseline
 from longshot.inputs import read_videos
 from longshot.layouts import egoschema as layout
 from longshot.narrations import Columns
@@ -124,7 +125,9 @@ class EgoSchema:
     ask: Part
     repeats: Repeats
     vet: Part
+    analysis: Part
     cut: Part
+    no_question: bool = False
     cut_clips: bool = False
     public: int | None = None
     seed: int = 0
@@ -138,6 +141,8 @@ class EgoSchema:
             run.stage("ask", self.ask)
             run.together(self.repeats)
             run.stage("vet", self.vet)
+            if self.no_question:
+                run.stage("analyse", self.analysis)
             if self.cut_clips:
                 run.stage("synth", self.cut)
 
@@ -170,7 +175,7 @@ class EgoSchema:
                 _place(files[question.video_id], folder / "videos" / f"{question.question_id}.mp4")
 
     def notes(self, rows: Scratch, heat: clips.HeatMap) -> Mapping[str, object]:
-        """How replies came, and the heat map of viable clips (Fig. 8)."""
+        """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
         count = 0
         for row in rows.videos():
@@ -178,7 +183,16 @@ class EgoSchema:
             for question in (row.questions or ())[:1]:
                 for name in replies:
                     replies[name] += int(question.metrics.get(name, 0))
-        return {"clips": count, "replies": replies, "heat_map": schemas.dump(heat)}
+        found: dict[str, object] = {
+            "clips": count, "replies": replies, "heat_map": schemas.dump(heat),
+        }  # fmt: skip
+        if (told := baseline(list(rows.questions()))) is not None:
+            found["no_question"] = schemas.dump(told)
+            found["notes"] = [
+                f"without the question: {told.accuracy:.1%} of {told.questions} right "
+                f"[{told.low:.1%}, {told.high:.1%}], chance {told.chance:.1%}"
+            ]
+        return found
 
 
 def _place(file: str, target: Path) -> None:

@@ -21,13 +21,14 @@ from actors.part import Part
 from longshot import balance, ladder, schemas
 from longshot.errors import BadRow, UserError
 from longshot.inputs import read_table, read_videos
-from longshot.insertions import Background, Clip, Making
+from longshot.insertions import Background, Clip, Making, captioned
 from longshot.layouts import mlvu as layout
 from longshot.layouts.detect import read as read_questions
 from longshot.outputs import Scratch
 from longshot.recipes.mlvu_annotated import from_table, questions_of
 from longshot.recipes.mlvu_tables import Anomaly, ego_forms, queries
 from longshot.records import Question, Video
+from longshot.shots import shots_of
 from longshot.store import resolve
 from longshot.video import facts
 from ray_jobs.launch import launch
@@ -50,8 +51,9 @@ class Planner(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
     """A task of `longshot.recipes.mlvu` over a folder or table of backgrounds and a table of clips
-    (uri, and as needed start, end, label, caption, source, event). `lengths`: make all of it once
-    for each length of a time ladder.
+    (uri, and as needed start, end, label, caption, source, event). The `videos.parquet` of an
+    earlier run gives the backgrounds' captions, and their shots where these are needed; without it
+    shots are found here. `lengths`: make all of it once for each length of a time ladder.
     """
 
     plan: Planner
@@ -60,11 +62,20 @@ class Synthetic:
     lengths: Sequence[float] = ()
 
     def rows(self) -> list[Video]:
+        near = self.plan.making.spread.near_cut is not None
         places = [
-            Background(uri=v.uri, duration=v.duration or 0.0)
+            Background(
+                uri=v.uri,
+                duration=v.duration or 0.0,
+                shots=(v.shots or shots_of(v.uri)) if near else (),
+                captions=v.captions or (),
+            )
             for v in measured(_needed("backgrounds", self.backgrounds))
         ]
         pool = [_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
+        return [captioned(row, places) for row in self._planned(places, pool)]
+
+    def _planned(self, places: Sequence[Background], pool: Sequence[Clip]) -> list[Video]:
         if not self.lengths:
             return self.plan.rows(places, pool)
         done: list[Video] = []
@@ -257,12 +268,25 @@ def notes(rows: Scratch) -> Mapping[str, object]:
         return [{**schemas.dump(f), "fair": f.fair} for f in balance.report(some)]
 
     nearest = [
-        {"video_id": row.video_id, "probe": s.topic, "at": s.start, "seen": s.visual_support}
+        {
+            "video_id": row.video_id,
+            "probe": s.topic or s.dense_caption,
+            "at": s.start,
+            "seen": s.visual_support,
+            "drop": row.drop,
+        }
         for row in rows.videos()
         for s in row.segments or ()
         if s.visual_support
     ]
-    return {"balance": {"before": found(before), "after": found(asked)}, "review": nearest}
+    reports = {"before": found(before), "after": found(asked)}
+    off = {when: sum(not f["fair"] for f in some) for when, some in reports.items()}
+    fell = sum((q.drop or "").startswith("balance:") for q in asked)
+    told = (
+        f"balance: {off['before']} of {len(reports['before'])} guessers off chance, "
+        f"{off['after']} after {fell} questions were dropped"
+    )
+    return {"balance": reports, "review": nearest, "notes": [told]}
 
 
 if __name__ == "__main__":

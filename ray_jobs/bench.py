@@ -15,6 +15,8 @@ from rich.console import Console
 from ray_jobs.benches.figures import Figures
 from ray_jobs.launch import launch
 
+WIDTH = 140  # characters, where the output is no terminal
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
@@ -23,7 +25,10 @@ class Bench:
 
     def __call__(self) -> int:
         figures = self.what()
-        Console().print(figures.table())
+        console = Console()
+        if not console.is_terminal:
+            console.width = WIDTH
+        console.print(figures.table())
         if self.json is not None:
             path = Path(self.json)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,14 @@ def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[Pair]) -> dic
     everything = cross_fit.examples(base, pairs, Fit(easy_share=1.0, longest=512))
     rows, labels = [e.encoded for e in everything], [e.label > 0 for e in everything]
 
-    @jax.jit
-    def run(weights: Any, head: Any, ids: Any, kinds: Any, real: Any, words: Any) -> Any:
-        return cross.forward(weights, head, cross.Batch(ids, kinds, real, words))
-
+    params, shape = base.model
+    run = jax.jit(partial(cross.forward, shape))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
     logits = np.zeros(len(rows))
     for at in range(0, len(order), 64):
         here = order[at : at + 64]
         length = cross_fit.bucket(max(len(rows[i].ids) for i in here))
-        b = cross.pad([rows[i] for i in here], length, 64)
-        found = run(base.weights, head, b.ids, b.kinds, b.real, b.words)
+        found = run(params, head, cross.pad([rows[i] for i in here], length, 64))
         logits[here] = np.asarray(found)[: len(here)]
     scores = 1 / (1 + np.exp(-logits))
     return {

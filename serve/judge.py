@@ -24,7 +24,8 @@ from ray.serve.handle import DeploymentHandle
 from longshot.errors import Transient, UserError
 from longshot.gem import Item, JudgeConfig, Score
 from serve.judge_batch import Full
-from serve.judge_http import Keys, Limits, create_app
+from serve.judge_guard import Keys, Limits
+from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
 CONF = Path(__file__).resolve().parent.parent / "conf" / "judge"
@@ -34,7 +35,10 @@ class Settings(BaseModel):
     """What `serve run serve.judge:app key=value` and the `args` of a Serve config may set.
 
     `judge` names a file of conf/judge; `engine.KEY`, `record` and `uncalibrated` override what is
-    in it. `no_auth`: "loopback" serves without keys, to callers on this machine only.
+    in it. `no_auth`: "loopback" serves without keys, to callers on this machine only. `seconds`:
+    the most that a request may take; one that is expected to take more than half of it is turned
+    away at once (429), one that takes more all the same is given up (503). `waiting`: requests at
+    once. `budget`: tokens in one batch. `drain`: seconds for a replica that stops to finish.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -45,11 +49,10 @@ class Settings(BaseModel):
     cpus: float = 1.0
     gpus: float = 0.0
     budget: int = 16384
-    queue: int = 131072
     items: int = 512
     body: int = 4_000_000
     seconds: float = 30.0
-    waiting: int = 64
+    waiting: int = 256
     drain: float = 30.0
 
 
@@ -61,7 +64,9 @@ class Replica:
 
     def __init__(self, name: str, config: JudgeConfig, settings: Settings) -> None:
         judge = config.open()
-        self._backend = LocalBackend(judge, name, budget=settings.budget, queue=settings.queue)
+        self._backend = LocalBackend(
+            judge, name, budget=settings.budget, patience=settings.seconds / 2
+        )
 
     async def describe(self) -> dict[str, Any]:
         return dict(await self._backend.describe())
@@ -209,8 +214,9 @@ def app(settings: Settings) -> Application:
     judge = Replica.options(
         **scaling,
         ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
-        max_ongoing_requests=64,
-        max_queued_requests=256,
+        max_ongoing_requests=settings.waiting,
+        max_queued_requests=settings.waiting,
+        health_check_period_s=1,  # a lost replica is noticed by its check
         graceful_shutdown_timeout_s=settings.drain,
         max_constructor_retry_count=2,
     ).bind(settings.judge, config, settings)
@@ -220,8 +226,9 @@ def app(settings: Settings) -> Application:
     return Front.options(
         num_replicas=1,
         ray_actor_options={"num_cpus": 0.1},
-        max_ongoing_requests=512,
-        max_queued_requests=512,
+        # more than the app counts, so that it can say why; what waits before it is in no estimate
+        max_ongoing_requests=settings.waiting + 64,
+        max_queued_requests=64,
         backpressure_config={"status_code": 429, "retry_after_s": 2},
         graceful_shutdown_timeout_s=settings.drain,
     ).bind(judge, keys, limits)

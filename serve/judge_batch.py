@@ -1,8 +1,9 @@
 """Requests of many callers in common batches, and no more of them than can be answered in time.
 
 One worker thread runs the engine. A batch takes what is waiting, oldest first, up to a budget of
-tokens (within it the engine sorts by length and pads little). What would wait longer than the queue
-allows is turned away at once, with the time after which to try again: an overloaded judge answers
+tokens (within it the engine sorts by length and pads little). When a request would be answered is
+known from the tokens before it and the rate at which the last batches were read; what would come
+too late is turned away at once, with the time after which to try again: an overloaded judge answers
 fewer, not later.
 """
 
@@ -12,7 +13,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -34,17 +35,25 @@ class _Waiting:
 class Batcher:
     """`score` from any number of callers on one event loop.
 
-    `budget`: tokens in one batch. `queue`: tokens that may wait or be in work; a request that alone
-    is larger is taken when nothing else waits. `linger`: seconds to wait for company when idle.
+    `budget`: tokens in one batch. `patience`: seconds within which a request must be expected to be
+    answered, though one that finds nobody before it is always taken. `linger`: seconds to wait for
+    company when idle. `clock`: seconds.
     """
 
     def __init__(
-        self, engine: Engine, *, budget: int = 16384, queue: int = 131072, linger: float = 0.002
+        self,
+        engine: Engine,
+        *,
+        budget: int = 16384,
+        patience: float = 15,
+        linger: float = 0.002,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._engine, self.budget, self.queue, self._linger = engine, budget, queue, linger
+        self._engine, self._budget, self._patience = engine, budget, patience
+        self._linger, self._clock = linger, clock
         self._waiting: deque[_Waiting] = deque()
         self._held = 0
-        self._rate = 0.0  # tokens a second, smoothed
+        self._rate = 0.0  # tokens a second, smoothed; 0 before the first batch
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
         self._loop: asyncio.Task[None] | None = None
 
@@ -53,14 +62,23 @@ class Batcher:
         """Tokens waiting or in work."""
         return self._held
 
+    def admit(self, tokens: int = 0) -> None:
+        """Raises Full if a request of so many tokens that comes now would be answered too late."""
+        if not self._held:
+            return
+        # before the first batch nothing is known of the rate, and one batch's worth is taken
+        rate = self._rate or self._budget / self._patience
+        seconds = (self._held + tokens) / rate
+        if seconds > self._patience:
+            after = min(max(math.ceil(seconds - self._patience / 2), 1), 30)
+            raise Full("the judge has more work than it can do in time", float(after))
+
     async def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
         """One reading each, in order. Raises Full, or what the engine raised."""
         if not prepared:
             return []
         tokens = sum(p.length for p in prepared)
-        if self._held and self._held + tokens > self.queue:
-            wait = math.ceil(self._held / self._rate) if self._rate else 1
-            raise Full("the judge has more work than it can take", float(min(max(wait, 1), 30)))
+        self.admit(tokens)
         loop = asyncio.get_running_loop()
         one = _Waiting(prepared, loop.create_future(), tokens)
         self._held += tokens
@@ -73,6 +91,8 @@ class Batcher:
             self._held -= tokens
 
     def _next(self) -> list[_Waiting]:
+        """The next batch: short enough that those behind it see their place move."""
+        budget = min(self._budget, self._rate * self._patience / 10 or math.inf)
         batch: list[_Waiting] = []
         tokens = 0
         while self._waiting:
@@ -80,7 +100,7 @@ class Batcher:
             if one.done.done():  # its caller has gone
                 self._waiting.popleft()
                 continue
-            if batch and tokens + one.tokens > self.budget:
+            if batch and tokens + one.tokens > budget:
                 break
             batch.append(self._waiting.popleft())
             tokens += one.tokens
@@ -90,7 +110,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._linger)
         while batch := self._next():
-            started = time.perf_counter()
+            started = self._clock()
             everything = [p for one in batch for p in one.prepared]
             try:
                 found = await loop.run_in_executor(self._thread, self._engine.score, everything)
@@ -105,7 +125,7 @@ class Batcher:
                 mine = [next(readings) for _ in one.prepared]
                 if not one.done.done():
                     one.done.set_result(mine)
-            rate = sum(one.tokens for one in batch) / max(time.perf_counter() - started, 1e-6)
+            rate = sum(one.tokens for one in batch) / max(self._clock() - started, 1e-6)
             self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
 
     async def _each_alone(self, batch: list[_Waiting]) -> None:

@@ -1,4 +1,4 @@
-"""The judge's HTTP surface as an ASGI app: routes, limits, keys, errors, metrics, access log.
+"""The judge's routes as an ASGI app. What stands before them is in `judge_guard`.
 
 It knows nothing of Ray or of models: `Backend` scores. Every error has OpenAI's shape, and no
 request, however broken, ends in a traceback or a 500.
@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
-import ipaddress
-import json
 import logging
-import re
 import time
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from fastapi.responses import PlainTextResponse, Response
+from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 
-from longshot.errors import Transient, UserError
+from longshot.errors import Transient
 from longshot.gem import Item, Score
 from serve.judge_batch import Full
+from serve.judge_guard import Guard, Keys, Limits, Metrics, failure
 from serve.judge_shapes import (
     ERRORS,
     ChatReply,
     ChatRequest,
-    Failure,
     Health,
     Models,
     ScoreReply,
@@ -40,65 +35,6 @@ from serve.judge_shapes import (
     VerdictReply,
     VerdictRequest,
 )
-
-log = logging.getLogger("longshot.judge.access")
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
-         409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
-         503: "unavailable"}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
-    item's error), `seconds` for one request; `waiting`: requests at once, more are answered 429.
-    """
-
-    body: int = 4_000_000
-    items: int = 512
-    characters: int = 20_000
-    seconds: float = 30.0
-    waiting: int = 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class Keys:
-    """SHA-256 digests of the keys that may call, so that no key is ever kept. Without any, only
-    callers on loopback are served.
-    """
-
-    digests: tuple[str, ...] = ()
-
-    @staticmethod
-    def read(text: str) -> Keys:
-        """From keys separated by commas or lines; a line may hold a # comment. Raises UserError."""
-        lines = [line.split("#")[0] for line in text.splitlines()]
-        keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
-        for key in keys:
-            if len(key) < 16:
-                raise UserError(
-                    f"a judge key has {len(key)} characters: use at least 16, for example from "
-                    "`openssl rand -hex 24`"
-                )
-        return Keys(digests=tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys))
-
-    def admit(self, authorization: str, host: str | None) -> bool:
-        """Whether a request with this header, from this address, may pass. In constant time."""
-        if not self.digests:
-            return _loopback(host)
-        scheme, _, key = authorization.partition(" ")
-        found = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
-        matches = [hmac.compare_digest(found, digest) for digest in self.digests]
-        return scheme.lower() == "bearer" and any(matches)
-
-
-def _loopback(host: str | None) -> bool:
-    try:
-        return ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 class Backend(Protocol):
@@ -117,121 +53,13 @@ class Backend(Protocol):
         ...
 
 
-class _Metrics:
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        one = {"registry": self.registry}
-        self.requests = Counter("judge_requests", "requests", ["route", "status"], **one)
-        self.items = Counter("judge_items", "items by outcome", ["outcome"], **one)
-        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", **one)
-        self.seconds = Histogram("judge_request_seconds", "seconds to answer", ["route"], **one)
-
-
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None,
-           param: str | None = None) -> JSONResponse:  # fmt: skip
-    kind = "invalid_request_error" if status < 429 else "server_error"
-    body = {"message": message, "type": kind, "param": param, "code": CODES.get(status, "error")}
-    # ASCII only: a lone surrogate that a caller sent must not break the answer to it
-    text = json.dumps({"error": body})
-    return Response(text, status, dict(headers or {}), "application/json")  # type: ignore[return-value]
-
-
-class Guard:
-    """The outermost layer: request ids, keys, the size of bodies, metrics, the access log."""
-
-    def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: _Metrics) -> None:
-        self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        started = time.perf_counter()
-        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        given = headers.get("x-request-id", "")
-        request_id = given if re.fullmatch(r"[\w.-]{1,64}", given) else uuid.uuid4().hex
-        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "items": 0}
-        status = 500
-
-        async def reply(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", []), (b"x-request-id", request_id.encode())
-                ]  # fmt: skip
-            await send(message)
-
-        try:
-            refusal, body = await self._admit(scope, headers, receive)
-            if refusal is not None:
-                await refusal(scope, receive, reply)
-            else:
-                await self.app(scope, _replay(body, receive), reply)
-        finally:
-            route = getattr(scope.get("route"), "path", "other")
-            seconds = time.perf_counter() - started
-            self.metrics.requests.labels(route, str(status)).inc()
-            self.metrics.seconds.labels(route).observe(seconds)
-            log.info(
-                json.dumps(
-                    {
-                        "request_id": request_id,
-                        "route": route,
-                        "status": status,
-                        "ms": round(1000 * seconds, 2),
-                        "items": scope["state"]["items"],
-                    }
-                )
-            )
-
-    async def _admit(
-        self, scope: Scope, headers: Mapping[str, str], receive: Receive
-    ) -> tuple[Any, bytes]:
-        host = (scope.get("client") or (None,))[0]
-        if scope["path"] != "/health" and not self.keys.admit(
-            headers.get("authorization", ""), host
-        ):
-            message = "missing or wrong key: send the header 'Authorization: Bearer KEY'"
-            if not self.keys.digests:
-                message = "this judge runs without keys and serves loopback only"
-            return _error(401, message, {"WWW-Authenticate": "Bearer"}), b""
-        length = headers.get("content-length", "0")
-        too_large = _error(
-            413, f"the body is larger than {self.limits.body} bytes: send fewer items at a time"
-        )
-        if not length.isdigit() or int(length[:12]) > self.limits.body:
-            return too_large, b""
-        body = bytearray()
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > self.limits.body:
-                return too_large, b""
-            if message["type"] != "http.request" or not message.get("more_body", False):
-                return None, bytes(body)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    sent = False
-
-    async def again() -> MutableMapping[str, Any]:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
-
-
-def create_app(backend: Backend, keys: Keys, limits: Limits = Limits()) -> FastAPI:
+def create_app(backend: Backend, keys: Keys, limits: Limits) -> FastAPI:
     """The app. Bearer keys on every route but `/health`."""
     app = FastAPI(title="Longshot judge", version="1", docs_url=None, redoc_url=None)
-    metrics = _Metrics()
+    metrics = Metrics()
     app.add_middleware(Guard, keys=keys, limits=limits, metrics=metrics)
     _handle_errors(app)
-    _add_checks(app, backend, metrics)
+    _add_checks(app, backend, limits, metrics)
     judge = Routes(backend, limits, metrics)
     about: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
     app.post("/v1/equivalence", response_model=VerdictReply, **about)(judge.equivalence)
@@ -245,32 +73,35 @@ def _handle_errors(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return _error(400, f"the body is not JSON: {first.get('ctx', {}).get('error', '')}")
+            return failure(400, f"the body is not JSON: {first.get('ctx', {}).get('error', '')}")
         place = ".".join(str(p) for p in first["loc"] if p != "body")
         status = 413 if first["type"] == "too_long" and place == "items" else 422
-        return _error(status, f"{place or 'body'}: {first['msg']}", param=place or None)
+        return failure(status, f"{place or 'body'}: {first['msg']}", param=place or None)
 
     @app.exception_handler(HTTPException)
     async def known(request: Request, error: HTTPException) -> Response:
-        return _error(error.status_code, str(error.detail), error.headers)
+        detail = str(error.detail)
+        if error.status_code == 400 and "parsing the body" in detail:  # FastAPI's word for it
+            detail = "the body is not JSON"
+        return failure(error.status_code, detail, error.headers)
 
     @app.exception_handler(Transient)
     async def busy(request: Request, error: Transient) -> Response:
         status = 429 if isinstance(error, Full) else 503
         wait = str(max(1, round(error.retry_after or 1)))
-        return _error(status, str(error), {"Retry-After": wait})
+        return failure(status, str(error), {"Retry-After": wait})
 
     @app.exception_handler(TimeoutError)
     async def late(request: Request, error: TimeoutError) -> Response:
-        return _error(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
+        return failure(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:
         logging.getLogger("longshot.judge").exception("request failed", exc_info=error)
-        return _error(503, "the judge failed on this request; its log says why")
+        return failure(503, "the judge failed on this request; its log says why")
 
 
-def _add_checks(app: FastAPI, backend: Backend, metrics: _Metrics) -> None:
+def _add_checks(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics) -> None:
     refusals: dict[int | str, dict[str, Any]] = {s: ERRORS[s] for s in (401, 503)}
 
     @app.get("/health", response_model=Health)
@@ -281,8 +112,9 @@ def _add_checks(app: FastAPI, backend: Backend, metrics: _Metrics) -> None:
     @app.get("/ready", response_model=Health, responses=refusals)
     async def ready() -> Any:
         """A fixed pair was just scored right."""
-        wrong = await backend.ready()
-        return {"status": "ready"} if wrong is None else _error(503, wrong)
+        async with asyncio.timeout(limits.seconds):
+            wrong = await backend.ready()
+        return {"status": "ready"} if wrong is None else failure(503, wrong)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals)
     async def figures() -> Response:
@@ -292,7 +124,8 @@ def _add_checks(app: FastAPI, backend: Backend, metrics: _Metrics) -> None:
     @app.get("/v1/models", response_model=Models, responses=refusals)
     async def models() -> dict[str, Any]:
         """The judge: weights, prompt, threshold record."""
-        about = dict(await backend.describe())
+        async with asyncio.timeout(limits.seconds):
+            about = dict(await backend.describe())
         one = {"id": about.pop("model"), "object": "model", "owned_by": "longshot", **about}
         return {"object": "list", "data": [one]}
 
@@ -300,7 +133,7 @@ def _add_checks(app: FastAPI, backend: Backend, metrics: _Metrics) -> None:
 class Routes:
     """The scoring routes over a backend."""
 
-    def __init__(self, backend: Backend, limits: Limits, metrics: _Metrics) -> None:
+    def __init__(self, backend: Backend, limits: Limits, metrics: Metrics) -> None:
         self.backend, self.limits, self.metrics = backend, limits, metrics
         self._waiting = 0
 
@@ -369,7 +202,8 @@ class Routes:
         }
 
     async def _about(self, version: str | None) -> Mapping[str, Any]:
-        about = await self.backend.describe()
+        async with asyncio.timeout(self.limits.seconds):
+            about = await self.backend.describe()
         if version is not None and version != about["prompt_version"]:
             raise HTTPException(
                 409,
@@ -439,4 +273,4 @@ def _token(word: str, score: Score) -> dict[str, Any]:
     return {**chosen, "top_logprobs": sorted(both, key=lambda t: -float(str(t["logprob"])))}
 
 
-__all__ = ["Backend", "Failure", "Keys", "Limits", "create_app"]
+__all__ = ["Backend", "create_app"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from longshot.gem import Item, Judge, Score
@@ -20,16 +22,18 @@ UNLIKE = Item(
 
 
 class LocalBackend:
-    """A judge in this process."""
+    """A judge in this process. `budget` and `patience` are the `Batcher`'s."""
 
     def __init__(
-        self, judge: Judge, name: str, *, budget: int = 16384, queue: int = 131072
+        self, judge: Judge, name: str, *, budget: int = 16384, patience: float = 15
     ) -> None:
         self.judge, self.name = judge, name
         warm = getattr(judge.engine, "warm", None)
         if warm is not None:
             warm()
-        self.batcher = Batcher(judge.engine, budget=budget, queue=queue)
+        self.batcher = Batcher(judge.engine, budget=budget, patience=patience)
+        # tokenizers are not for two threads at once
+        self._planner = ThreadPoolExecutor(1, thread_name_prefix="plan")
 
     async def describe(self) -> Mapping[str, Any]:
         record, identity = self.judge.record, self.judge.engine.identity
@@ -42,7 +46,10 @@ class LocalBackend:
         }
 
     async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
-        plans = [self.judge.plan(item) for item in items]
+        self.batcher.admit()
+        plans = await asyncio.get_running_loop().run_in_executor(
+            self._planner, lambda: [self.judge.plan(item) for item in items]
+        )
         readings = iter(await self.batcher.score([p for plan in plans for p in plan.prepared]))
         return [
             self.judge.verdict(plan, [next(readings) for _ in plan.prepared], threshold)
@@ -62,3 +69,4 @@ class LocalBackend:
 
     async def drain(self) -> None:
         await self.batcher.drain()
+        self._planner.shutdown(wait=False)

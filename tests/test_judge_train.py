@@ -9,17 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 from actors.judge_gem import Gem
 from actors.judge_gem_fit import GemFit, Worker, fit
 from longshot import calibrate, equivalence_data
 from longshot.equivalence_data import Sources
 from longshot.errors import UserError
-from longshot.gem import Item, JudgeConfig
-from serve.judge_http import Keys, create_app
+from longshot.gem import Item, JudgeConfig, Record
+from longshot.judge_client import JudgeClient
+from ray_jobs.judge_calibrate import JudgeCalibrate
+from serve.judge_guard import Keys, Limits
+from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests import tiny_gemma
+from tests.serving import served
 
 COLOURS = ("red", "blue", "green")
 KEY = "a-key-of-the-tests-0001"
@@ -72,21 +75,14 @@ def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
     assert metrics[-1]["dev_loss"] < metrics[0]["dev_loss"]
     assert [m["step"] for m in metrics] == sorted(m["step"] for m in metrics)
 
-    engine = Gem(path=str(folder), device="cpu").open()
-    assert engine.identity.attention == "prefix"
-    _, dev = Sources(bem=(str(data),)).split()
+    engine = Gem(path=str(folder), device="cpu")
+    uncalibrated = JudgeConfig(engine=engine, uncalibrated=True)
+    made = folder / "calibrated"
+    assert (
+        JudgeCalibrate(judge=uncalibrated, sources=Sources(bem=(str(data),)), out=str(made))() == 0
+    )
+    config = JudgeConfig(engine=engine, record=str(made / "record.json"))
     fresh = equivalence_data.read_bem(bem(folder / "fresh.jsonl", 60, seed=9))
-    from ray_jobs.judge_calibrate import read
-
-    pairs, logits = read(engine, dev)
-    record = calibrate.record(
-        engine.identity, [p.label for p in pairs], logits, [p.group for p in pairs], dev="dev"
-    )
-    (folder / "record.json").write_text(record.dump())
-
-    config = JudgeConfig(
-        engine=Gem(path=str(folder), device="cpu"), record=str(folder / "record.json")
-    )
     items = [
         Item(question=p.question, candidate=p.candidate, references=p.references) for p in fresh
     ]
@@ -94,18 +90,14 @@ def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
     said = [bool(s.equivalent) for s in direct]
     assert calibrate.f1([p.label for p in fresh], said) > 0.9
 
-    app = create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY))
-    with TestClient(app, headers={"Authorization": f"Bearer {KEY}"}) as client:
-        sent = [{"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
-                for i in items]  # fmt: skip
-        rows = client.post("/v1/equivalence", json={"items": sent}).json()["data"]
-        about = client.get("/v1/models").json()["data"][0]
-    assert [r["logit_diff"] for r in rows] == pytest.approx(
-        [s.logit_diff for s in direct], abs=1e-5
-    )
-    assert [r["equivalent"] for r in rows] == said
+    with served(create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY), Limits())) as url:
+        client = JudgeClient(url, KEY, batch=16)
+        scores, about = client.score(items), client.models()
+    logits = [s.logit_diff for s in direct]
+    assert [s.logit_diff for s in scores] == pytest.approx(logits, abs=1e-5)
+    assert [s.equivalent for s in scores] == said
     assert about["record"]["identity"]["attention"] == "prefix"
-    assert about["threshold"] == record.threshold
+    assert about["threshold"] == Record.read(made / "record.json").threshold
 
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft

@@ -3,20 +3,19 @@
 The published sentence encoder stays as it is, and what was learnt for judging is added: low-rank
 adapters (Hu et al. 2021) on the linear maps of the upper layers, and a head over the mean of the
 last states and the lexical features. Adapters and head fit in a file below 1 MB; the encoder is one
-that the embeddings use anyway. Pure JAX on plain arrays, so that the layers below the first adapter
-can be run once and kept while training.
+that the embeddings use anyway. The layers are `bert`'s, taken one by one, so that those below the
+first adapter can be run once and kept while training.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,7 @@ from longshot.gem import Refused, Triple
 from longshot.lexical import FEATURES, features
 
 Arrays = dict[str, Any]
-MAPS = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "intermediate.dense",
-    "output.dense",
-)
+MAPS = ("query", "key", "value", "out", "up", "down")  # of `bert.LAYER`: the linear ones
 CLS, SEP, PAD = 101, 102, 0  # of the uncased BERT vocabulary
 POSITIONS = 512
 SCALE = 2.0  # of the adapters' product
@@ -47,13 +39,11 @@ class Base:
     folder: str
 
     @cached_property
-    def weights(self) -> Arrays:
-        from safetensors.numpy import load_file
+    def model(self) -> tuple[Arrays, Any]:
+        """`bert`'s parameters and shape. Raises UserError."""
+        from longshot.nn import bert
 
-        path = Path(self.folder, "model.safetensors")
-        if not path.exists():
-            raise UserError(f"no MiniLM weights at {str(path)!r}")
-        return {k.removeprefix("bert."): v for k, v in load_file(path).items()}
+        return bert.read(Path(self.folder))
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -92,64 +82,20 @@ class Base:
         return ids, kinds
 
 
-def embed(base: Arrays, ids: Any, kinds: Any) -> Any:
-    """Embeddings [b, n, d] of ids and segment ids [b, n]."""
-    places = base["embeddings.position_embeddings.weight"][: ids.shape[1]]
-    x = (
-        base["embeddings.word_embeddings.weight"][ids]
-        + base["embeddings.token_type_embeddings.weight"][kinds]
-        + places
-    )
-    return _norm(base, "embeddings.LayerNorm", x)
+def layer(shape: Any, base: Arrays, head: Mapping[str, Any], index: int, x: Any, real: Any) -> Any:
+    """One encoder layer with its adapters: `x` [b, n, d], `real` [b, n] true for tokens."""
+    from longshot.nn import bert
+
+    parts = {name: tuple(p[index] for p in part) for name, part in base["layers"].items()}
+    for name in MAPS:
+        key = f"{index}.{bert.LAYER[name]}"
+        if f"{key}.down" in head:
+            parts[name] += (head[f"{key}.down"], head[f"{key}.up"] * SCALE)
+    return bert.layer(x, parts, real, shape)
 
 
-def layer(base: Arrays, adapter: Mapping[str, Any], index: int, x: Any, real: Any) -> Any:
-    """One encoder layer: `x` [b, n, d], `real` [b, n] true for tokens."""
-    import jax
-    import jax.numpy as jnp
-
-    place = f"encoder.layer.{index}."
-
-    def linear(name: str, y: Any) -> Any:
-        out = y @ base[f"{place}{name}.weight"].T + base[f"{place}{name}.bias"]
-        key = f"{index}.{name}"
-        if f"{key}.down" in adapter:
-            out = out + (y @ adapter[f"{key}.down"]) @ adapter[f"{key}.up"] * SCALE
-        return out
-
-    b, n, d = x.shape
-    heads = 12
-
-    def split(y: Any) -> Any:
-        return y.reshape(b, n, heads, d // heads).transpose(0, 2, 1, 3)
-
-    q, k, v = (split(linear(f"attention.self.{m}", x)) for m in ("query", "key", "value"))
-    logits = q @ k.transpose(0, 1, 3, 2) / math.sqrt(d // heads)
-    weights = jax.nn.softmax(jnp.where(real[:, None, None, :], logits, -1e9), axis=-1)
-    mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(b, n, d)
-    x = _norm(
-        base, f"{place}attention.output.LayerNorm", linear("attention.output.dense", mixed) + x
-    )
-    inner = jax.nn.gelu(linear("intermediate.dense", x), approximate=False)
-    return _norm(base, f"{place}output.LayerNorm", linear("output.dense", inner) + x)
-
-
-def _norm(base: Arrays, name: str, x: Any) -> Any:
-    import jax.numpy as jnp
-
-    mean = x.mean(-1, keepdims=True)
-    variance = jnp.square(x - mean).mean(-1, keepdims=True)
-    return (x - mean) / jnp.sqrt(variance + 1e-12) * base[f"{name}.weight"] + base[f"{name}.bias"]
-
-
-def depth(base: Mapping[str, Any]) -> int:
-    return 1 + max(int(k.split(".")[2]) for k in base if k.startswith("encoder.layer."))
-
-
-def first_adapted(head: Mapping[str, Any], layers: int) -> int:
-    """The lowest layer with an adapter; all below are the published encoder's."""
-    adapted = [int(k.split(".")[0]) for k in head if k[0].isdigit()]
-    return min(adapted, default=layers)
+def depth(base: Arrays) -> int:
+    return int(base["layers"]["query"][0].shape[0])
 
 
 def pool_and_judge(head: Mapping[str, Any], x: Any, real: Any, words: Any) -> Any:
@@ -163,16 +109,22 @@ def pool_and_judge(head: Mapping[str, Any], x: Any, real: Any, words: Any) -> An
     return (hidden @ head["out.weight"] + scaled @ head["words.weight"] + head["out.bias"])[:, 0]
 
 
-def forward(base: Arrays, head: Mapping[str, Any], batch: Batch) -> Any:
+def forward(shape: Any, base: Arrays, head: Mapping[str, Any], batch: Batch) -> Any:
     """The logit differences [b] of a batch."""
-    x = embed(base, batch.ids, batch.kinds)
-    for index in range(depth(base)):
-        x = layer(base, head, index, x, batch.real)
-    return pool_and_judge(head, x, batch.real, batch.words)
+    import jax
+    import jax.numpy as jnp
+
+    from longshot.nn import bert
+
+    with jax.default_matmul_precision("highest"):
+        ids, kinds = jnp.asarray(batch.ids), jnp.asarray(batch.kinds)
+        x = bert.embed(base, ids, kinds, shape)
+        for index in range(depth(base)):
+            x = layer(shape, base, head, index, x, batch.real)
+        return pool_and_judge(head, x, batch.real, batch.words)
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Padded arrays: ids, segments, which are real [b, n], lexical features [b, f]."""
 
     ids: NDArray[np.int32]

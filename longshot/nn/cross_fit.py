@@ -137,17 +137,21 @@ def logistic(words: Any, labels: Any, ridge: float = 1e-3) -> Callable[[Any], An
 
 def initial(base: Base, rows: Sequence[Example], fit: Fit) -> dict[str, Any]:
     """Adapters that change nothing yet, and a small random head."""
+    from longshot.nn.bert import LAYER
+
     rng = np.random.default_rng(fit.seed)
-    layers = cross.depth(base.weights)
+    params, _ = base.model
+    layers = cross.depth(params)
     head: dict[str, Any] = {}
     for index in range(layers - fit.layers, layers):
         for name in cross.MAPS:
-            out, into = base.weights[f"encoder.layer.{index}.{name}.weight"].shape
+            _, into, out = params["layers"][name][0].shape
             down = rng.normal(0, into**-0.5, (into, fit.rank))
-            head[f"{index}.{name}.down"] = down.astype(np.float32)
-            head[f"{index}.{name}.up"] = np.zeros((fit.rank, out), np.float32)
+            key = f"{index}.{LAYER[name]}"
+            head[f"{key}.down"] = down.astype(np.float32)
+            head[f"{key}.up"] = np.zeros((fit.rank, out), np.float32)
     words = np.array([r.encoded.words for r in rows], np.float32)
-    width = base.weights["embeddings.LayerNorm.weight"].shape[0]
+    width = params["norm"][0].shape[0]
     into = width + len(FEATURES)
     head["feature_mean"], head["feature_spread"] = words.mean(0), words.std(0) + 1e-3
     head["hidden.weight"] = rng.normal(0, into**-0.5, (into, fit.hidden)).astype(np.float32)
@@ -167,13 +171,12 @@ def train(
 ) -> dict[str, Any]:
     """The trained head (numpy arrays); `each_epoch(epoch, head)` may measure it."""
     import jax
-    import jax.numpy as jnp
     import optax
 
-    below = cross.depth(base.weights) - fit.layers
-    weights = {k: jnp.asarray(v) for k, v in base.weights.items()}
+    params, shape = base.model
+    below = cross.depth(params) - fit.layers
     started = time.process_time()
-    states = _lower(weights, rows, below)
+    states = _lower(shape, params, rows, below)
     tell(f"{len(rows)} pairs through {below} layers: {time.process_time() - started:.0f} CPU s")
     head = initial(base, rows, fit)
     fixed = {k: head.pop(k) for k in ("feature_mean", "feature_spread")}
@@ -186,7 +189,7 @@ def train(
 
     def loss(head: Any, x: Any, real: Any, words: Any, y: Any, w: Any, key: Any) -> Any:
         for index in range(below, below + fit.layers):
-            x = cross.layer(weights, head, index, x, real)
+            x = cross.layer(shape, params, head, index, x, real)
         kept = jax.random.bernoulli(key, 1 - fit.dropout, (x.shape[0], 1, x.shape[2]))
         x = x * kept / (1 - fit.dropout)
         logits = cross.pool_and_judge({**head, **fixed}, x, real, words)
@@ -221,15 +224,17 @@ def bucket(length: int) -> int:
     return next(n for n in LENGTHS if n >= length)
 
 
-def _lower(weights: Any, rows: Sequence[Example], layers: int) -> list[Any]:
+def _lower(shape: Any, params: Any, rows: Sequence[Example], layers: int) -> list[Any]:
     """The states below the adapters of each row, in half precision."""
     import jax
 
+    from longshot.nn import bert
+
     @jax.jit
     def run(ids: Any, kinds: Any, real: Any) -> Any:
-        x = cross.embed(weights, ids, kinds)
+        x = bert.embed(params, ids, kinds, shape)
         for index in range(layers):
-            x = cross.layer(weights, {}, index, x, real)
+            x = cross.layer(shape, params, {}, index, x, real)
         return x
 
     order = sorted(range(len(rows)), key=lambda i: len(rows[i].encoded.ids))

@@ -25,8 +25,8 @@ class EndToEndBench:
 
     def __call__(self) -> Figures:
         with tempfile.TemporaryDirectory(prefix="longshot-") as name:
-            empty = self._run(f"{name}/nothing", videos="examples/videos/broken.mp4")
-            first, second = self._run(f"{name}/out"), self._run(f"{name}/out")
+            empty = self._quicker(f"{name}/nothing", videos="examples/videos/broken.mp4")
+            first, second = self._run(f"{name}/out"), self._quicker(f"{name}/out")
         seconds = {s: v for s, v in first["seconds"].items() if s != "total"}
         longest = max(seconds, key=lambda stage: seconds[stage])
         startup = empty["wall"]
@@ -56,9 +56,13 @@ class EndToEndBench:
                 f"({longest}, {seconds[longest]:.1f} s by one worker): 1 is perfect overlap, and "
                 "fewer cores than busy stages cannot reach it",
                 "second run's ratio: its wall over the first run's, both beyond start-up",
+                "start-up and second run: the quicker of two tries",
                 "seconds of work: " + ", ".join(f"{s} {v:.1f}" for s, v in seconds.items()),
             ),
         )
+
+    def _quicker(self, out: str, videos: str | None = None) -> Mapping[str, Any]:
+        return min((self._run(out, videos) for _ in range(2)), key=lambda run: run["wall"])
 
     def _run(self, out: str, videos: str | None = None) -> Mapping[str, Any]:
         command = [sys.executable, "-m", "ray_jobs.neptune", f"videos={videos or self.videos}"]

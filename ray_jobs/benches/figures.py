@@ -41,4 +41,6 @@ class Figures:
 def _shown(cell: Cell) -> str:
     if cell is None:
         return "-"
-    return f"{cell:.3g}" if isinstance(cell, float) and abs(cell) < 100 else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.3g}" if abs(cell) < 100 else f"{cell:.0f}"
+    return str(cell)

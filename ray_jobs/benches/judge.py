@@ -1,6 +1,6 @@
-"""The served judge under load, at ten times its load, and with its replica killed.
+"""The served judge at its capacity, at ten times its capacity, and with a replica killed.
 
-    python -m ray_jobs.bench what=judge [what.judge=lexical what.seconds=5]
+    python -m ray_jobs.bench what=judge [what.judge=lexical what.seconds=20 what.replicas=2]
 
 Everything runs on this machine, on loopback: Ray, Serve, the judge, and the clients. Every item's
 score is compared with the one that the same engine gives when called directly.
@@ -9,12 +9,13 @@ score is compared with the one that the same engine gives when called directly.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,14 @@ from ray_jobs.cluster import connected
 
 PLACES = ("kitchen", "garden", "street", "river", "market", "station", "library", "harbour")
 DEEDS = ("opens the door", "reads a letter", "feeds the dog", "sings", "mends a chair", "waits")
+LOST = 0  # the status of a request whose connection broke
+MEASURES = (
+    "requests", "answered (200)", "turned away (429)", "given up (503)", "other statuses",
+    "connections lost", "refused without Retry-After", "items/s", "of the engine called directly",
+    "p50 ms", "p99 ms", "p99 limit ms", "items scored and checked", "wrong scores",
+    "replica MB before", "replica MB after", "in flight at the kill", "s to the next answer",
+    "s until the loss is noticed", "s until all replicas serve",
+)  # fmt: skip
 
 
 @dataclass
@@ -35,137 +44,200 @@ class Load:
     items: int = 0
     wrong: int = 0
     unnamed: int = 0  # refusals without Retry-After
+    in_flight: int = 0
     seconds: float = 0.0
-    recovered: float | None = None
+    before: float = 0.0  # MB
+    after: float = 0.0
+    kill: Kill | None = None
 
-    def row(self, name: str, direct: float, memory: float) -> tuple[Cell, ...]:
-        ordered = sorted(self.taken)
+    def column(self, direct: float, limit: float) -> tuple[Cell, ...]:
+        ordered, kill = sorted(self.taken), self.kill
+        rate, known = self.items / self.seconds, (200, 429, 503, LOST)
 
         def quantile(q: float) -> float | None:
-            return 1000 * ordered[int(q * (len(ordered) - 1))] if ordered else None
+            return round(1000 * ordered[int(q * (len(ordered) - 1))]) if ordered else None
 
-        rate = self.items / self.seconds
         return (
-            name, rate, rate / direct, sum(self.status.values()), self.status[200],
-            self.status[429], self.status[503],
-            sum(n for s, n in self.status.items() if s not in (200, 429, 503)),
-            quantile(0.5), quantile(0.99), self.wrong, self.unnamed, memory, self.recovered,
+            self.status.total(), *(self.status[s] for s in known[:3]),
+            sum(n for s, n in self.status.items() if s not in known), self.status[LOST],
+            self.unnamed, round(rate, 1), rate / direct,
+            quantile(0.5), quantile(0.99), 1000 * limit, self.items, self.wrong,
+            round(self.before), round(self.after),
+            *((kill.in_flight, kill.answered, kill.noticed, kill.whole) if kill else (None,) * 4),
         )  # fmt: skip
+
+
+@dataclass
+class Kill:
+    """What came of a killed replica; seconds since."""
+
+    in_flight: int
+    at: float
+    answers: int
+    answered: float | None = None
+    noticed: float | None = None
+    whole: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeLoad:
-    """`clients` keep `items` items each in flight, for `seconds`; then ten times as many clients.
-    `queue`: tokens that a replica lets wait.
+    """At capacity `clients` keep `items` items each in flight, for `seconds`; then requests come at
+    random at ten times the rate that was reached. `limit`: seconds that a request may take.
     """
 
     judge: str = "mini"
+    replicas: int = 2
     clients: int = 4
     items: int = 16
     seconds: float = 8.0
-    queue: int = 6000
+    limit: float = 10.0
 
     def __call__(self) -> Figures:
-        # on a busy machine a proxy takes longer than Serve's five seconds to start
-        os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
-        from ray import serve
-
         from serve.judge import Settings, app, configured
 
         settings = Settings(
-            judge=self.judge, no_auth="loopback", queue=self.queue, waiting=2 * self.clients
-        )
-        made = questions(2000)
+            judge=self.judge, no_auth="loopback", seconds=self.limit, replicas=self.replicas,
+            cpus=1 / self.replicas,
+        )  # fmt: skip
+        made = questions(600)
         judge = configured(settings).open()
         judge.score(made[:64])
         began = time.perf_counter()
         expected = [s.score or 0.0 for s in judge.score(made)]
         direct = len(made) / (time.perf_counter() - began)
-        rows: list[tuple[Cell, ...]] = []
-        with connected(), socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-            free.close()
-            try:
-                serve.start(http_options={"host": "127.0.0.1", "port": port})
-                serve.run(app(settings), name="judge", route_prefix="/")
-                url = f"http://127.0.0.1:{port}"
-                for name, clients, kill in (
-                    ("at capacity", self.clients, False),
-                    ("ten times", 10 * self.clients, False),
-                    ("replica killed", self.clients, True),
-                ):
-                    load = asyncio.run(self._phase(url, made, expected, clients, kill))
-                    rows.append(load.row(name, direct, replica_memory()))
-            finally:
-                serve.shutdown()
+        with served(app(settings)) as url:
+            asker = Asker(url, made, expected, self.items)
+            loads = [asyncio.run(self._phase(asker, self._closed))]
+            tenfold = 10 * loads[0].items / loads[0].seconds / self.items
+            loads.append(asyncio.run(self._phase(asker, self._open(tenfold))))
+            loads.append(asyncio.run(self._phase(asker, self._closed, kill=True)))
+        columns = [load.column(direct, self.limit) for load in loads]
         return Figures(
-            title=f"judge={self.judge} on Serve; the engine called directly: {direct:.0f} items/s",
-            columns=("phase", "items/s", "of direct", "requests", "200", "429", "503", "other",
-                     "p50 ms", "p99 ms", "wrong scores", "refused without Retry-After",
-                     "replica MB", "s to recover"),
-            rows=tuple(rows),
+            title=f"judge={self.judge}, {self.replicas} replicas on Serve; "
+            f"the engine called directly: {direct:.0f} items/s",
+            columns=("", "at capacity", "ten times", "replica killed"),
+            rows=tuple(zip(MEASURES, *columns, strict=True)),
             notes=(
-                f"{self.clients} clients with {self.items} items a request, then "
-                f"{10 * self.clients}; {self.seconds:g} s each; p50 and p99 of what was accepted.",
+                f"{self.clients} clients with {self.items} items a request; {tenfold:.1f} requests "
+                f"a second at ten times; {self.seconds:g} s each, twice that with the kill.",
+                "p50, p99: of what was answered. MB: resident, all replicas. A request is turned "
+                "away when it is expected to take more than half of its limit.",
                 "Clients, proxy and judge share this machine's cores.",
             ),
-        )  # fmt: skip
+        )
 
-    async def _phase(
-        self, url: str, made: Sequence[Item], expected: Sequence[float], clients: int, kill: bool
-    ) -> Load:
+    async def _phase(self, asker: Asker, arrive: Callable[..., Any], *, kill: bool = False) -> Load:
         import aiohttp
 
-        load, began = Load(), time.perf_counter()
+        load = Load(before=replica_memory())
+        began = time.perf_counter()
         end = began + self.seconds * (2 if kill else 1)
-        killed: list[float] = []
-
-        async def client(number: int, session: Any) -> None:
-            rng = random.Random(f"{number}/bench/judge")
-            while time.perf_counter() < end:
-                picked = [rng.randrange(len(made)) for _ in range(self.items)]
-                await self._ask(url, session, load, made, expected, picked)
-                if killed and load.recovered is None and load.status[200] > killed[1]:
-                    load.recovered = time.perf_counter() - killed[0]
-
-        timeout = aiohttp.ClientTimeout(total=60)
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
-            tasks = [asyncio.create_task(client(i, session)) for i in range(clients)]
-            if kill:
-                await asyncio.sleep(self.seconds / 3)
-                await asyncio.to_thread(kill_replica)
-                killed += [time.perf_counter(), load.status[200]]
-            await asyncio.gather(*tasks)
+        timeout, open_ends = aiohttp.ClientTimeout(total=120), aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(timeout=timeout, connector=open_ends) as session:
+            watched = asyncio.create_task(self._kill(load)) if kill else None
+            await arrive(asker, session, load, end)
+            if watched is not None:
+                await watched
         load.seconds = time.perf_counter() - began
+        load.after = replica_memory()
         return load
 
-    async def _ask(
-        self, url: str, session: Any, load: Load, made: Sequence[Item],
-        expected: Sequence[float], picked: Sequence[int],
-    ) -> None:  # fmt: skip
-        body = {
-            "items": [
-                {"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
-                for i in (made[k] for k in picked)
-            ]
-        }
+    async def _closed(self, asker: Asker, session: Any, load: Load, end: float) -> None:
+        """Each client sends the next request when the last one is answered."""
+
+        async def client(number: int) -> None:
+            rng = random.Random(f"{number}/bench/judge")
+            while time.perf_counter() < end:
+                await asyncio.sleep(await asker.ask(session, load, rng))
+
+        await asyncio.gather(*(client(i) for i in range(self.clients)))
+
+    def _open(self, rate: float) -> Callable[..., Any]:
+        async def arrive(asker: Asker, session: Any, load: Load, end: float) -> None:
+            """Requests come when they come."""
+            rng, asked = random.Random("open/bench/judge"), list[asyncio.Task[float]]()
+            due = time.perf_counter()
+            while due < end:
+                await asyncio.sleep(due - time.perf_counter())
+                asked.append(asyncio.create_task(asker.ask(session, load, rng)))
+                due += rng.expovariate(rate)
+            await asyncio.gather(*asked)
+
+        return arrive
+
+    async def _kill(self, load: Load) -> None:
+        """End a replica without a warning, and watch until there are as many as before."""
+        await asyncio.sleep(self.seconds / 3)
+        killed = await asyncio.to_thread(kill_replica)
+        kill = load.kill = Kill(load.in_flight, time.perf_counter(), load.status[200])
+        while kill.whole is None and time.perf_counter() < kill.at + 300:
+            await asyncio.sleep(0.05)
+            since = time.perf_counter() - kill.at
+            if kill.answered is None and load.status[200] > kill.answers:
+                kill.answered = since
+            now = await asyncio.to_thread(replicas)
+            if kill.noticed is None and len(now - {killed}) == self.replicas:
+                kill.noticed = since
+            if kill.noticed and await asyncio.to_thread(running) == self.replicas:
+                kill.whole = since
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A client of the judge that knows what the scores must be."""
+
+    url: str
+    made: Sequence[Item]
+    expected: Sequence[float]
+    items: int
+
+    async def ask(self, session: Any, load: Load, rng: random.Random) -> float:
+        """Send one request and check its answer; the seconds to wait before the next."""
+        import aiohttp
+
+        picked = [rng.randrange(len(self.made)) for _ in range(self.items)]
+        chosen = [self.made[k] for k in picked]
+        asked = [{"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
+                 for i in chosen]  # fmt: skip
         sent = time.perf_counter()
-        async with session.post(f"{url}/v1/equivalence", json=body) as reply:
-            load.status[reply.status] += 1
-            if reply.status == 200:
+        load.in_flight += 1
+        try:
+            async with session.post(f"{self.url}/v1/equivalence", json={"items": asked}) as reply:
+                load.status[reply.status] += 1
+                if reply.status != 200:
+                    load.unnamed += "Retry-After" not in reply.headers
+                    return float(reply.headers.get("Retry-After", 1))
                 rows = (await reply.json())["data"]
-                load.taken.append(time.perf_counter() - sent)
-                load.items += len(rows)
-                load.wrong += sum(
-                    abs(row["score"] - expected[k]) > 1e-4
-                    for row, k in zip(rows, picked, strict=True)
-                )
-                return
-            load.unnamed += "Retry-After" not in reply.headers
-        # a client that is refused comes back, though sooner than it was asked to
-        await asyncio.sleep(0.2)
+        except aiohttp.ClientError:
+            load.status[LOST] += 1
+            return 1.0
+        finally:
+            load.in_flight -= 1
+        load.taken.append(time.perf_counter() - sent)
+        load.items += len(rows)
+        load.wrong += sum(
+            abs(row["score"] - self.expected[k]) > 1e-4 for row, k in zip(rows, picked, strict=True)
+        )
+        return 0.0
+
+
+@contextlib.contextmanager
+def served(application: Any) -> Iterator[str]:
+    """The application on Serve, at the address given."""
+    # on a busy machine a proxy takes longer than Serve's five seconds to start
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
+    from ray import serve
+
+    with connected(), socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        try:
+            serve.start(http_options={"host": "127.0.0.1", "port": port})
+            serve.run(application, name="judge", route_prefix="/")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            serve.shutdown()
 
 
 def questions(count: int) -> list[Item]:
@@ -186,18 +258,29 @@ def questions(count: int) -> list[Item]:
     return made
 
 
-def _replicas() -> list[str]:
+def replicas() -> set[str]:
+    """The names of the judge's replicas, those that are starting included."""
     from ray.util import list_named_actors
 
-    names = (a["name"] for a in list_named_actors(all_namespaces=True))
-    return [n for n in names if n.startswith("SERVE_REPLICA::judge#Judge#")]
+    names = {a["name"] for a in list_named_actors(all_namespaces=True)}
+    return {n for n in names if n.startswith("SERVE_REPLICA::judge#Judge#")}
 
 
-def kill_replica() -> None:
-    """End the process of one replica of the judge, without a warning."""
+def running() -> int:
+    """How many of them serve."""
+    from ray import serve
+
+    found = serve.status().applications["judge"].deployments["Judge"].replica_states
+    return int(found.get("RUNNING", 0))
+
+
+def kill_replica() -> str:
+    """End the process of one replica of the judge, without a warning. Returns its name."""
     import ray
 
-    ray.kill(ray.get_actor(_replicas()[0], namespace="serve"))
+    name = min(replicas())
+    ray.kill(ray.get_actor(name, namespace="serve"))
+    return name
 
 
 def replica_memory() -> float:

@@ -136,7 +136,7 @@ class LlmPhase:
         blocks = [table.slice(i, per_block) for i in range(0, count, per_block)]
         with tempfile.TemporaryDirectory(prefix="longshot-bench-") as folder:
             session = Session(run_id="bench", store=Store(folder), desk=desk)
-            rows = stage.apply(ray.data.from_arrow(blocks), session, rows_per_block=per_block)
+            rows = stage.apply(ray.data.from_blocks(blocks), session, rows_per_block=per_block)
             found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
         assert found["title"].null_count == 0, found["problem"].drop_null()[:1]
         snapshot: Any = ray.get(desk.snapshot.remote())

@@ -71,11 +71,11 @@ class Faults:
 
 
 def canned(payload: Payload) -> str:
-    """A reply that depends on the request alone: an instance of the schema, or a short sentence."""
+    """A reply that depends on the question: an instance of the schema, or a short sentence."""
     schema = (payload.get("response_format") or {}).get("json_schema", {}).get("schema")
     if schema is not None:
         return json.dumps(instance(schema))
-    return f"Reply {content_hash(payload['messages'])[:8]}."
+    return f"Reply {content_hash(_asked(payload['messages']))[:8]}."
 
 
 def instance(schema: Any) -> Any:
@@ -97,13 +97,20 @@ def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callabl
     replies = {line["spoken"]: line["reply"]["text"] for line in read(path).values()}
 
     def reply(payload: Payload) -> str:
-        messages = [_message(m) for m in payload["messages"]]
-        while len(messages) > 2 and messages[-1].text.startswith(CORRECTION):
-            messages = messages[:-2]
+        messages = [_message(m) for m in _asked(payload["messages"])]
         found = replies.get(spoken(messages, payload.get("seed", 0)))
         return otherwise(payload) if found is None else found
 
     return reply
+
+
+def _asked(messages: Sequence[Payload]) -> Sequence[Payload]:
+    """A conversation up to the question itself, without what was said about replies of a wrong
+    form.
+    """
+    while len(messages) > 2 and str(messages[-1]["content"]).startswith(CORRECTION):
+        messages = messages[:-2]
+    return messages
 
 
 def _message(said: Payload) -> Message:

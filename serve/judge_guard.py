@@ -1,0 +1,222 @@
+"""What stands before the judge's routes: keys, sizes, request ids, metrics, access log.
+
+Every error has OpenAI's shape. The access log holds no text of a question or an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from longshot.errors import UserError
+
+log = logging.getLogger("longshot.judge.access")
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
+         409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
+         503: "unavailable"}  # fmt: skip
+REST, REST_SECONDS = 32_000_000, 5  # of a refused body that is still read, and thrown away
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
+    item's error), `seconds` for one request; `waiting`: requests at once, more are answered 429.
+    """
+
+    body: int = 4_000_000
+    items: int = 512
+    characters: int = 20_000
+    seconds: float = 30.0
+    waiting: int = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """SHA-256 digests of the keys that may call, so that no key is ever kept. Without any, only
+    callers on loopback are served.
+    """
+
+    digests: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(text: str) -> Keys:
+        """From keys separated by commas or lines; a line may hold a # comment. Raises UserError."""
+        lines = [line.split("#")[0] for line in text.splitlines()]
+        keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
+        for key in keys:
+            if len(key) < 16:
+                raise UserError(
+                    f"a judge key has {len(key)} characters: use at least 16, for example from "
+                    "`openssl rand -hex 24`"
+                )
+        return Keys(digests=tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys))
+
+    def admit(self, authorization: str, host: str | None) -> bool:
+        """Whether a request with this header, from this address, may pass. In constant time."""
+        if not self.digests:
+            return _loopback(host)
+        scheme, _, key = authorization.partition(" ")
+        found = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
+        matches = [hmac.compare_digest(found, digest) for digest in self.digests]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+def _loopback(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        one = {"registry": self.registry}
+        self.requests = Counter("judge_requests", "requests", ["route", "status"], **one)
+        self.items = Counter("judge_items", "items by outcome", ["outcome"], **one)
+        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", **one)
+        self.seconds = Histogram("judge_request_seconds", "seconds to answer", ["route"], **one)
+
+
+def failure(
+    status: int,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+    param: str | None = None,
+) -> Response:
+    """An error in OpenAI's shape."""
+    kind = "invalid_request_error" if status < 429 else "server_error"
+    body = {"message": message, "type": kind, "param": param, "code": CODES.get(status, "error")}
+    # ASCII only: a lone surrogate that a caller sent must not break the answer to it
+    text = json.dumps({"error": body})
+    return Response(text, status, dict(headers or {}), "application/json")
+
+
+class Guard:
+    """The outermost layer: request ids, keys, the size of bodies, metrics, the access log."""
+
+    def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: Metrics) -> None:
+        self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        given = headers.get("x-request-id", "")
+        request_id = given if re.fullmatch(r"[\w.-]{1,64}", given) else uuid.uuid4().hex
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id, "items": 0}
+        status = 500
+
+        async def reply(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", []), (b"x-request-id", request_id.encode())
+                ]  # fmt: skip
+            await send(message)
+
+        try:
+            refusal, body = await self._admit(scope, headers, receive)
+            if refusal is not None:
+                await refusal(scope, receive, reply)
+            else:
+                await self.app(scope, _replay(body, receive), reply)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - started
+            self.metrics.requests.labels(route, str(status)).inc()
+            self.metrics.seconds.labels(route).observe(seconds)
+            log.info(
+                json.dumps(
+                    {
+                        "request_id": request_id,
+                        "route": route,
+                        "status": status,
+                        "ms": round(1000 * seconds, 2),
+                        "items": scope["state"]["items"],
+                    }
+                )
+            )
+
+    async def _admit(
+        self, scope: Scope, headers: Mapping[str, str], receive: Receive
+    ) -> tuple[Any, bytes]:
+        host = (scope.get("client") or (None,))[0]
+        if scope["path"] != "/health" and not self.keys.admit(
+            headers.get("authorization", ""), host
+        ):
+            message = "missing or wrong key: send the header 'Authorization: Bearer KEY'"
+            if not self.keys.digests:
+                message = "this judge runs without keys and serves loopback only"
+            await _read_on(receive)
+            return failure(401, message, {"WWW-Authenticate": "Bearer"}), b""
+        length = headers.get("content-length", "0")
+        too_large = failure(
+            413, f"the body is larger than {self.limits.body} bytes: send fewer items at a time"
+        )
+        if not length.isdigit() or int(length[:12]) > self.limits.body:
+            await _read_on(receive)
+            return too_large, b""
+        body = await _read(receive, self.limits.body)
+        return (None, body) if body is not None else (too_large, b"")
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """The body, or None if it has more than `limit` bytes.
+
+    What is too much is read all the same and thrown away, within bounds: a client whose connection
+    is closed while it sends never sees why.
+    """
+    body, seen = bytearray(), 0
+    while seen < limit + REST:
+        message = await receive()
+        part = message.get("body", b"")
+        seen += len(part)
+        if seen <= limit:
+            body += part
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            break
+    return bytes(body) if seen <= limit else None
+
+
+async def _read_on(receive: Receive) -> None:
+    """Throw away the body of a request that is refused whatever it holds."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REST_SECONDS):
+            await _read(receive, 0)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+__all__ = ["Guard", "Keys", "Limits", "Metrics", "failure"]

@@ -1,7 +1,7 @@
 """The answerers that ask a model: with frames, with the transcript, with both, or blind.
 
-Frames are decoded once for all questions of a video. Every call goes through the gateway and the
-store, so an evaluation that was stopped goes on where it was.
+Every call goes through the gateway and the store, so an evaluation that was stopped goes on where
+it was.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from actors.answer_look import Looker, Shown
 from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext
 from longshot.answers import (
@@ -19,20 +20,22 @@ from longshot.answers import (
     likeliest,
     order,
     shown,
-    stretch,
     with_answers,
 )
 from longshot.errors import BadRow, BudgetSpent, Transient, UserError
 from longshot.extract import LETTERS
 from longshot.filters.blind import excerpt
 from longshot.llm import Llm, Message, Request, Sampling
+from longshot.nn import weights
 from longshot.prompts import Prompts
+from longshot.rag import Rag
 from longshot.records import Question, Verdict, Video
 from longshot.store import identity
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
 BLIND = Seen()
+WHOLE = Rag()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,18 +44,20 @@ class AnswerLlm:
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
     `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for. With `sampling.top_logprobs` the option of the most probable first letter is kept,
+    asked for. `rag`: pictures of the clips that the question is about, in place of `see`'s over the
+    whole video. With `sampling.top_logprobs` the option of the most probable first letter is kept,
     too, as a second column. A reply that names no option is kept as it is, and not asked for again;
     a call that fails for good is kept as failed, and is no wrong answer.
     """
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
+    reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     llm: LlmConfig
     see: Seen = BLIND
+    rag: Rag = WHOLE
     prompt: str | None = None
     open_ended: bool = False
     answer_words: int = 50
@@ -72,6 +77,7 @@ class AnswerLlm:
             "version": self.version,
             "llm": identity(self.llm),
             "see": identity(self.see),
+            "rag": identity(self.rag) if self.rag.on else None,
             "prompts": prompts_in(self.prompts).digest("evaluate"),
             "asked": [self.prompt, self.open_ended, self.answer_words, self.rotations, self.seed],
             "sampling": identity(self.sampling),
@@ -80,23 +86,42 @@ class AnswerLlm:
     @property
     def name(self) -> str:
         """How results name this answerer: the model and what it saw."""
-        return f"{self.llm.identity} {described(self.see)}"
+        return f"{self.llm.identity} {described(self.see, self.rag)}"
+
+    @property
+    def frames(self) -> int | None:
+        """Pictures at equal distances; None where what is shown is chosen otherwise."""
+        return None if self.rag.on or self.see.fps is not None else self.see.frames
+
+    @property
+    def listens(self) -> bool:
+        """Whether the transcript is used: shown, or compared with the questions."""
+        return self.see.transcript or (self.rag.on and not self.rag.sees)
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the encoder of Video RAG is there. Raises UserError."""
+        if self.rag.on:
+            weights.find_file(
+                weights.find(self.rag.model, self.rag.revision), "model.safetensors",
+                "model.safetensors.index.json",
+            )  # fmt: skip
 
     def open(self, run: RunContext) -> Opened:
         llm, prompts = run.llm(self.llm), prompts_in(self.prompts)
+        look = Looker(self.see, self.rag)
 
         async def answer(video: Video) -> Video:
-            return await self._answer(video, llm, prompts)
+            return await self._answer(video, look, llm, prompts)
 
         return answer
 
-    async def _answer(self, video: Video, llm: Llm, prompts: Prompts) -> Video:
+    async def _answer(self, video: Video, look: Looker, llm: Llm, prompts: Prompts) -> Video:
         asked = [q for q in video.questions or () if q.drop is None]
-        images = await asyncio.to_thread(frames, video, self.see) if asked else ()
+        seen = await asyncio.to_thread(look, video, asked)
         found = await asyncio.gather(
             *(
-                self._named(video, q, r, images, llm, prompts)
-                for q in asked
+                self._named(video, q, r, shows, llm, prompts)
+                for q, shows in zip(asked, seen, strict=True)
                 for r in range(min(self.rotations, max(1, len(q.options))))
             ),
             return_exceptions=True,
@@ -119,12 +144,16 @@ class AnswerLlm:
         video: Video,
         question: Question,
         rotation: int,
-        images: tuple[bytes, ...],
+        seen: Shown,
         llm: Llm,
         prompts: Prompts,
     ) -> Verdict:
-        """The verdict on one question of a video, shown `images`. Raises Transient, BudgetSpent."""
-        variables: dict[str, Any] = {"question": question.question, "frames": len(images)}
+        """The verdict on one question of a video. Raises Transient, BudgetSpent."""
+        variables: dict[str, Any] = {
+            "question": question.question,
+            "frames": len(seen.images),
+            "clips": len(seen.clips),
+        }
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = (
             excerpt(video.lines or (), wanted, self.see.words) if self.see.transcript else None
@@ -150,7 +179,7 @@ class AnswerLlm:
             digest=rendered.digest,
             messages=(
                 *((Message("system", rendered.system),) if rendered.system else ()),
-                Message("user", rendered.user, images),
+                Message("user", rendered.user, seen.images),
             ),
             variables=variables,
             sampling=self.sampling,
@@ -163,9 +192,11 @@ class AnswerLlm:
         except BadRow as error:
             return failed(str(error), **told)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        if seen.clips:
+            extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
         if choice and reply.logprobs:
             count = len(question.options)
-            place = likeliest(reply.logprobs[0], count)
+            place = likeliest(reply.logprobs, count)
             if place is not None:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
@@ -174,25 +205,13 @@ class AnswerLlm:
         return answered(question, reply.text, extra=extra, **told)
 
 
-def described(see: Seen) -> str:
-    """ "32 frames + transcript", "blind", ..."""
+def described(see: Seen, rag: Rag = WHOLE) -> str:
+    """ "32 frames + transcript", "4 clips x 4 frames by words", "blind", ..."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
+    if rag.on:
+        by = "pictures" if rag.sees else "words"
+        looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"
     return " + ".join(filter(None, (looks, "transcript" if see.transcript else ""))) or "blind"
-
-
-def frames(video: Video, see: Seen) -> tuple[bytes, ...]:
-    """The pictures that an answerer sees, as JPEGs in order of time. Raises BadRow."""
-    if not see.looks:
-        return ()
-    from longshot.video import frames_at
-
-    if not video.uri:
-        raise BadRow(
-            f"no film for {video.video_id!r}: give its folder as videos=, or answer without frames"
-        )
-    times = see.times(*stretch(video))
-    pictures = frames_at(video.uri, times)
-    return tuple(picture.jpeg(see.longest, see.quality) for picture in pictures)
 
 
 def replace_questions(video: Video, given: dict[str, list[Verdict]]) -> Video:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.answer_llm import AnswerLlm
+from actors.answer_look import Shown
 from actors.ask import prompts_in
 from actors.part import Opened, RunContext
 from longshot.answers import answers, stretch
@@ -26,8 +27,9 @@ STEPS = Steps()
 @dataclass(frozen=True, kw_only=True)
 class Certify:
     """Each multiple-choice question with a known answer gets a verdict of the filter "certificate"
-    with what was tried. `answer`: the model, its prompt and picture size; its number of frames is
-    not used. A reply that names no option counts as wrong, a call that failed as no answer.
+    with what was tried. `answer`: the model, its prompt and picture size; how many frames it is
+    shown otherwise is not used. A reply that names no option counts as wrong, a call that failed as
+    no answer.
     """
 
     version: ClassVar[str] = "1"
@@ -94,7 +96,7 @@ class Certify:
         async def attempt(asked: Question, span: Span, fps: float, seed: int) -> bool | None:
             images = await asyncio.to_thread(self._pictures, video.uri, start, span, fps)
             answerer = replace(self.answer, seed=seed)
-            verdict = await answerer.one(video, asked, 0, images, llm, prompts)
+            verdict = await answerer.one(video, asked, 0, Shown(images), llm, prompts)
             (read,) = answers(replace(asked, verdicts=(verdict,)))
             return None if read.failed is not None else read.correct is True
 

@@ -110,17 +110,23 @@ def answered(
     )
 
 
-def likeliest(logprobs: Mapping[str, float], count: int) -> int | None:
-    """The shown option whose letter is the most probable first token, in any spelling (" B", "(B");
-    None where no letter is among the alternatives.
+def likeliest(logprobs: Sequence[Mapping[str, float]], count: int) -> int | None:
+    """The shown option whose letter is the most probable token, in any spelling (" B", "(B"), at
+    the first place of the reply that is no opening bracket or blank; None where no letter is among
+    the alternatives there.
     """
-    found: dict[int, float] = {}
-    for token, value in logprobs.items():
-        letter = token.strip(" \n\t(▁Ġ[").upper()
-        if len(letter) == 1 and letter in LETTERS[:count]:
-            index = LETTERS.index(letter)
-            found[index] = found.get(index, 0.0) + math.exp(value)
-    return max(found, key=lambda i: (found[i], -i)) if found else None
+    opening = " \n\t(▁Ġ[*"
+    for place in logprobs:
+        if not max(place, key=lambda token: place[token], default="").strip(opening):
+            continue
+        found: dict[int, float] = {}
+        for token, value in place.items():
+            letter = token.strip(opening).upper()
+            if len(letter) == 1 and letter in LETTERS[:count]:
+                index = LETTERS.index(letter)
+                found[index] = found.get(index, 0.0) + math.exp(value)
+        return max(found, key=lambda i: (found[i], -i)) if found else None
+    return None
 
 
 def failed(

@@ -83,7 +83,7 @@ class Certificate:
     question_id: str
     video_id: str
     duration: float
-    clip: Clip | None
+    clip: Clip | None = None
     most_wrong: int
     calls: int
     unanswered: int

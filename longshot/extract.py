@@ -66,6 +66,8 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _CLOSE = r"[\)\]\}>\"'|]"
+_NO_DIGITS, _NO_LETTER = re.compile(r"(?![.,:]?\d)(?!\w)"), re.compile(r"(?!\w)")
+_GAP = re.compile(r"[\s)\]}\"'.]*")
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,16 @@ def _found(text: str) -> str:
     left = r"(?<![\w+.-])" if text[0].isdigit() else r"(?<!\w)" if text[0].isalnum() else ""
     right = r"(?![.,:]?\d)(?!\w)" if text[-1].isdigit() else r"(?!\w)" if text[-1].isalnum() else ""
     return left + re.escape(text) + right
+
+
+def _begins(text: str, own: str) -> int | None:
+    """Where a normalised option text ends that a text begins with, as whole words. Patterns of
+    options are not compiled where they cannot be found: that took half the time of an evaluation.
+    """
+    if not own or not text.startswith(own):
+        return None
+    right = _NO_DIGITS if own[-1].isdigit() else _NO_LETTER if own[-1].isalnum() else None
+    return len(own) if right is None or right.match(text, len(own)) else None
 
 
 @dataclass(frozen=True)
@@ -320,10 +332,8 @@ class _Question:
         """Another label is named in the same breath: "A or B", "A, C"."""
         first = match[match.lastindex or 1]
         index = self.index(first)
-        own = re.escape(self.options[index].strip().rstrip(".")) if index is not None else ""
-        ends = rf"(?=\s*(?:$|{_CLOSE}|[.,;:!?/&+-]|\n|and\b|or\b))"
-        pattern = rf"[\s)\]}}\"'.]*(?:{own})?[\s.\"')]*{JOIN}{self.label}{ends}"
-        other = re.compile(pattern, re.IGNORECASE).match(text, match.end())
+        own = self.options[index].strip().rstrip(".").lower() if index is not None else ""
+        other = self._next(text, match.end(), own)
         if other is None or (first.isupper() and other[1].islower()):
             return False
         second = self.index(other[1])
@@ -331,15 +341,23 @@ class _Question:
             return False
         return second != index or self._joined(text, other)
 
+    def _next(self, text: str, at: int, own: str) -> re.Match[str] | None:
+        """The label that is joined on at a place, perhaps behind the first one's own text."""
+        ends = rf"(?=\s*(?:$|{_CLOSE}|[.,;:!?/&+-]|\n|and\b|or\b))"
+        joined = re.compile(rf"[\s.\"')]*{JOIN}{self.label}{ends}", re.IGNORECASE)
+        gap = _GAP.match(text, at)
+        places = range(gap.end() if gap else at, at - 1, -1)
+        behind = (p + len(own) for p in places if own and text[p : p + len(own)].lower() == own)
+        found = (joined.match(text, place) for place in (*behind, *places))
+        return next((match for match in found if match), None)
+
     def _starts(self, text: str, index: int) -> bool:
-        own = self.texts[index]
-        return bool(own) and re.match(_found(own), text) is not None
+        return _begins(text, self.texts[index]) is not None
 
     def _clause(self, text: str, index: int) -> bool:
         """The text begins with the option's, and that ends a clause there."""
-        own = self.texts[index]
-        match = re.match(_found(own), text) if own else None
-        return match is not None and not re.match(r"\s*\w|['-]\w", text[match.end() :])
+        end = _begins(text, self.texts[index])
+        return end is not None and not re.match(r"\s*\w|['-]\w", text[end:])
 
     def _text_at(self, text: str, at: int) -> int | None:
         """The option whose text stands at a place, the longest one; never a bare letter."""
@@ -403,7 +421,7 @@ class _Question:
         whole = _norm(text)
         spans: list[tuple[int, int, int]] = []
         for index, own in enumerate(self.texts):
-            if own and not (len(own) == 1 and own.isalpha()):
+            if own and own in whole and not (len(own) == 1 and own.isalpha()):
                 spans += [(m.start(), m.end(), index) for m in re.finditer(_found(own), whole)]
         outer = [s for s in spans if not any(
             o[0] <= s[0] and s[1] <= o[1] and o[1] - o[0] > s[1] - s[0] for o in spans

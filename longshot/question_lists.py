@@ -33,6 +33,7 @@ _KEEP = frozenset(
         "October November December Christmas English",
     )
 )
+_OPENERS = frozenset(".?!\"“”'‘[(:;…")  # what stands before a word that begins a sentence
 _JOINERS = frozenset({"of", "the", "and", "&", "-"})
 
 
@@ -118,7 +119,7 @@ def names_in(questions: Sequence[str]) -> frozenset[str]:
         for place, token in enumerate(tokens):
             if token[0].islower():
                 small[token] += 1
-            elif place and _CAPITAL.match(token) and tokens[place - 1] not in '.?!"':
+            elif place and _CAPITAL.match(token) and tokens[place - 1] not in _OPENERS:
                 inside[_bare(token)] += 1
     return frozenset(
         word
@@ -133,31 +134,42 @@ def _bare(token: str) -> str:
 
 
 def neutral(question: str, names: frozenset[str]) -> str:
-    """The question with "someone" for the first name, "someone else" for any other.
+    """The question with "someone" for the first name, "someone else" for any other, "some people"
+    for names that are joined by "and".
 
-    A run of names ("Penny Hofstadter", "Robin and Ted") is one; possessives stay possessives.
+    A run of names ("Penny Hofstadter") is one; possessives stay possessives. A name that stands
+    before a noun with an article ("the Mustang car") says which one, and goes.
     """
     parts: list[str] = []
     known: dict[str, str] = {}
     at = 0
     tokens = list(_TOKEN.finditer(question))
+    words = [token.group() for token in tokens]
     index = 0
     while index < len(tokens):
-        if not _is_name(tokens[index].group(), index, names):
+        if not _is_name(words, index, names):
             index += 1
             continue
         last = index
         while last + 1 < len(tokens):
-            step = 2 if tokens[last + 1].group() in _JOINERS and last + 2 < len(tokens) else 1
-            if not _is_name(tokens[last + step].group(), last + step, names):
+            step = 2 if words[last + 1] in _JOINERS and last + 2 < len(tokens) else 1
+            if not _is_name(words, last + step, names):
                 break
             last += step
-        first = tokens[index].start()
-        title = tokens[index - 1] if index and tokens[index - 1].group() in _TITLES else None
-        words = question[first : tokens[last].end()]
-        who = known.setdefault(_bare(words), "someone else" if known else "someone")
-        owner = "'s" if re.search(r"['’]s?$", words) else ""
-        parts.append(question[at : title.start() if title else first] + who + owner)
+        first = index - 1 if index and words[index - 1] in _TITLES else index
+        text = question[tokens[index].start() : tokens[last].end()]
+        after = words[last + 1] if last + 1 < len(words) else ""
+        before = words[first - 1].lower() if first else ""
+        owner = "'s" if _owns(words[last], after, names) else ""
+        if before in _ARTICLES:
+            first -= 1
+        if before in _ARTICLES and not owner and after.isalpha() and after not in _FUNCTION:
+            who = words[first]
+        elif {"and", "&"} & set(words[index:last]):
+            who = "some people" + owner
+        else:
+            who = known.setdefault(_bare(text), "someone else" if known else "someone") + owner
+        parts.append(question[at : tokens[first].start()] + who)
         at = tokens[last].end()
         index = last + 1
     text = " ".join(("".join(parts) + question[at:]).split())
@@ -165,14 +177,47 @@ def neutral(question: str, names: frozenset[str]) -> str:
 
 
 _TITLES = frozenset({"Mr", "Mr.", "Mrs", "Mrs.", "Ms", "Ms.", "Dr", "Dr.", "Uncle", "Aunt"})
+_ARTICLES = frozenset({"the", "a", "an"})
+_POINTERS = _ARTICLES | {
+    "this",
+    "his",
+    "her",
+    "their",
+    "my",
+    "your",
+    "our",
+    "its",
+    "in",
+    "at",
+    "another",
+}
+_FUNCTION = frozenset(
+    re.split(
+        r"\s+",
+        "is are was were be been has have had do does did will would can could should says said "
+        "say and or but if when while after before as because since until then with without to "
+        "from in on at of for by into onto over about around through during that who which",
+    )
+)
 
 
-def _is_name(token: str, place: int, names: frozenset[str]) -> bool:
-    word = _bare(token)
-    if token[0].islower():
-        return len(word) > 2 and word.capitalize() in names
-    inside = bool(place and _CAPITAL.match(token) and word not in _KEEP and word != word.upper())
-    return inside or word in names
+def _owns(token: str, after: str, names: frozenset[str]) -> bool:
+    """Is the name a possessive, with an apostrophe or (where a noun may follow) without?"""
+    if re.search(r"['’]s?$", token):
+        return True
+    singular = token.capitalize().removesuffix("s")
+    plural = token.endswith("s") and singular in names
+    return plural and after.isalpha() and after.lower() not in _FUNCTION
+
+
+def _is_name(words: Sequence[str], place: int, names: frozenset[str]) -> bool:
+    token, word = words[place], _bare(words[place])
+    before = words[place - 1] if place else ""
+    if token[0].islower():  # "house" is a name; in "the house" and "Chandler chase" it is none
+        alone = before.lower() not in _POINTERS and _bare(before) not in names
+        return len(word) > 2 and word.capitalize() in names and alone
+    inside = before and before not in _OPENERS and _CAPITAL.match(token)
+    return bool(inside and word not in _KEEP and word != word.upper()) or word in names
 
 
 def neutralised(questions: Sequence[Asked]) -> list[Asked]:

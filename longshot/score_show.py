@@ -136,7 +136,7 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
         {
             "question_id": q.question_id, "video_id": q.video_id, "model": a.model,
             "rotation": a.rotation, "reply": a.reply, "letter": a.letter, "rule": a.rule,
-            "correct": a.correct, "failed": a.failed,
+            "correct": a.correct, "choice": a.choice, "failed": a.failed,
         }
         for q in questions
         for a in answers(q)
@@ -145,7 +145,8 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
     schema = pa.schema(
         {
             "question_id": text, "video_id": text, "model": text, "rotation": pa.int64(),
-            "reply": text, "letter": text, "rule": text, "correct": pa.bool_(), "failed": text,
+            "reply": text, "letter": text, "rule": text, "correct": pa.bool_(), "choice": text,
+            "failed": text,
         }.items()
     )  # fmt: skip
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")

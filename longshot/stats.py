@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+FEW = 10  # clusters; the percentiles of resamples of fewer cannot reach far enough
 LEAST_YOUDEN = 0.1  # a judge with sensitivity + specificity <= 1.1 tells almost nothing
 
 
@@ -55,7 +56,7 @@ def _z(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def _t(level: float, degrees: int) -> float:
+def _t(level: float, degrees: float) -> float:
     from scipy.stats import t
 
     return float(t.ppf(0.5 + level / 2, degrees))
@@ -78,11 +79,15 @@ def _scores(values: ArrayLike) -> Floats:
     return found
 
 
-def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share of independent questions; never of zero width."""
+def wilson(
+    right: float, n: float, level: float = 0.95, degrees: float | None = None
+) -> tuple[float, float]:
+    """Wilson's score interval of a share of independent questions; never of zero width. With
+    `degrees` of freedom Student's quantile stands in for the normal one.
+    """
     if n <= 0 or not 0 <= right <= n:
         raise ValueError(f"{right} right of {n}")
-    z = _z(level)
+    z = _z(level) if degrees is None else _t(level, degrees)
     share, scale = right / n, 1 + z * z / n
     centre = (share + z * z / (2 * n)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -105,9 +110,13 @@ def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) 
 def mean(
     values: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Estimate:
-    """The question-weighted mean. Wilson for 0/1 scores with a cluster each; else cluster-robust
-    with Student's t of C-1 degrees. Where all scores are equal, which would give zero width,
-    Wilson with one observation per cluster.
+    """The question-weighted mean, with Wilson's interval for 0/1 scores with a cluster each.
+
+    Several questions of a cluster: Wilson for as many independent questions as have the same
+    cluster-robust error, p(1-p)/SE^2, with Student's t (Dean & Pagano 2015), whose degrees are
+    those of clusters of equal size, n^2 / sum(size^2) - 1. Simulated at 10 videos of 1 to 19
+    questions, 60 and 90 % right, it covers 95 and 94 %. Scores other than 0 and 1: mean -+ t SE.
+    Where all scores are equal, which would give zero width, Wilson with one question per cluster.
     """
     scores = _scores(values)
     codes = _codes(clusters, len(scores))
@@ -119,11 +128,14 @@ def mean(
         method = "wilson" if count == len(scores) else "wilson on clusters"
     elif se is None:
         return Estimate(value=value, low=None, high=None, n=len(scores), clusters=1, method="none")
+    elif binary:
+        worth = value * (1 - value) / se**2
+        degrees = len(scores) ** 2 / float((np.bincount(codes) ** 2).sum()) - 1
+        low, high = wilson(value * worth, worth, level, degrees)
+        method = "clustered wilson"
     else:
         half = _t(level, count - 1) * se
         low, high, method = value - half, value + half, "clustered t"
-        if binary:
-            low, high = max(0.0, low), min(1.0, high)
     return Estimate(
         value=value, low=low, high=high, n=len(scores), clusters=count, method=method, se=se
     )
@@ -137,11 +149,13 @@ def bootstrap(
     draws: int = 2000,
     seed: int = 0,
     level: float = 0.95,
+    within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Percentile interval over resampled clusters, its tails widened for few clusters (Hesterberg's
-    expanded percentile: Student's t, and C/(C-1)). `statistic` is given a weight per question: how
-    often its cluster was drawn (all ones for the value itself). Draws where it is not a number are
-    left out.
+    expanded percentile: Student's t, and C/(C-1)); below 10 clusters Student's t on the resamples'
+    standard error, cut to `within`: the percentiles of three clusters covered 79 % in simulation,
+    this 96 %. `statistic` is given a weight per question: how often its cluster was drawn (all ones
+    for the value itself). Draws where it is not a number are left out.
     """
     codes = _codes(clusters, n)
     count = int(codes.max()) + 1
@@ -153,10 +167,15 @@ def bootstrap(
     if count < 2 or not len(found):
         return Estimate(value=value, low=None, high=None, n=n, clusters=count, method="none")
     reach = _t(level, count - 1) * math.sqrt(count / (count - 1))
-    low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])
+    se = float(found.std(ddof=1)) if len(found) > 1 else 0.0
+    if count < FEW:
+        low, high, method = value - reach * se, value + reach * se, "bootstrap t"
+    else:
+        low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])
+        method = "bootstrap"
     return Estimate(
-        value=value, low=float(low), high=float(high), n=n, clusters=count, method="bootstrap",
-        se=float(found.std(ddof=1)) if len(found) > 1 else None,
+        value=value, low=max(within[0], float(low)), high=min(within[1], float(high)), n=n,
+        clusters=count, method=method, se=se,
     )  # fmt: skip
 
 
@@ -172,9 +191,12 @@ def macro(
     """The mean of the task means (M-Avg, Task-avg): every task counts alike, however small.
 
     SE = sqrt(sum of the tasks' SE squared) / K where no cluster has questions of two tasks, else
-    whole clusters are resampled. A task whose scores are all equal takes its SE from Wilson.
+    whole clusters are resampled. A task whose scores are all equal takes its SE from Wilson; where
+    all scores are, the interval is that of `mean`.
     """
     scores = _scores(values)
+    if np.ptp(scores) == 0:
+        return mean(scores, clusters, level)
     codes, kinds = _codes(clusters, len(scores)), _codes(tasks, len(scores))
     count = int(kinds.max()) + 1
     totals = np.bincount(kinds)
@@ -184,9 +206,14 @@ def macro(
         sums = np.bincount(kinds, weights=weights * scores, minlength=count)
         return float((sums[size > 0] / size[size > 0]).mean())
 
+    binary = bool(np.isin(scores, (0.0, 1.0)).all())
+    within = (0.0, 1.0) if binary else (-math.inf, math.inf)
     shared = len({(c, k) for c, k in zip(codes.tolist(), kinds.tolist(), strict=True)})
     if shared > len(np.unique(codes)):
-        return bootstrap(weighted, len(scores), codes.tolist(), draws=draws, seed=seed, level=level)
+        return bootstrap(
+            weighted, len(scores), codes.tolist(), draws=draws, seed=seed, level=level,
+            within=within,
+        )  # fmt: skip
     errors = [_task_se(scores[kinds == k], codes[kinds == k], level) for k in range(count)]
     value = float((np.bincount(kinds, weights=scores) / totals).mean())
     if any(e is None for e in errors):
@@ -197,8 +224,8 @@ def macro(
     se = math.sqrt(sum((e or 0.0) ** 2 for e in errors)) / count
     half = _z(level) * se
     return Estimate(
-        value=value, low=value - half, high=value + half, n=len(scores),
-        clusters=len(np.unique(codes)), method="macro", se=se,
+        value=value, low=max(within[0], value - half), high=min(within[1], value + half),
+        n=len(scores), clusters=len(np.unique(codes)), method="macro", se=se,
     )  # fmt: skip
 
 
@@ -214,7 +241,9 @@ def _task_se(scores: Floats, codes: NDArray[np.int64], level: float) -> float | 
 def paired(
     a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Difference:
-    """A minus B question by question: cluster-robust interval and t-test."""
+    """A minus B question by question: cluster-robust interval and t-test. Where the clusters do not
+    differ among themselves there is no interval, and p is that of changed signs.
+    """
     from scipy.stats import t
 
     left, right = _scores(a), _scores(b)
@@ -224,7 +253,7 @@ def paired(
     count = len(np.unique(_codes(clusters, len(gaps))))
     value, se = float(gaps.mean()), clustered_se(gaps, clusters)
     if not se:
-        low, high, p = (value, value, 1.0 if value == 0 else 0.0) if se == 0 else (None, None, 1.0)
+        low, high, p = None, None, sign_permutation(left, right, clusters)
     else:
         half = _t(level, count - 1) * se
         low, high = value - half, value + half

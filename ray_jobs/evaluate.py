@@ -53,7 +53,7 @@ class Evaluate:
             run.read(rows)
             if self.videos is not None:
                 run.stage("probe", self.probe)
-                if _listens(self.answer):
+                if getattr(self.answer, "listens", False):
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
             if getattr(self.answer, "open_ended", False) or _written(reading):
@@ -76,7 +76,7 @@ class Evaluate:
             "questions": self.questions,
             "layout": reading.layout,
             "answer": name,
-            "frames": getattr(getattr(self.answer, "see", None), "frames", None),
+            "frames": getattr(self.answer, "frames", None),
             "findings": [dataclasses.asdict(f) for f in reading.findings],
         }
         records = [other.record for other in others]
@@ -92,10 +92,6 @@ class Evaluate:
 
 def _written(reading: Reading) -> bool:
     return any(not q.options for q in reading)
-
-
-def _listens(answer: Part) -> bool:
-    return bool(getattr(getattr(answer, "see", None), "transcript", False))
 
 
 def rows_of(

@@ -204,3 +204,16 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     certificate_show.write(tmp_path, [found])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
     assert (tmp_path / "pictures/certificate.png").exists()
+
+
+def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:
+    film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
+    question = replace(questions(1)[0], answer_index=0)
+    video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
+    llm: LlmConfig = Counts(99)
+    part = Certify(answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)))
+    (done,) = Bench(tmp_path / "s")(part, [video])
+    found = certificate_show.certificates(done.questions or ())
+    assert [c.clip for c in found] == [None]
+    certificate_show.write(tmp_path, found)
+    assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1

@@ -1,5 +1,6 @@
 """The choice of clips is the best there is, and keeps its rules on real narrations."""
 
+import math
 import time
 from itertools import combinations, pairwise
 
@@ -21,6 +22,7 @@ small = st.builds(
     least=st.integers(0, 6),
 )
 times = st.lists(st.floats(0, 170), max_size=40).map(sorted)
+lengths = st.integers(60_000, 170_000).map(lambda milliseconds: milliseconds / 1000)
 
 
 def brute(moments, duration, cut):
@@ -38,7 +40,7 @@ def brute(moments, duration, cut):
 
 
 @settings(max_examples=60, deadline=None)
-@given(times, st.floats(60, 170), small)
+@given(times, lengths, small)
 def test_choice_equals_brute_force(moments, duration, cut) -> None:
     expected, count = brute(moments, duration, cut)
     chosen = clips.choose(moments, duration, cut)
@@ -51,6 +53,12 @@ def test_choice_equals_brute_force(moments, duration, cut) -> None:
         )
         == count
     )
+
+
+def test_a_video_short_by_a_rounding_error_keeps_its_last_window() -> None:
+    cut = Cut(seconds=20.0, grid=10.0, least=0)
+    assert clips.choose([], math.nextafter(60.0, 0.0), cut) == clips.choose([], 60.0, cut)
+    assert clips.choose([], 59.999, cut)[-1].end < 60.0
 
 
 @given(times, st.floats(0, 200), small)

@@ -18,8 +18,12 @@ check: .venv/test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_conf.py
 
+# without LONGSHOT_JUDGE_KEYS (or _FILE) a key for this session is made and shown
 judge: .venv/demo
-	$(BIN)/serve run serve.judge:app
+	@if [ -z "$$LONGSHOT_JUDGE_KEYS$$LONGSHOT_JUDGE_KEYS_FILE" ]; then \
+	  export LONGSHOT_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
+	  echo "the key of this session: export KEY=$$LONGSHOT_JUDGE_KEYS"; \
+	fi; exec $(BIN)/serve run serve.judge:app
 
 clean:
 	rm -rf .venv runs build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,7 +16,9 @@ from typing import Any, Literal
 from longshot.ledger import Entry, Ledger
 from longshot.limits import Limits, Rates
 
-SILENCE = 15.0  # seconds after which a gateway that says nothing counts as dead
+SILENCE = (
+    60.0  # seconds after which a gateway that says nothing counts as dead: a starved one lives
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +97,8 @@ class Desk:
         flight = self._flights.get(entry.key)
         if flight is None or flight.owner != owner:
             return
-        self._land(entry.key, now, used=entry.tokens_in + entry.tokens_out)
+        used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
+        self._land(entry.key, now, used=used)
         if entry.outcome == "retry":  # the call is still its owner's, but holds nothing meanwhile
             self._flights[entry.key] = _Flight(
                 owner=owner, account=entry.account, tokens=0.0, usd=0.0

@@ -166,15 +166,19 @@ class Gateway:
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
             )
-            while (grant := await self._courier.ask(ask)).answer != "go":
+            while True:
+                grant = await self._courier.ask(ask)
                 if grant.answer == "spent":
                     raise BudgetSpent(
                         "budget_usd is reached: no further paid call is made; what is finished is "
                         "kept, so the same command with a higher budget_usd goes on from here"
                     )
-                await self._sleep(grant.wait)
-                if grant.answer == "elsewhere" and (made := await self._stored(key)):
-                    return made
+                if grant.answer != "go":
+                    await self._sleep(grant.wait)
+                if grant.answer != "hold" and (made := await self._stored(key)):
+                    return made  # elsewhere, since `_answer` looked
+                if grant.answer == "go":
+                    break
             if grant.wait > 0:
                 await self._sleep(grant.wait)
         return await self._llm.complete(request)
@@ -189,7 +193,7 @@ class Gateway:
             tokens_out=reply.tokens_out if reply else 0,
             usd=reply.usd if reply else 0.0,
             again=request.attempt > 0,
-            key=key if outcome != "cached" else "",
+            key=key,
             account=self._meter.endpoint.account if self._meter else "",
         )
 

@@ -153,6 +153,26 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
     assert (first.cached, second.cached, second.text) == (False, True, "a")
 
 
+def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
+    """Another process makes the call between this one's look into the store and its ask."""
+
+    class Late(Store):
+        looks = 0
+
+        def get(self, kind: str, key: str) -> bytes | None:
+            Late.looks += 1
+            return None if Late.looks == 1 else super().get(kind, key)
+
+    other, fake = Fake(usd=0.4), Fake(usd=0.4)
+    desk = Desk(budget_usd=1.0)
+    asyncio.run(gateway(other, tmp_path, desk)[0].complete(asked("a")))
+    llm = Gateway(fake, Late(str(tmp_path)), desk, fake, sleep=Time().sleep)
+    reply = asyncio.run(llm.complete(asked("a")))
+    assert (reply.text, reply.cached, fake.calls) == ("a", True, [])
+    assert (total(desk)["calls"], total(desk)["cached"], total(desk)["usd"]) == (1, 1, 0.4)
+    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # what was reserved is free again
+
+
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     time = Time()
     desk = Desk(clock=time)

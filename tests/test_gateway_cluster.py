@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections import Counter
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import ray
 
@@ -37,6 +39,9 @@ class Process:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         self._llm = Gateway.connect(config, store, desk)
 
+    def pid(self) -> int:
+        return os.getpid()
+
     def ask(self, questions: int) -> list[str]:
         async def work() -> list[str]:
             said = [(Message("user", f"question {i}"),) for i in range(questions)]
@@ -57,7 +62,7 @@ def start(server: Loopback, folder: Any, desk: Any, **more: Any) -> Any:
 
 def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
     with Loopback(payloads=[], reply=question, latency=0.2) as server:
-        desk = start_desk()
+        desk = start_desk(silence=600)  # a starved process is no dead one
         limits = Limits(requests_per_minute=1200)
         processes = [start(server, tmp_path, desk, limits=limits) for _ in range(3)]
         answers = ray.get([process.ask.remote(60) for process in processes])
@@ -70,21 +75,22 @@ def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
 
 def test_calls_of_a_killed_process_are_made_by_another(tmp_path) -> None:
     """The first process dies while its tenth call is at the server; what it had stored stays."""
-    reached, victims = threading.Event(), []
+    reached = threading.Event()
 
     def reply(payload: Any) -> str:
         if question(payload) == "question 9" and not reached.is_set():
             until(lambda: stored(tmp_path) == 9)
-            ray.kill(victims[0])
-            ray.wait([lost], timeout=60)
+            victim.kill()
+            victim.wait(60)
             reached.set()
         return question(payload)
 
     with Loopback(payloads=[], reply=reply) as server:
         desk = start_desk(silence=1.0)
-        victims.append(start(server, tmp_path, desk, max_connections=1))
+        first = start(server, tmp_path, desk, max_connections=1)
         other = start(server, tmp_path, desk)
-        lost = victims[0].ask.remote(20)
+        victim = psutil.Process(ray.get(first.pid.remote()))
+        lost = first.ask.remote(20)
         assert reached.wait(120)
         with pytest.raises(ray.exceptions.RayActorError):
             ray.get(lost)

@@ -16,9 +16,7 @@ from typing import Any, Literal
 from longshot.ledger import Entry, Ledger
 from longshot.limits import Limits, Rates
 
-SILENCE = (
-    60.0  # seconds after which a gateway that says nothing counts as dead: a starved one lives
-)
+SILENCE = 60.0  # seconds after which a gateway that says nothing counts as dead
 
 
 @dataclass(frozen=True, kw_only=True)

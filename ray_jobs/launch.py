@@ -1,7 +1,8 @@
 """How a job starts: `python -m ray_jobs.NAME key=value ...` composes `conf/NAME.yaml` and runs it.
 
-`--help` explains every key; `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0 done; 1 failed;
-2 wrong configuration or input, said before any work; 3 more problems than allowed; 130 Ctrl-C.
+`--help` explains every key; `--cfg job` shows what a command composes to; `-m` sweeps;
+`+experiment=NAME` takes a preset. Exit: 0 done; 1 failed; 2 wrong configuration or input, said
+before any work; 3 more problems than allowed; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ def launch(name: str) -> NoReturn:
     def main(config: DictConfig) -> None:
         codes.append(_guarded(name, config))
 
-    sweep = any(a in ("-m", "--multirun") for a in arguments)
-    sys.argv += HYDRA
-    if not sweep:
-        _compose(name, [a for a in arguments if not a.startswith("-")])
+    if not any(a.startswith("-") for a in arguments):
+        _compose(name, arguments)
+    # Hydra's own flags first, wherever they were given: it takes overrides in one piece only
+    overrides = [a for a in arguments if "=" in a and not a.startswith("-")]
+    sys.argv[1:] = [a for a in arguments if a not in overrides] + overrides + HYDRA
     main()
     sys.exit(max(codes, default=0))
 

@@ -3,6 +3,8 @@ mistake gives one line that names the key, the value and the choices.
 """
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,26 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("llm", [path.stem for path in (CONF / "llm").glob("*.yaml")])
+def test_the_api_preset_takes_another_model(llm: str) -> None:
+    """Its endpoint is that of the parts which ask one, and of no other."""
+    overrides = ["base_url=http://host/v1", "key_env=null", f"llm={llm}"]
+    config = compose("neptune", given("neptune", "+experiment=api", *overrides))
+    endpoints = [config.hear.model.endpoint, config.caption.endpoint, config.embed.model.endpoint]
+    endpoints += [config.llm] if llm == "openai" else []
+    assert {(e.base_url, e.key_env) for e in endpoints} == {("http://host/v1", None)}
+    alone = compose("neptune", given("neptune", f"llm={llm}")).llm
+    assert llm == "openai" or config.llm == alone
+    assert llm != "openai" or alone.base_url.endswith("openai.com/v1")
+
+
+def test_hydras_flags_work_wherever_they_stand() -> None:
+    for given in (["--cfg", "job", "seed=7"], ["seed=7", "-c", "job"]):
+        command = [sys.executable, "-m", "ray_jobs.neptune", *given, "--package", "seed"]
+        run = subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
+        assert (run.stdout.strip(), run.stderr) == ("7", "")
 
 
 def test_every_cluster_knows_every_stage() -> None:

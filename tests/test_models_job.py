@@ -86,9 +86,8 @@ def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
     key, replies = {"OPENAI_API_KEY": "sk-test"}, f"{tmp_path}/replies.jsonl"
     with Loopback() as server:
         before, _ = neptune(
-            tmp_path / "before", "hear=openai", f"hear.model.endpoint.base_url={server.url}",
-            "caption=openai", f"caption.endpoint.base_url={server.url}", "embed=openai",
-            f"embed.model.endpoint.base_url={server.url}", "llm=replay", f"llm.path={replies}",
+            tmp_path / "before", "+experiment=api", f"base_url={server.url}",
+            "llm=replay", f"llm.path={replies}",
             "llm.record={_target_: actors.llm_offline.Offline}", **key,
         )  # fmt: skip
     for stage in ("probe", "look"):  # these ask no endpoint

@@ -23,7 +23,8 @@ LEAST_YOUDEN = 0.1  # a judge with sensitivity + specificity <= 1.1 tells almost
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A value with its interval. `n` questions in `clusters` clusters; `method` names the interval;
-    `low` and `high` are null where nothing can be said (a single cluster).
+    `low` and `high` are null where nothing can be said (a single cluster, or clusters that do not
+    differ).
     """
 
     value: float
@@ -104,6 +105,8 @@ def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) 
     count = len(sums)
     if count < 2:
         return None
+    if np.abs(sums).max() <= 1e-12 * np.abs(scores).sum():  # rounding, and no difference
+        return 0.0
     return math.sqrt(float((sums**2).sum()) * count / (count - 1)) / len(scores)
 
 
@@ -126,8 +129,10 @@ def mean(
     if binary and (count == len(scores) or se == 0):
         low, high = wilson(value * count, count, level)
         method = "wilson" if count == len(scores) else "wilson on clusters"
-    elif se is None:
-        return Estimate(value=value, low=None, high=None, n=len(scores), clusters=1, method="none")
+    elif not se:
+        return Estimate(
+            value=value, low=None, high=None, n=len(scores), clusters=count, method="none"
+        )
     elif binary:
         worth = value * (1 - value) / se**2
         degrees = len(scores) ** 2 / float((np.bincount(codes) ** 2).sum()) - 1

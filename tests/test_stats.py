@@ -149,6 +149,12 @@ def test_models_that_differ_alike_everywhere_have_a_p_value_and_no_interval() ->
     assert (found.value, found.low, found.high, found.p) == (1, None, None, 0.25)
     same = stats.paired([1, 0, 1], [1, 0, 1], [0, 0, 1])
     assert (same.value, same.low, same.p) == (0, None, 1)
+    thirds, videos = [1, 0, 0] * 3, list("aaabbbccc")  # their mean is no exact number
+    found = stats.paired(thirds, [0] * 9, videos)
+    assert (found.low, found.high, found.p) == (None, None, 0.25)
+    one = stats.mean(thirds, videos)
+    assert [one.low, one.high] == [pytest.approx(edge) for edge in stats.wilson(1, 3)]
+    assert stats.mean([0.1, 0.2] * 2, list("aabb")).low is None
 
 
 def test_the_macro_average_of_equal_scores_has_an_interval() -> None:

@@ -61,7 +61,9 @@ def stretch(video: Video) -> tuple[float, float]:
     start = video.start or 0.0
     end = video.end if video.end is not None else video.duration
     if end is None:
-        raise BadRow(f"video {video.video_id!r} has no duration: probe it first")
+        raise BadRow(
+            f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
+        )
     return start, end
 
 

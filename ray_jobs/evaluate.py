@@ -113,7 +113,7 @@ def rows_of(
     films = _films(videos, list(known.values()), set(nested)) if videos is not None else {}
     rows = [
         dataclasses.replace(
-            _matched(known.get(name) or Video(video_id=name, uri=""), films),
+            _whole(_matched(known.get(name) or Video(video_id=name, uri=""), films)),
             questions=tuple(asked), drop=None, problem=None,
         )
         for name, asked in nested.items()
@@ -150,6 +150,16 @@ def _matched(video: Video, films: Mapping[str, Video]) -> Video:
         )  # fmt: skip
     if video.source is not None and (film := films.get(video.source)) is not None:
         return dataclasses.replace(video, uri=film.uri, size=film.size, modified=film.modified)
+    return video
+
+
+def _whole(video: Video) -> Video:
+    """A clip that is a file of its own (EgoSchema's): its times are those in the video that it was
+    cut from, and not in its file.
+    """
+    own = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
+    if own and video.source not in (None, video.video_id):
+        return dataclasses.replace(video, start=None, end=None)
     return video
 
 

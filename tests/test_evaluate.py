@@ -22,7 +22,7 @@ from longshot.answers import Seen, answers
 from longshot.certificate import Steps
 from longshot.errors import UserError
 from longshot.extract import LETTERS
-from longshot.layouts import neptune
+from longshot.layouts import egoschema, neptune
 from longshot.llm import Llm, Reply, Request
 from longshot.records import Question, Video
 from longshot.store import Store
@@ -165,6 +165,22 @@ def test_films_of_other_questions_are_refused(tmp_path: Path) -> None:
     neptune.write(questions(4), release)
     with pytest.raises(UserError, match="no film for any question"):
         rows_of(neptune.read(release), str(tmp_path))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
+    tmp_path: Path, named: bool
+) -> None:
+    clip = Video(video_id="v0", uri="", source="long", start=1200.0, end=1380.0)
+    egoschema.write([replace(questions(1)[0], question_id="v0")], tmp_path, [clip])
+    (tmp_path / "videos").mkdir()
+    film = films.write(tmp_path / "videos" / "v0.mp4", films.cuts([12]))
+    table = rows_of(egoschema.read(tmp_path), str(film.parent) if named else None)
+    (row,) = table.to_pylist()
+    assert (row["uri"], row["start"], row["end"]) == (str(film), None, None)
+    film.rename(film.with_name("long.mp4"))
+    (row,) = rows_of(egoschema.read(tmp_path), str(film.parent)).to_pylist()
+    assert (row["start"], row["end"]) == (1200.0, 1380.0)
 
 
 class Counts:

@@ -13,12 +13,13 @@ from actors.ask import prompts_in
 from actors.part import Opened, RunContext
 from longshot.answers import answers, stretch
 from longshot.certificate import Certificate, Steps, certify
-from longshot.errors import BadRow
+from longshot.errors import BadRow, UserError
 from longshot.llm import Llm
 from longshot.prompts import Prompts
 from longshot.records import Question, Span, Verdict, Video
 from longshot.schemas import dump
 from longshot.store import identity
+from longshot.transcript import within
 
 FILTER = "certificate"
 STEPS = Steps()
@@ -29,16 +30,25 @@ class Certify:
     """Each multiple-choice question with a known answer gets a verdict of the filter "certificate"
     with what was tried. `answer`: the model, its prompt and picture size; how many frames it is
     shown otherwise is not used. A reply that names no option counts as wrong, a call that failed as
-    no answer.
+    no answer. With `see.transcript` it is told what is said within the clip, and no more.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     answer: AnswerLlm
     steps: Steps = STEPS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.answer, AnswerLlm):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(
+                f"a certificate is made by a model that looks, not by {type(self.answer).__name__}:"
+                " choose answer=openai or answer=transformers"
+            )
+        if self.answer.open_ended:
+            raise UserError("answer.open_ended=true: a certificate needs the options")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -68,7 +78,7 @@ class Certify:
             return replace(
                 video,
                 questions=tuple(
-                    replace(q, verdicts=(*q.verdicts, verdicts[q.question_id]))
+                    replace(q, verdicts=(*_others(q), verdicts[q.question_id]))
                     if q.question_id in verdicts
                     else q
                     for q in video.questions or ()
@@ -96,7 +106,9 @@ class Certify:
         async def attempt(asked: Question, span: Span, fps: float, seed: int) -> bool | None:
             images = await asyncio.to_thread(self._pictures, video.uri, start, span, fps)
             answerer = replace(self.answer, seed=seed)
-            verdict = await answerer.one(video, asked, 0, Shown(images), llm, prompts)
+            said = within(video.lines or (), start + span.start, start + span.end)
+            shown = replace(video, lines=said)
+            verdict = await answerer.one(shown, asked, 0, Shown(images), llm, prompts)
             (read,) = answers(replace(asked, verdicts=(verdict,)))
             return None if read.failed is not None else read.correct is True
 
@@ -109,3 +121,8 @@ class Certify:
         times = [start + span.start + (i + 0.5) * span.seconds / count for i in range(count)]
         see = self.answer.see
         return tuple(p.jpeg(see.longest, see.quality) for p in frames_at(uri, times))
+
+
+def _others(question: Question) -> tuple[Verdict, ...]:
+    """Without the certificate of an earlier run."""
+    return tuple(v for v in question.verdicts if v.filter != FILTER)

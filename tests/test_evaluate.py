@@ -24,7 +24,7 @@ from longshot.errors import UserError
 from longshot.extract import LETTERS
 from longshot.layouts import egoschema, neptune
 from longshot.llm import Llm, Reply, Request
-from longshot.records import Question, Video
+from longshot.records import Line, Question, Video
 from longshot.store import Store
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.cluster import connected
@@ -220,6 +220,41 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     certificate_show.write(tmp_path, [found])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
     assert (tmp_path / "pictures/certificate.png").exists()
+
+
+class Listens:
+    """A model that is right once it was told of the bell."""
+
+    identity = "hears a bell"
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        heard = "the bell" in request.variables["transcript"]
+        return Reply(text="A" if heard else "B", model="hears")
+
+
+def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
+    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
+    lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
+    question = replace(questions(1)[0], answer_index=0)
+    video = Video(video_id="v0", uri=str(film), duration=8.0, lines=lines, questions=(question,))
+    answer = AnswerLlm(llm=Listens(), see=Seen(frames=1, longest=64, transcript=True))
+    part = Certify(answer=answer, steps=Steps(shortest=0.5, rates=(1.0,)))
+    (done,) = Bench(tmp_path / "s")(part, [video])
+    (found,) = certificate_show.certificates(done.questions or ())
+    assert found.clip is not None
+    assert found.clip.span.end > 6.6
+    (again,) = Bench(tmp_path / "s")(part, [done])
+    assert certificate_show.certificates(again.questions or ()) == [found]
+
+
+def test_a_certificate_takes_a_model_and_shows_it_the_options() -> None:
+    given = ["questions=Q", "videos=V", "out=O"]
+    for wrong, said in (("answer=random", "answer=openai"), ("answer.open_ended=true", "options")):
+        with pytest.raises(UserError, match=said):
+            build(compose("certificate", [*given, wrong]))
 
 
 def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def read_bem(path: str | Path) -> list[Pair]:
     and their scores averaged; more than half is TRUE, exactly half is no label and is left out.
     """
     merged: dict[tuple[str, str, str], tuple[dict[str, Any], list[float]]] = {}
-    for number, line in enumerate(_text(path).splitlines(), 1):
+    for number, line in enumerate(_text(path).split("\n"), 1):  # U+2028 ends no record
         if not line.strip():
             continue
         try:

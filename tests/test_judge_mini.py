@@ -193,10 +193,11 @@ def test_the_llm_judge_asks_through_the_seam() -> None:
 
 
 def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> None:
-    row = {"qid": "1", "gold_index": 0, "question": "Who?", "reference": "A", "candidate": "B"}
+    asked = "Who,\u2028by name?"  # a line separator, which ends no record
+    row = {"qid": "1", "gold_index": 0, "question": asked, "reference": "A", "candidate": "B"}
     lines = [{**row, "score": s} for s in (1.0, 0.0, 1.0)] + [{**row, "qid": "2", "score": 0.5}]
     path = tmp_path / "ae.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
     assert [p.label for p in equivalence_data.read_bem(path)] == [True]
     path.write_text("{")
     with pytest.raises(UserError, match="line 1 is not JSON"):

@@ -111,8 +111,7 @@ def test_egoschema_round_trip(made: list[Question]) -> None:
 def test_mlvu_round_trip(dev: list[Question], test: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         mlvu.write(dev, folder)
-        files = sorted(Path(folder).glob("*.json"))
-        got = [q for file in files for q in longshot.read(file)]
+        got = longshot.read(folder)
         assert sorted(q.question for q in got) == sorted(q.question for q in dev)
         assert {(q.question, q.question_type) for q in got} == {
             (q.question, q.question_type) for q in dev
@@ -253,6 +252,14 @@ def test_the_egoschema_mirror(tmp_path: Path) -> None:
     assert (got.options[2], got.answer_index) == ("oC", 2)
 
 
+def test_a_line_separator_inside_a_record_ends_no_record(tmp_path: Path) -> None:
+    row = {"question_id": "q", "video_id": "v", "recipe": "r", "question_type": "t",
+           "question": "one\u2028two\x85", "options": ["a", "b"], "answer_index": 0}  # fmt: skip
+    text = json.dumps(row, ensure_ascii=False)
+    (tmp_path / "q.jsonl").write_text(f"{text}\n\n{text}\n", encoding="utf-8")
+    assert [q.question for q in longshot.read(tmp_path / "q.jsonl")] == [row["question"]] * 2
+
+
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         longshot.read(tmp_path / "none")
@@ -322,7 +329,9 @@ def test_chat_records(tmp_path: Path) -> None:
     assert "(C) three" in lines[0]["messages"][0]["content"][1]["text"]
 
 
-def test_the_lmms_eval_task_is_scored_by_our_extraction(tmp_path: Path) -> None:
+def test_the_lmms_eval_task_is_scored_by_our_extraction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import importlib.util
 
     import yaml
@@ -354,5 +363,10 @@ def test_the_lmms_eval_task_is_scored_by_our_extraction(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     with pytest.raises(FileNotFoundError, match="LONGSHOT_VIDEOS"):
         task["doc_to_visual"](rows[0])
+    name = rows[0]["video_id"]
+    for file in (f"{name}.en.vtt", f"{name}.mp4"):
+        (tmp_path / "videos" / file).touch()
+    monkeypatch.setenv("LONGSHOT_VIDEOS", str(tmp_path / "videos"))
+    assert task["doc_to_visual"](rows[0]) == [str(tmp_path / "videos" / f"{name}.mp4")]
     with pytest.raises(UserError, match="small letters"):
         lmms_eval.write(made(), tmp_path, name="Our task")

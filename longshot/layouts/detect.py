@@ -39,8 +39,7 @@ def _layout(place: Path) -> str:
             return "neptune"
         if (place / "questions.json").exists():
             return "egoschema"
-        stems = {p.stem for p in place.rglob("*.json")}
-        if stems & {*mlvu.FILES.values(), "test_mcq_gt"}:
+        if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
             return "mlvu"
         tables = [*sorted(place.rglob("*.parquet")), *sorted(place.rglob("*.csv"))]
         if not tables:

@@ -56,11 +56,15 @@ import os
 from pathlib import Path
 
 from longshot.extract import LETTERS, extract
+from longshot.inputs import MEDIA
+
+ENDINGS = sorted({*MEDIA, *map(str.upper, MEDIA)})
 
 
 def doc_to_visual(doc):
     folder = Path(os.environ.get("LONGSHOT_VIDEOS", "videos"))
-    found = sorted(folder.glob(doc["video_id"] + ".*"))
+    found = [folder / (doc["video_id"] + "." + ending) for ending in ENDINGS]
+    found = [film for film in found if film.exists()]
     if not found:
         name = doc["video_id"]
         raise FileNotFoundError(f"no film for {name!r} in {str(folder)!r}: set LONGSHOT_VIDEOS")

@@ -42,18 +42,21 @@ _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 def read(path: Path) -> Reading:
     """One list, or a folder with the lists of the dev or the test release."""
-    if path.is_file():
-        files = [path]
-    else:
-        stems = {*FILES.values(), *_TEST}
-        files = sorted(p for p in path.rglob("*.json") if p.stem in stems)
-    parts = [_read_file(p) for p in files]
+    lists = [path] if path.is_file() else sorted(path.rglob("*.json"))
+    parts = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
     return Reading(
         layout="mlvu",
         questions=tuple(q for part in parts for q in part),
         videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
         findings=tuple(f for part in parts for f in part.findings),
     )
+
+
+def is_list(stem: str) -> bool:
+    """Whether a file of this name is one of the lists: released, or `write`'s of another type."""
+    number, _, kind = stem.partition("_")
+    own = number.isdecimal() and int(number) > len(FILES) and kind != ""
+    return own or stem in {*FILES.values(), *_TEST}
 
 
 def _read_file(path: Path) -> Reading:

@@ -135,7 +135,8 @@ def rows_of(path: Path) -> list[Row]:
                 return list(csv.DictReader(file))
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".jsonl":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+            # not splitlines: U+2028 and the like may stand inside a record
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
         value: Any = json.loads(text)
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error

@@ -60,10 +60,22 @@ class Scratch:
             known = [c for c in row.column_names if c in wanted]
             yield schemas.load(Video, row.select(known).to_pylist()[0])
 
-    def questions(self) -> Iterator[Question]:
-        """The questions of all rows, those of dropped and failed rows included."""
+    def asked(self) -> Iterator[Question]:
+        """The questions of all rows as they are, those of dropped and failed rows included."""
         for row in self.videos("questions"):
             yield from row.questions or ()
+
+    def questions(self) -> Iterator[Question]:
+        """The questions of all rows; those that stood when their row was dropped or failed fall
+        with it: nobody has made its file, or looked at them since.
+        """
+        for row in self.videos("questions", "drop", "problem"):
+            reason = row.drop
+            if row.problem is not None:
+                reason = f"failed in {row.problem.stage}: {row.problem.message}"
+            for question in row.questions or ():
+                falls = reason is not None and question.drop is None
+                yield replace(question, drop=f"video: {reason}") if falls else question
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

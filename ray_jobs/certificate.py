@@ -50,7 +50,7 @@ class Certificates:
 
 def report(folder: Path, rows: Scratch) -> None:
     """Write and print what was found."""
-    found = certificate_show.certificates(rows.questions(), FILTER)
+    found = certificate_show.certificates(rows.asked(), FILTER)
     certificate_show.write(folder, found)
     Console().print(certificate_show.table(found))
 

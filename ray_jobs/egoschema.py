@@ -33,7 +33,7 @@ from longshot.outputs import Scratch
 from longshot.records import Question, Video
 from longshot.synth_plan import Plan
 from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from ray_jobs.run import Run, standing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +109,7 @@ class Repeats:
             return {}
         from longshot.nn.bert import Encoder
 
-        asked = [
-            schemas.load(Question, q) for cell in rows["questions"].to_pylist() for q in cell or ()
-        ]
+        asked = standing(rows)
         encoder = Encoder.load(self.model)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         fallen = rule(asked, lambda texts: encoder.encode(list(texts)))

@@ -25,6 +25,7 @@ from longshot.answers import FILTER, GRADE
 from longshot.errors import UserError
 from longshot.inputs import read_videos
 from longshot.layouts import Reading, read
+from longshot.layouts.reading import answer_of
 from longshot.outputs import Scratch
 from longshot.records import Question, Verdict, Video
 from ray_jobs.launch import launch
@@ -67,10 +68,10 @@ class Evaluate:
     ) -> None:
         """Score what came back; write and print the results."""
         videos = [dataclasses.replace(v, questions=None) for v in rows.videos()]
-        mine = list(rows.questions())
+        mine = list(rows.asked())
         name = str(getattr(self.answer, "name", ""))
         results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
-        joined = merged(mine, [q for other in others for q in other.questions])
+        joined = merged(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         about = {
             "questions": self.questions,
@@ -101,10 +102,11 @@ def rows_of(
     ending. Raises UserError where no film belongs to any question.
     """
     questions = list(reading.questions)
-    if limit is not None and limit < len(questions):
-        chosen = set(random.Random(f"{seed}/limit").sample(range(len(questions)), limit))
+    asked = [i for i, q in enumerate(questions) if q.drop is None]
+    if limit is not None and limit < len(asked):
+        chosen = set(random.Random(f"{seed}/limit").sample(asked, limit))
         questions = [q for i, q in enumerate(questions) if i in chosen]
-    if not questions:
+    if not asked:
         raise UserError("there are no questions to answer")
     nested: dict[str, list[Question]] = {}
     for question in questions:
@@ -122,9 +124,9 @@ def rows_of(
 
 
 def bare(question: Question) -> Question:
-    """Without the replies of earlier evaluations."""
+    """Without the replies of earlier evaluations; with its answer as text."""
     kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
-    return dataclasses.replace(question, verdicts=kept)
+    return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))
 
 
 def _films(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
@@ -167,6 +169,7 @@ def _whole(video: Video) -> Video:
 class Earlier:
     """Another evaluation: its questions with their replies, and its record."""
 
+    folder: str
     questions: tuple[Question, ...]
     record: Mapping[str, Any]
 
@@ -178,16 +181,25 @@ def earlier(folder: str) -> Earlier:
         record = json.loads((place / "results.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"against={folder!r} is no evaluation: {error}") from error
-    return Earlier(questions=read(place, "ours").questions, record=record)
+    return Earlier(folder=folder, questions=read(place, "ours").questions, record=record)
 
 
-def merged(mine: Sequence[Question], others: Sequence[Question]) -> list[Question]:
-    """My questions with the replies of the others to the same questions beside my own."""
+def merged(mine: Sequence[Question], others: Sequence[Earlier]) -> list[Question]:
+    """My questions with the replies of the others to the same questions beside my own. An answerer
+    of a name that is there already (another prompt, another seed) is named with its folder.
+    """
+    taken = {v.model for q in mine for v in q.verdicts if v.filter == FILTER}
     replies: dict[str, list[Verdict]] = {}
-    for question in others:
-        replies.setdefault(question.question_id, []).extend(
-            v for v in question.verdicts if v.filter == FILTER
-        )
+    for other in others:
+        models = {v.model for q in other.questions for v in q.verdicts if v.filter == FILTER}
+        names = {m: f"{m} ({other.folder})" if m in taken else m for m in models}
+        taken |= models
+        for question in other.questions:
+            replies.setdefault(question.question_id, []).extend(
+                dataclasses.replace(v, model=names[v.model])
+                for v in question.verdicts
+                if v.filter == FILTER
+            )
     return [
         dataclasses.replace(q, verdicts=(*q.verdicts, *replies.get(q.question_id, ())))
         for q in mine

@@ -32,7 +32,7 @@ from longshot.shots import shots_of
 from longshot.store import resolve
 from longshot.video import facts
 from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from ray_jobs.run import Run, standing
 
 
 class Task(Protocol):
@@ -222,9 +222,7 @@ class Fair:
     columns: tuple[str, ...] = ("questions",)
 
     def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
-        asked = [
-            schemas.load(Question, q) for cell in rows["questions"].to_pylist() for q in cell or ()
-        ]
+        asked = standing(rows)
         if not self.active:
             return {}
         done = balance.resampled(asked, self.seed, self.least)

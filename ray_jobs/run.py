@@ -66,6 +66,8 @@ class Run:
     def open(self, recipe: str) -> Iterator[Running]:
         """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
         resolve(self.out)
+        if self.budget_usd is not None and self.budget_usd < 0:
+            raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         started = time.time()
         with connected():
             desk = start_desk(self.budget_usd)
@@ -226,12 +228,14 @@ class Running:
     ) -> Mapping[str, Any]:
         outputs.write_videos(self.scratch, folder / "videos.parquet")
         git = git_revision()
-        outputs.write_questions(self.scratch.questions(), folder / "questions.parquet", git)
+        # A job that only asks about a dataset leaves the questions of a failed row standing.
+        questions = self.scratch.questions if layouts else self.scratch.asked
+        outputs.write_questions(questions(), folder / "questions.parquet", git)
         outputs.write_problems(self.scratch, folder / "problems.parquet")
         if files is not None:
             files(folder, self.scratch)
         desk = self.snapshot()
-        counted = outputs.question_funnel(self.scratch.questions())
+        counted = outputs.question_funnel(questions())
         events = {stage: desk["stages"].get(stage, {}) for stage in stages}
         llm = dict(desk["llm"])
         llm["kept_questions"] = counted["kept"]
@@ -255,7 +259,7 @@ class Running:
             **(extra(self.scratch) if extra else {}),
         )
         # Dataset cards quote the record.
-        kept = [q for q in self.scratch.questions() if q.drop is None] if layouts else []
+        kept = [q for q in questions() if q.drop is None] if layouts else []
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, self.scratch.videos())
@@ -283,6 +287,17 @@ def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
         (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
         promote_options="permissive",
     )
+
+
+def standing(rows: pa.Table) -> list[Question]:
+    """The questions of the rows (as `together` gives them) that neither were dropped nor failed."""
+    fates = zip(*(rows[c].to_pylist() for c in ("questions", "drop", "problem")), strict=True)
+    return [
+        schemas.load(Question, question)
+        for asked, drop, problem in fates
+        if drop is None and problem is None
+        for question in asked or ()
+    ]
 
 
 def aborted(snapshot: Mapping[str, Any]) -> LongshotError | None:

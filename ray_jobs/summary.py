@@ -120,4 +120,5 @@ REASONS = {
     "blind": "blind (right without the video, from the options alone)",
     "asr": "asr (right from what is said alone)",
     "check": "check (malformed: leaks, repeats, times)",
+    "video": "video (it was dropped or failed after it was asked about)",
 }

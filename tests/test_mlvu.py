@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from actors.llm_offline import Offline
 from actors.part import RunContext
 from actors.synthesise import Synthesise, checked
-from longshot import absence, balance, ladder
+from longshot import absence, balance, ladder, schemas
 from longshot.absence import Absence
 from longshot.errors import BadRow, UserError
 from longshot.insertions import Background, Clip, Making, captioned, cycled, placed, plan_of
@@ -34,7 +34,7 @@ from longshot.store import Store
 from longshot.synth import Settings
 from longshot.synth_plan import Spread
 from longshot.video import facts
-from ray_jobs.mlvu import Synthetic
+from ray_jobs.mlvu import Fair, Synthetic
 from tests.films import FPS, cuts, scene, write
 from tests.material import material
 
@@ -518,3 +518,18 @@ def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
         made = facts(str(next(out.glob(f"videos/{Path(item['video']).stem}.mp4"))))
         assert made.duration == pytest.approx(20 + 1.5 * int(item["answer"]), abs=1 / FPS + 0.01)
     assert "balance: 0 of" in done.stdout
+
+
+def test_balance_is_of_the_videos_that_stand() -> None:
+    """Videos that were dropped for their needle must not decide which questions of others fall."""
+
+    def rows(name: str, slot: int, drop: str | None) -> Video:
+        asked = Question(
+            question_id=name, video_id=name, recipe="mlvu", question="How often?",
+            question_type="count", options=("1", "2", "3", "4"), answer_index=slot,
+        )  # fmt: skip
+        return Video(video_id=name, uri="f.mp4", questions=(asked,), drop=drop)
+
+    even = [rows(f"a{n}", n % 4, None) for n in range(24)]
+    skewed = [rows(f"b{n}", 0, "needle: seen") for n in range(24)]
+    assert Fair()(schemas.table([*even, *skewed], Video)) == {"questions": {}}

@@ -1,11 +1,15 @@
 """The output folder appears whole, or not at all with a clear word."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from longshot import schemas
 from longshot.errors import LongshotError
-from longshot.outputs import publish
+from longshot.outputs import Scratch, publish
+from longshot.records import Problem, Question, Video
+from ray_jobs.run import standing
 
 
 def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
@@ -33,3 +37,30 @@ def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
     assert [p.name for p in out.iterdir()] == ["run.json"]
     with pytest.raises(LongshotError, match="cannot write the output folder"):
         publish(str(out / "run.json" / "below"), lambda folder: {})
+
+
+def test_questions_of_dropped_and_failed_rows_fall_with_them() -> None:
+    """A needle that is in its background too has no file; a clip whose filters failed is unseen."""
+
+    def asked(name: str, **fate: object) -> Video:
+        one = Question(
+            question_id=name, video_id=name, recipe="mlvu", question="?", question_type="count"
+        )
+        other = replace(one, question_id=f"{name}-blind", drop="blind: right in 3 of 3 runs")
+        return Video(video_id=name, uri="f.mp4", questions=(one, other), **fate)  # type: ignore[arg-type]
+
+    lost = Problem(stage="vet", error="Transient", message="no answer within 60 s")
+    table = schemas.table(
+        [asked("a"), asked("b", drop="needle: it is there"), asked("c", problem=lost)], Video
+    )
+    rows = Scratch()
+    rows.add(table)
+    found = {q.question_id: q.drop for q in rows.questions()}
+    blind = "blind: right in 3 of 3 runs"
+    assert found == {
+        "a": None, "a-blind": blind, "b": "video: needle: it is there", "b-blind": blind,
+        "c": "video: failed in vet: no answer within 60 s", "c-blind": blind,
+    }  # fmt: skip
+    assert [q.drop for q in rows.asked()] == [None, blind] * 3
+    assert [q.question_id for q in standing(table)] == ["a", "a-blind"]
+    rows.close()

@@ -138,8 +138,9 @@ def _results(
     draws: int,
 ) -> Results:
     mine = {n: [a for a in given if a.model == model] for n, given in found.items()}
-    open_ = {n for n, given in mine.items() if any(_written(a) for a in given)}
-    closed = [q for q in questions if q.options and q.question_id not in open_]
+    # of an answerer from which options are withheld, failed calls are no failed choices
+    withheld = any(_written(a) for q in questions if q.options for a in mine[q.question_id])
+    closed = [q for q in questions if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
     rows = [scored(q, mine[q.question_id], cluster) for q in keyed]
     good = [r for r in rows if r.right is not None]
@@ -153,7 +154,8 @@ def _results(
             draws=draws, seed=seed,
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
-    free = [q for q in questions if q.question_id in open_ or not q.options]
+    free = [q for q in questions if withheld or not q.options]
+    told = [q for q in free if q.answer]
     return Results(
         model=model,
         weighted=_accuracy(good),
@@ -163,13 +165,13 @@ def _results(
         splits=_groups(rows, splits),
         asked=len(rows),
         failed=len(rows) - len(good),
-        no_key=len(closed) - len(keyed),
+        no_key=len(closed) - len(keyed) + len(free) - len(told),
         unparsed=_mean([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
-        written=_written_results(model, free, mine, cluster, seed=seed, draws=draws),
+        written=_written_results(model, told, mine, cluster, seed=seed, draws=draws),
         rubric=_rubric(model, free, mine, cluster),
     )
 
@@ -260,8 +262,8 @@ def _written_results(
     seed: int,
     draws: int,
 ) -> Written | None:
-    graded = [q for q in questions if not any("first" in g for g in _grades(q, model))]
-    came = [(q, a) for q in graded for a in mine[q.question_id] if _written(a) and q.answer]
+    graded = [q for q in questions if q.question_type not in metrics.MLVU_WRITTEN or q.options]
+    came = [(q, a) for q in graded for a in mine[q.question_id] if _written(a)]
     if not came:
         return None
     where = [cluster.get(q.video_id, q.video_id) for q, _ in came]

@@ -17,18 +17,18 @@ from actors.desk import Desk
 from actors.gateway import Gateway
 from actors.llm_openai import OpenAI
 from actors.part import LlmConfig, RunContext
-from longshot import certificate_show, score
-from longshot.answers import Seen, answers
+from longshot import certificate_show, schemas, score
+from longshot.answers import Seen, answered, answers, with_answers
 from longshot.certificate import Steps
 from longshot.errors import UserError
 from longshot.extract import LETTERS
-from longshot.layouts import egoschema, neptune
+from longshot.layouts import Reading, egoschema, neptune
 from longshot.llm import Llm, Reply, Request
 from longshot.records import Line, Question, Video
 from longshot.store import Store
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.cluster import connected
-from ray_jobs.evaluate import rows_of
+from ray_jobs.evaluate import Earlier, merged, rows_of
 from ray_jobs.launch import build, compose
 from tests import films
 
@@ -157,6 +157,30 @@ def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path
     (one,) = json.loads((out / "results.json").read_text())["results"]
     assert (one["asked"], one["failed"], one["weighted"]["n"]) == (4, 2, 2)
     assert pq.read_table(out / "problems.parquet")["video_id"].to_pylist() == ["v1"]
+
+
+def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
+    def answered_by(letter: str) -> list[Question]:
+        replies = [answered(q, letter, model="m blind") for q in questions(4)]
+        return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
+
+    mine, record = answered_by("A"), dict[str, Any]()
+    others = [Earlier(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"]
+    found = merged(mine, others)
+    assert [v.model for v in found[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
+    assert len(score.compare(found)) == 3
+
+
+def test_a_limit_counts_the_questions_that_are_asked() -> None:
+    made = [replace(q, drop="blind" if i % 2 else None, answer="")
+            for i, q in enumerate(questions())]  # fmt: skip
+    reading = Reading(layout="ours", questions=tuple(made))
+    rows = [schemas.load(Video, row) for row in rows_of(reading, None, limit=8).to_pylist()]
+    asked = [q for row in rows for q in row.questions or ()]
+    assert [q.drop for q in asked] == [None] * 8
+    assert all(q.answer == q.options[q.answer_index or 0] for q in asked)
+    with pytest.raises(UserError, match="no questions"):
+        rows_of(replace(reading, questions=tuple(q for q in made if q.drop)), None)
 
 
 def test_films_of_other_questions_are_refused(tmp_path: Path) -> None:

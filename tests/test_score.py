@@ -138,6 +138,17 @@ def test_written_answers_with_the_judges_error_corrected() -> None:
     assert "cannot be corrected" in refused.note
 
 
+def test_a_failed_call_of_an_open_ended_run_is_a_failed_answer_and_no_choice() -> None:
+    judge: dict[str, object] = {"judge": [0.8, 0.9, 100, 200]}
+    questions = [grade(ask(0, answer="a car"), "a car", judge, True),
+                 with_answers(ask(3, answer="a dog"), [failed("down", model="m")]),
+                 grade(ask(6, answer="", answer_index=None), "a cat", judge, None)]  # fmt: skip
+    (found,) = score.score(questions)
+    assert (found.asked, found.types, found.no_key) == (0, {}, 1)
+    assert found.written is not None
+    assert (found.written.asked, found.written.failed, found.written.ungraded) == (2, 1, 0)
+
+
 def test_rubrics_keep_fractions_and_failed_grades_are_not_negative() -> None:
     def rubric(number: int, kind: str, **detail: object) -> Question:
         base = ask(number, kind, options=(), answer_index=None, answer="x")
@@ -153,6 +164,7 @@ def test_rubrics_keep_fractions_and_failed_grades_are_not_negative() -> None:
     assert found.rubric.tasks["summary"].value == pytest.approx(3.5)
     assert found.rubric.g_avg == pytest.approx((5.75 + 3.5) / 2)
     assert found.rubric.failed == {"subPlot": 1, "summary": 0}
+    assert found.written is None
 
 
 def two_models(seed: int = 0) -> list[Question]:

@@ -68,7 +68,7 @@ class Evaluate:
     ) -> None:
         """Score what came back; write and print the results."""
         videos = [dataclasses.replace(v, questions=None) for v in rows.videos()]
-        mine = list(rows.questions())
+        mine = list(rows.asked())
         name = str(getattr(self.answer, "name", ""))
         results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
         joined = merged(mine, others)

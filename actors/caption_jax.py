@@ -10,6 +10,7 @@ from typing import ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
 from longshot.errors import UserError
+from longshot.nn import weights
 from longshot.records import Caption, Video
 
 
@@ -30,7 +31,7 @@ class JaxCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     prompt: str = "caption en"
     dtype: str = "bfloat16"
     max_tokens: int = 48

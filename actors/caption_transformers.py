@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
 from longshot.errors import UserError
+from longshot.nn import weights
 from longshot.records import Caption, Video
 
 
@@ -32,7 +33,7 @@ class TransformersCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     prompt: str = "Describe this picture in one sentence."
     dtype: str = "bfloat16"
     max_tokens: int = 80

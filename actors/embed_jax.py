@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from actors import checkpoint
 from actors.part import Opened, RunContext
+from longshot.nn import weights
 from longshot.records import Video
 
 
@@ -29,7 +30,7 @@ class Embed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     sha256: str | None = None
 
     def check(self, budget_usd: float | None = None) -> None:

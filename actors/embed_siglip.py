@@ -10,6 +10,7 @@ from actors import checkpoint
 from actors.embed_jax import middle
 from actors.part import Opened, RunContext, hardware
 from longshot.errors import UserError
+from longshot.nn import weights
 from longshot.records import Video
 
 
@@ -27,7 +28,7 @@ class FrameEmbed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     dtype: str = "bfloat16"
     batch: int = hardware(32)
 

@@ -30,7 +30,7 @@ class Whisper:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     compute_type: str = "default"
     language: str | None = None
     beam_size: int = 5

@@ -36,7 +36,7 @@ class WhisperX:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     compute_type: str = "float16"
     language: str | None = None
     beam_size: int = 5

@@ -21,6 +21,7 @@ from actors import checkpoint
 from actors.part import hardware
 from longshot.errors import BadRow, UserError
 from longshot.llm import Llm, Message, Reply, Request, Sampling
+from longshot.nn import weights
 
 GATHER = 0.005  # seconds for which calls are gathered into one batch
 
@@ -29,13 +30,13 @@ GATHER = 0.005  # seconds for which calls are gathered into one batch
 class Transformers:
     """Any chat model of `AutoModelForImageTextToText` (with pictures) or `AutoModelForCausalLM`.
 
-    `model`: folder, or Hugging Face id in the cache. A folder is known by its name, so other
-    weights want another name. `batch_size`: requests generated at once. A request for a JSON form
-    has to be met by the prompt alone. `device`: "auto" takes a GPU where the stage has one.
+    `model`: folder, or Hugging Face id in the cache. `batch_size`: requests generated at once. A
+    request for a JSON form has to be met by the prompt alone. `device`: "auto" takes a GPU where
+    the stage has one.
     """
 
     model: str
-    revision: str | None = None
+    revision: str | None = weights.pinned()
     dtype: str = "bfloat16"
     device: str = hardware("auto")
     batch_size: int = hardware(8)
@@ -49,8 +50,8 @@ class Transformers:
 
     @property
     def identity(self) -> str:
-        at = f"@{self.revision}" if self.revision else ""
-        return f"transformers {self.model}{at} {self.dtype}"
+        pinned = weights.which(self.model, self.revision)[:12]
+        return f"transformers {self.model}@{pinned} {self.dtype}"
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the weights are there. Raises UserError."""
@@ -79,7 +80,7 @@ class TransformersChat:
     """The loaded model. Raises UserError for what cannot be loaded."""
 
     def __init__(self, config: Transformers) -> None:
-        self._config = config
+        self._config, self.identity = config, config.identity
         self._sees = takes_pictures(config)
         self._model, self._reader = checkpoint.load(
             "llm",
@@ -102,10 +103,6 @@ class TransformersChat:
         self._waiting: deque[Waiting] = deque()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="llm-transformers")
-
-    @property
-    def identity(self) -> str:
-        return self._config.identity
 
     async def complete(self, request: Request) -> Reply:
         """Raises BadRow for a request that is too long, has pictures that cannot be read or that

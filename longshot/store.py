@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, cast
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -25,12 +26,12 @@ from longshot.errors import LongshotError, UserError
 
 
 def resolve(path: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address.
-    Raises UserError.
+    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address, in
+    which spaces and foreign letters may stand as they are. Raises UserError.
     """
     if "://" in path:
         try:
-            return fs.FileSystem.from_uri(path)
+            return fs.FileSystem.from_uri(quote(path, safe="/:?#@!$&'()*+,;=%~"))
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(
                 f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."
@@ -42,16 +43,18 @@ def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 
     A dataclass gives its class name, `version` and fields, without the fields marked
-    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts). An
-    object with an `identity` property gives that.
+    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts); a
+    function there makes a field's part of it from the object. An object with an `identity` property
+    gives that.
     """
     if hasattr(value, "identity"):
         return value.identity
     if is_dataclass(value) and not isinstance(value, type):
+        marks = {f.name: f.metadata.get("identity", True) for f in fields(value)}
         kept = {
-            f.name: identity(getattr(value, f.name))
-            for f in fields(value)
-            if f.metadata.get("identity", True)
+            name: mark(value) if callable(mark) else identity(getattr(value, name))
+            for name, mark in marks.items()
+            if mark
         }
         return {
             "class": type(value).__name__,

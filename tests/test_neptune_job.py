@@ -148,7 +148,7 @@ def head(tmp_path: Path) -> Iterator[dict[str, str]]:
     )  # fmt: skip
     yield {**environment, "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
     os.killpg(process.pid, signal.SIGTERM)
-    process.wait(timeout=60)
+    process.wait(timeout=240)
 
 
 def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None:

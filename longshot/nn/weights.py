@@ -11,14 +11,19 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Iterator
+from dataclasses import field
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longshot.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+MIB = 1 << 20
+BEARING = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")  # what bears on a result
 
 
 def find(path_or_id: str, revision: str | None = None) -> Path:
@@ -51,6 +56,40 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
             f"model {named} is not in the Hugging Face cache {constants.HF_HUB_CACHE!r}: fetch it "
             f"with `hf download {path_or_id}{at}`, or give the path of a folder that holds it"
         ) from error
+
+
+def pinned() -> Any:
+    """The field `revision` of a part that has a `model`. Its identity is which weights these are,
+    so that others under the same name are not taken for them.
+    """
+    return field(default=None, metadata={"identity": lambda part: which(part.model, part.revision)})
+
+
+def which(path_or_id: str, revision: str | None = None) -> str:
+    """Which weights are found: the commit of a Hugging Face snapshot; of a folder a hash of its
+    files, large ones by 1 KiB of every MiB (at most 4,096 places a file). Raises UserError, as
+    `find`.
+    """
+    folder = find(path_or_id, revision)
+    if folder.parent.name == "snapshots":
+        return folder.name
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in BEARING]
+    return _hashed(tuple((file, (at := file.stat()).st_size, at.st_mtime_ns) for file in files))
+
+
+@cache
+def _hashed(files: tuple[tuple[Path, int, int], ...]) -> str:
+    said = hashlib.sha256()
+    for file, size, _ in files:
+        said.update(f"{file.name}/{size}/".encode())
+        with file.open("rb") as opened:
+            if size <= MIB:
+                said.update(opened.read())
+                continue
+            for at in range(0, size, max(MIB, size // 4096)):
+                opened.seek(at)
+                said.update(opened.read(1024))
+    return said.hexdigest()[:40]
 
 
 def _packaged(name: str, inside: str = "") -> Path:

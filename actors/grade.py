@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -44,6 +45,7 @@ class Grade:
             "llm": identity(self.llm),
             "prompts": prompts_in(None).digest(*PROMPTS.values()),
             "tries": self.tries,
+            "seed": self.seed,
         }
 
     def open(self, run: RunContext) -> Opened:
@@ -107,15 +109,14 @@ class Bench:
             if score.warning:
                 told["warning"] = score.warning
             record = judge.record
-            told["judge"] = [
-                record.sensitivity, record.specificity, record.positive, record.negative
-            ]  # fmt: skip
+            rates = [None if math.isnan(r) else r for r in (record.sensitivity, record.specificity)]
+            told["judge"] = [*rates, record.positive, record.negative]
             found.append(
                 Verdict(
                     filter=GRADE,
                     model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
                     correct=None if score.error else score.equivalent,
-                    detail=json.dumps(told).replace("NaN", "null"),
+                    detail=json.dumps(told),
                 )
             )
         return found

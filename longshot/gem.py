@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from longshot.errors import LongshotError, UserError
 from longshot.prompts import Prompts
+from longshot.store import identity
 
 PROMPT = "judge/equivalence"
 OPENING = "EQUIVALENT:"  # what the model's turn begins with; the next token is the verdict
@@ -344,7 +345,7 @@ class Judge:
         """The score of a plan from its readings, one for each reference: the best one counts."""
         if plan.done is not None:
             return plan.done
-        failed = next((r.error for r in readings if r.error is not None), None)
+        failed = next((e for r in readings if (e := _unreadable(r)) is not None), None)
         if failed is not None:
             return Score(error=failed, prompt_tokens=sum(p.length for p in plan.prepared))
         threshold = self.record.threshold if threshold is None else threshold
@@ -372,6 +373,16 @@ class Judge:
         ]
 
 
+def _unreadable(reading: Reading) -> str | None:
+    """Why there is no verdict in a reading, or null."""
+    if reading.error is None and not math.isfinite(reading.logit_diff + reading.label_mass):
+        return (
+            f"the model's output is no number (logit difference {reading.logit_diff!r}): its dtype "
+            "is too narrow for these weights (Gemma 2 overflows in float16), or they are damaged"
+        )
+    return reading.error
+
+
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig:
     """A judge as configured: an engine and the path of its threshold record.
@@ -384,19 +395,36 @@ class JudgeConfig:
     record: str | None = None
     uncalibrated: bool = False
 
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the record is there, if there is to be one. Raises UserError."""
+        self._known()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is configured, and what the record says, the hash of the weights included: trained
+        or calibrated anew under the same name, it is another judge. Raises UserError.
+        """
+        known = self._known()
+        record = None if known is None else known.dump()
+        return {"class": "JudgeConfig", "engine": identity(self.engine), "record": record}
+
     def open(self) -> Judge:
         """Raises UserError where the record is missing or belongs to another judge."""
-        if self.record is None and not self.uncalibrated:
+        known, engine = self._known(), self.engine.open()
+        if known is None:
+            known = Record(
+                threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
+            )
+        return Judge(engine, known)
+
+    def _known(self) -> Record | None:
+        if self.record is None:
+            if self.uncalibrated:
+                return None
             raise UserError(
                 "this judge has no threshold record: set record= to one made by `python -m "
                 "ray_jobs.judge_calibrate`, or uncalibrated=true for a threshold of one half"
             )
-        engine = self.engine.open()
-        if self.record is None:
-            plain = Record(
-                threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
-            )
-            return Judge(engine, plain)
         path = Path(self.record)
         here = Path(__file__).parent / "assets" / path.name
-        return Judge(engine, Record.read(here if path.parent == Path("assets") else path))
+        return Record.read(here if path.parent == Path("assets") else path)

@@ -16,7 +16,7 @@ from actors.grade import Grade
 from actors.judge_lexical import Lexical
 from actors.llm_offline import Offline
 from actors.part import LlmConfig, RunContext
-from longshot.answers import Seen, answers, order
+from longshot.answers import Seen, answered, answers, order, with_answers
 from longshot.errors import BadRow, Transient, Unparsed, UserError
 from longshot.extract import LETTERS
 from longshot.gem import JudgeConfig
@@ -245,6 +245,11 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     (rubric,), (verdict,) = graded["s"], graded["o"]
     assert json.loads(rubric.detail)["first"] == 5
     assert verdict.correct is True
+    spoken = with_answers(question("n"), [answered(question("n", options=()), "x", model="NaN-7B")])
+    seen = Video(video_id="v", uri="", questions=(spoken,))
+    (named,) = work(Grade(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
+    told = json.loads(named.verdicts[-1].detail)
+    assert (told["of"], told["judge"]) == ("NaN-7B", [None, None, 0, 0])
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.grade import Grade
+from actors.judge_lexical import Lexical
+from actors.llm_offline import Offline
 from longshot import gem
 from longshot.errors import UserError
-from longshot.gem import Identity, Item, Judge, Prepared, Reading, Record, Refused, Triple
+from longshot.gem import (
+    Identity,
+    Item,
+    Judge,
+    JudgeConfig,
+    Prepared,
+    Reading,
+    Record,
+    Refused,
+    Triple,
+)
 from tests import tiny_gemma
 
 IDENTITY = Identity(engine="words", weights="0" * 64, prompt=gem.prompt_hash())
@@ -66,6 +80,36 @@ def test_the_best_reference_counts_and_errors_stay_with_their_item() -> None:
     assert "101 tokens, the limit is 60" in (found[4].error or "")
     assert found[5].equivalent is False
     assert len(engine.seen) == 3  # two references and the dog: the others cost no model call
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
+def test_an_output_that_is_no_number_is_an_error_and_no_verdict(broken: float) -> None:
+    class Overflown(Words):
+        def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+            return [Reading(2.0), Reading(broken)]
+
+    fine, bad = Judge(Overflown(), RECORD).score([item("a", "a"), item("a", "a")])
+    assert fine.equivalent is True
+    assert (bad.score, bad.equivalent) == (None, None)
+    assert "float16" in (bad.error or "")
+
+
+def test_a_judge_calibrated_anew_is_another_one_and_a_missing_record_is_said_first(
+    tmp_path: Path,
+) -> None:
+    record = tmp_path / "record.json"
+    judge = JudgeConfig(engine=Lexical(), record=str(record))
+    grade = Grade(judge=judge, llm=Offline())
+    with pytest.raises(UserError, match="no threshold record"):
+        judge.check(None)
+    record.write_text(RECORD.dump())
+    judge.check(None)
+    first = grade.identity
+    record.write_text(dataclasses.replace(RECORD, threshold=0.4).dump())
+    assert grade.identity != first
+    record.write_text(RECORD.dump())
+    assert grade.identity == first
+    assert dataclasses.replace(grade, seed=1).identity != first
 
 
 def test_candidates_are_cut_at_a_hundred_words_and_flagged() -> None:

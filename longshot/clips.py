@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from longshot.records import Line, Span, Video
 from longshot.store import digest
 
+UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
@@ -129,7 +131,7 @@ def clips(
     rows: list[Video] = []
     for cut in cuts:
         for name, lines in narrations.items():
-            uri = uris.get(name, f"narrations:{name}")
+            uri = uris.get(name, f"{UNSEEN}{name}")
             video = Video(video_id=name, uri=uri, duration=durations.get(name))
             rows.extend(clip_rows(video, lines, cut))
     return rows

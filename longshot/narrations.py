@@ -84,7 +84,11 @@ def read(path: str, columns: Columns) -> Narrations:
     Raises UserError when the file is missing, or not of the form that `columns` describes.
     """
     if columns.form == "ego4d":
-        return from_ego4d(json.loads(_bytes(path)), columns, where=path)
+        try:
+            data = json.loads(_bytes(path))
+        except ValueError as error:
+            raise UserError(f"{path}: no JSON, as Ego4D's narrations are: {error}") from error
+        return from_ego4d(data, columns, where=path)
     if columns.form == "captions":
         return from_captions(read_table(path), where=path)
     if columns.form != "table":
@@ -198,6 +202,8 @@ def durations(
         raise UserError(
             f"{path}: no column {error.args[0]!r}; name the columns of durations"
         ) from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; expected seconds or hh:mm:ss.ss") from None
 
 
 def _bytes(path: str) -> bytes:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import fs
 
 from actors.part import Part
 from longshot import clips, narrations, schemas
@@ -31,6 +32,7 @@ from longshot.layouts import egoschema as layout
 from longshot.narrations import Columns
 from longshot.outputs import Scratch
 from longshot.records import Question, Video
+from longshot.store import resolve
 from longshot.synth_plan import Plan
 from ray_jobs.launch import launch
 from ray_jobs.run import Run, standing
@@ -89,7 +91,7 @@ class Source:
 
 def planned(row: Video) -> Video:
     """The clip with the plan by which it is cut, where there is a file to cut it from."""
-    if row.uri.startswith("narrations:") or row.start is None or row.end is None:
+    if row.uri.startswith(clips.UNSEEN) or row.start is None or row.end is None:
         return row
     plan = Plan(background=row.uri, start=row.start, end=row.end)
     return replace(row, plan=json.dumps(schemas.dump(plan), sort_keys=True))
@@ -170,35 +172,45 @@ class EgoSchema:
             files = {row.video_id: row.uri for row in rows}
             (folder / "videos").mkdir()
             for question in kept:
-                _place(files[question.video_id], folder / "videos" / f"{question.question_id}.mp4")
+                file = files[question.video_id]
+                if not file.startswith(clips.UNSEEN):
+                    _place(file, folder / "videos" / f"{question.question_id}.mp4")
 
     def notes(self, rows: Scratch, heat: clips.HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
-        count = 0
+        count = unseen = 0
         for row in rows.videos():
             count += 1
+            unseen += row.uri.startswith(clips.UNSEEN)
             for question in (row.questions or ())[:1]:
                 for name in replies:
                     replies[name] += int(question.metrics.get(name, 0))
         found: dict[str, object] = {
             "clips": count, "replies": replies, "heat_map": schemas.dump(heat),
         }  # fmt: skip
+        said: list[str] = []
+        if self.cut_clips and unseen:
+            said.append(f"{unseen} of {count} clips are of videos that videos= lacks: not cut")
         if (told := baseline(list(rows.questions()))) is not None:
             found["no_question"] = schemas.dump(told)
-            found["notes"] = [
+            said.append(
                 f"without the question: {told.accuracy:.1%} of {told.questions} right "
                 f"[{told.low:.1%}, {told.high:.1%}], chance {told.chance:.1%}"
-            ]
-        return found
+            )
+        return {**found, "notes": said}
 
 
 def _place(file: str, target: Path) -> None:
     """The file under another name as well: a link where that can be, else a copy."""
+    filesystem, path = resolve(file)
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        fs.copy_files(path, str(target), filesystem, fs.LocalFileSystem())
+        return
     try:
-        os.link(file, target)
+        os.link(path, target)
     except OSError:
-        shutil.copyfile(file, target)
+        shutil.copyfile(path, target)
 
 
 if __name__ == "__main__":

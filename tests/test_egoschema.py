@@ -15,19 +15,22 @@ from hydra.utils import instantiate
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from pyarrow import fs
 
 from actors.llm_offline import Offline
-from longshot import clips, labelled, narrations
+from longshot import clips, labelled, narrations, schemas
 from longshot.errors import BadRow, Unparsed
 from longshot.filters import no_question
 from longshot.filters.duplicates import Duplicates
 from longshot.filters.keywords import Keywords
 from longshot.llm import Asker, Reply, Request
+from longshot.outputs import Scratch
 from longshot.prompts import Prompts
 from longshot.question_checks import normal
 from longshot.recipes import egoschema
 from longshot.recipes.egoschema import CHAINS, Settings
 from longshot.records import Caption, Line, Question, Video
+from ray_jobs.egoschema import EgoSchema
 from tests.material import material
 
 EPIC = "narrations/epic-kitchens+epic-kitchens-55-annotations/"
@@ -316,3 +319,42 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
     assert len(kept) == record["questions"]["kept"] == record["no_question"]["questions"]
     assert f"of {len(kept)} right" in done.stdout
     assert (out / "export/egoschema/heat_map.png").stat().st_size > 10_000
+
+
+def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
+    """What the job writes of one question on each video, clips included."""
+    kept = [
+        Question(question_id=f"q-{v.video_id}", video_id=v.video_id, recipe="egoschema",
+                 question="?", question_type="set_a", options=("a", "b"), answer_index=0)
+        for v in videos
+    ]  # fmt: skip
+    blank = dict.fromkeys(("run", "source", "ask", "repeats", "vet", "analysis", "cut"))
+    job = EgoSchema(**{**blank, "cut_clips": True, **changed})  # type: ignore[arg-type]
+    folder.mkdir()
+    job.write(kept, folder, videos)
+    return job
+
+
+def test_clips_without_a_film_have_questions_and_no_file(tmp_path: Path) -> None:
+    """videos= may hold only some of the narrated videos."""
+    (tmp_path / "seen.mp4").write_bytes(b"film")
+    (unseen,) = clips.clips({"w": [Line(start=0.0, end=1.0, text="C waits")]}, {"w": 180.0},
+                            [clips.Cut(least=1)])  # fmt: skip
+    rows = [Video(video_id="v", uri=str(tmp_path / "seen.mp4")), unseen]
+    job = release(tmp_path / "out", rows)
+    assert [p.name for p in (tmp_path / "out/videos").iterdir()] == ["q-v.mp4"]
+    assert len(json.loads((tmp_path / "out/questions.json").read_text())) == 2
+    scratch = Scratch()
+    scratch.add(schemas.table(rows, Video))
+    told = job.notes(scratch, clips.heat_map({}, {}))["notes"]
+    assert told == ["1 of 2 clips are of videos that videos= lacks: not cut"]
+    scratch.close()
+
+
+def test_clips_come_from_an_object_store_too(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "v.mp4").write_bytes(b"film")
+    remote = fs.SubTreeFileSystem(str(tmp_path / "store"), fs.LocalFileSystem())
+    monkeypatch.setattr("ray_jobs.egoschema.resolve", lambda uri: (remote, Path(uri).name))
+    release(tmp_path / "out", [Video(video_id="v", uri="s3://bucket/clips/v.mp4")])
+    assert (tmp_path / "out/videos/q-v.mp4").read_bytes() == b"film"

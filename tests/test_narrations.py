@@ -77,6 +77,10 @@ def test_a_table_names_what_is_wrong(tmp_path) -> None:
         narrations.read(str(path), columns("epic55"))
     with pytest.raises(UserError, match="cannot read"):
         narrations.read(str(tmp_path / "none.csv"), columns("table"))
+    with pytest.raises(UserError, match="no JSON"):
+        narrations.read(str(path), columns("ego4d"))
+    with pytest.raises(UserError, match="'opens'"):
+        narrations.durations(str(path), duration="text")
 
 
 def test_jsonl_and_csv_read_the_same(tmp_path) -> None:

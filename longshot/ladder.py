@@ -38,13 +38,16 @@ def window(evidence: Sequence[Span], duration: float, length: float, seed: str) 
 
 def rungs(video: Video, lengths: Sequence[float] = LENGTHS, seed: int = 0) -> list[Video]:
     """For each question of a row and each length a row of its own with the plan of its cut;
-    questions that fit no window are left out at that length. Windows of one question hold each
-    other.
+    questions that fit no window are left out at that length, and so are questions with options but
+    no evidence: nobody knows whether their answer is in the first minutes. Windows of one question
+    hold each other.
     """
     if video.duration is None:
         return []
     rows: list[Video] = []
     for question in video.questions or ():
+        if question.options and not question.evidence:
+            continue
         outer = Span(0.0, video.duration)
         cuts: list[tuple[float, Span]] = []
         for length in sorted(lengths, reverse=True):

@@ -86,7 +86,8 @@ class Synthetic:
                 asked = row.questions and tuple(
                     replace(q, subsets=(*q.subsets, name)) for q in row.questions
                 )
-                done.append(replace(row, questions=asked))
+                # needles are asked about later: their questions take the name from the tags
+                done.append(replace(row, questions=asked, tags=(name,)))
         return done
 
 
@@ -133,7 +134,10 @@ class Ego:
 
     def rows(self) -> list[Video]:
         filesystem, path = resolve(_needed("queries", self.queries))
-        asked = queries(json.loads(filesystem.open_input_file(path).read()))
+        try:
+            asked = queries(json.loads(filesystem.open_input_file(path).read()))
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read queries={self.queries!r}: {error}") from error
         table = _table("annotations", self.annotations)
         answers = {str(r["query_id"]): str(r["answer"]) for r in table if r.get("answer")}
         filled = ego_forms(asked, answers, options=self.options, seed=self.seed)
@@ -153,9 +157,16 @@ class Ladder:
     def rows(self) -> list[Video]:
         made: dict[str, list[Question]] = {}
         for question in read_questions(_needed("questions", self.questions)):
-            made.setdefault(question.video_id, []).append(question)
+            if question.drop is None:
+                made.setdefault(question.video_id, []).append(question)
         whole = joined(measured(_needed("videos", self.videos)), made)
-        return [rung for row in whole for rung in ladder.rungs(row, self.lengths, self.seed)]
+        found = [rung for row in whole for rung in ladder.rungs(row, self.lengths, self.seed)]
+        if not found:
+            raise UserError(
+                f"no question of {self.questions!r} can be cut around: they need evidence that "
+                f"fits into {min(self.lengths):g} s, and videos that long"
+            )
+        return found
 
 
 def measured(source: str) -> list[Video]:
@@ -201,15 +212,20 @@ def _clip(number: int, row: Mapping[str, Any]) -> Clip:
     if not row.get("uri"):
         raise UserError(f"clips, row {number}: no 'uri'; the columns are {sorted(row)}")
     end = row.get("end")
-    return Clip(
-        uri=str(row["uri"]),
-        start=float(row.get("start") or 0.0),
-        end=float(end) if end is not None else facts(str(row["uri"])).duration,
-        label=str(row.get("label") or ""),
-        caption=str(row.get("caption") or ""),
-        source=str(row.get("source") or ""),
-        event=int(row.get("event") or 0),
-    )
+    try:
+        return Clip(
+            uri=str(row["uri"]),
+            start=float(row.get("start") or 0.0),
+            end=float(end) if end is not None else facts(str(row["uri"])).duration,
+            label=str(row.get("label") or ""),
+            caption=str(row.get("caption") or ""),
+            source=str(row.get("source") or ""),
+            event=int(float(row.get("event") or 0)),
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"clips, row {number}: start and end are seconds, event a number: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from longshot.errors import BadRow, UserError
 from longshot.insertions import Background, Clip, Making, captioned, cycled, placed, plan_of
 from longshot.layouts import mlvu as layout
 from longshot.llm import Asker
+from longshot.outputs import write_questions
 from longshot.prompts import Prompts
 from longshot.recipes import mlvu
 from longshot.recipes import mlvu_annotated as annotated
@@ -34,7 +35,7 @@ from longshot.store import Store
 from longshot.synth import Settings
 from longshot.synth_plan import Spread
 from longshot.video import facts
-from ray_jobs.mlvu import Fair, Synthetic
+from ray_jobs.mlvu import Ego, Fair, Ladder, Synthetic
 from tests.films import FPS, cuts, scene, write
 from tests.material import material
 
@@ -42,6 +43,18 @@ ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossi
 CLIPS = [
     Clip(uri=f"{a}{n}.mp4", end=12.0 + n, label=a, caption=f"Someone is {a} number {n}")
     for a in ACTIONS
+    for n in range(6)
+]
+EVENTS = [
+    Clip(
+        uri=f"s{s}.mp4",
+        start=10.0 * n,
+        end=10.0 * n + 8,
+        source=f"s{s}",
+        event=n,
+        caption=f"event {s} {n}",
+    )
+    for s in range(3)
     for n in range(6)
 ]
 BACKGROUNDS = [Background(uri=f"film{n}.mp4", duration=600.0 + 900 * n) for n in range(3)]
@@ -91,19 +104,7 @@ def test_orders_are_the_plans(options) -> None:
 
 
 def test_events_use_every_permutation_equally() -> None:
-    told = [
-        Clip(
-            uri=f"s{s}.mp4",
-            start=10.0 * n,
-            end=10.0 * n + 8,
-            source=f"s{s}",
-            event=n,
-            caption=f"event {s} {n}",
-        )
-        for s in range(3)
-        for n in range(6)
-    ]
-    rows = mlvu.Events(making=making(items=72)).rows(BACKGROUNDS, told)
+    rows = mlvu.Events(making=making(items=72)).rows(BACKGROUNDS, EVENTS)
     check_rows(rows)
     answers = Counter(row.questions[0].answer for row in rows)
     assert len(answers) == 24
@@ -115,7 +116,7 @@ def test_events_use_every_permutation_equally() -> None:
         for place, number in enumerate(numbers):
             assert f"({number}) {seen[place]}" in question.question
     with pytest.raises(UserError, match="captioned clips"):
-        mlvu.Events(making=making()).rows(BACKGROUNDS, told[:3])
+        mlvu.Events(making=making()).rows(BACKGROUNDS, EVENTS[:3])
 
 
 @pytest.mark.parametrize(("options", "distractors"), [(4, 0), (6, 2)])
@@ -148,9 +149,43 @@ def test_too_little_material_is_said() -> None:
         (mlvu.Needle(making=making()), [replace(CLIPS[0], caption="")], "with a caption"),
         (mlvu.Needle(making=making(background_seconds=9000.0)), CLIPS, "no background"),
         (mlvu.Needle(making=making(total_seconds=8.0)), CLIPS, "no background"),
+        (mlvu.Order(making=making(), actions=2), CLIPS, "2 orders, and 4 options"),
+        (mlvu.Events(making=making(options=6), events=2), EVENTS, "2 orders, and 6 options"),
+        (mlvu.Events(making=making()), [replace(c, caption="He walks") for c in EVENTS], "alike"),
     ):
         with pytest.raises(UserError, match=message):
             task.rows(BACKGROUNDS, clips)
+
+
+def test_events_that_are_told_alike_are_not_ordered() -> None:
+    """Of two equal captions either order would be right."""
+    clips = [replace(c, caption="He walks") if c.event in (0, 1) else c for c in EVENTS]
+    rows = mlvu.Events(making=making(items=12)).rows(BACKGROUNDS, clips)
+    for row in rows:
+        said = [segment.dense_caption for segment in row.segments]
+        assert len(set(said)) == 4
+
+
+def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
+    film = write(tmp_path / "film.mp4", cuts([200]))
+    table = tmp_path / "clips.csv"
+    plan = mlvu.Needle(making=making(items=1, background_seconds=None, spread=Spread(margin=0.5)))
+    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table))
+    table.write_text("uri,start,end,caption,event\nc.mp4,0,4,A woman paints a door,1.0\n")
+    assert len(task.rows()) == 1
+    table.write_text("uri,start,end,caption\nc.mp4,0:10,4,A woman paints a door\n")
+    with pytest.raises(UserError, match=r"clips, row 1: .*'0:10'"):
+        task.rows()
+
+
+def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
+    film = write(tmp_path / "film.mp4", cuts([200]))
+    table = tmp_path / "clips.csv"
+    table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
+    plan = mlvu.Needle(making=making(items=1, spread=Spread(margin=0.1)))
+    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table), lengths=[2.0, 3.0])
+    asked = [question for row in task.rows() for question in ask(row).questions]
+    assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
 
 
 def test_a_total_length_is_kept() -> None:
@@ -372,6 +407,10 @@ def test_tables_become_questions(tmp_path) -> None:
     assert [q.drop for qs in made.values() for q in qs] == [None] * 3
     assert made["w"][0].scoring_points == ("gets up", "looks round")
     assert made["v"][1].question in FORMS["summary"].fixed_question
+    six = annotated.questions_of(annotated.from_table(rows), options=6)
+    assert [q.drop for qs in six.values() for q in qs] == [
+        "form: 3 wrong answers, not 5", None, None,
+    ]  # fmt: skip
     videos = [Video(video_id=v, uri=f"{v}.mp4", duration=200.0) for v in "vw"]
     layout.write([q for qs in made.values() for q in qs], tmp_path, videos)
     read = layout.read(tmp_path)
@@ -414,6 +453,13 @@ def test_ego4d_queries_become_questions() -> None:
     assert made[2].evidence == (Span(20.0, 24.0),)
     with pytest.raises(UserError, match="natural-language"):
         tables.queries({"videos": [{}]})
+
+
+def test_queries_that_are_no_json_are_said(tmp_path) -> None:
+    (tmp_path / "nlq.json").write_text("query_id,answer")
+    for name in ("nlq.json", "none.json"):
+        with pytest.raises(UserError, match=f"cannot read queries=.*{name}"):
+            Ego(queries=str(tmp_path / name), annotations=None, videos=None).rows()
 
 
 def test_anomalies_from_labels() -> None:
@@ -468,6 +514,33 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
     for shorter, longer in pairwise(made):
         assert longer.start <= shorter.start + 1e-6
         assert shorter.end <= longer.end + 1e-6
+
+
+def test_options_without_evidence_are_not_cut() -> None:
+    asked = Question(
+        question_id="q", video_id="v", recipe="mlvu", question="What falls?",
+        question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
+    )  # fmt: skip
+    row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(asked,))
+    assert ladder.rungs(row) == []
+    assert len(ladder.rungs(replace(row, questions=(replace(asked, options=()),)))) == 3
+
+
+def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
+    film = write(tmp_path / "v.mp4", cuts([200]))
+    asked = Question(
+        question_id="q", video_id="v", recipe="mlvu", question="What falls?",
+        question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
+        evidence=(Span(0.5, 1.0),),
+    )  # fmt: skip
+    folder = tmp_path / "made"
+    folder.mkdir()
+    gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
+    write_questions(iter([asked, gone]), folder / "questions.parquet")
+    task = Ladder(questions=str(folder), videos=str(film), lengths=[1.0, 2.0])
+    assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
+    with pytest.raises(UserError, match="fits into 900 s"):
+        replace(task, lengths=[900.0]).rows()
 
 
 def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:

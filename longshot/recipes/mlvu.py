@@ -13,11 +13,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from math import factorial
 from typing import ClassVar
 
 from longshot.errors import BadRow, Unparsed, UserError
 from longshot.insertions import Background, Clip, Making, cycled, labelled, row, with_question
 from longshot.llm import Asker
+from longshot.question_checks import normal
 from longshot.questions import Draft, finished, parse_questions
 from longshot.records import Provenance, Question, Span, Video
 
@@ -68,6 +70,7 @@ class Order:
                 f"{len(by_action)}: {sorted(by_action)!r}; set the 'label' column"
             )
         making, done = self.making, list[Video]()
+        _enough_orders(self.actions, making.options)
         slots = cycled(making.items, range(making.options), f"{making.seed}/order/slots")
         for n, slot in enumerate(slots):
             seed = f"{making.seed}/order/{n}"
@@ -102,22 +105,22 @@ class Events:
         for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
             if clip.source and clip.caption:
                 sources[clip.source].append(clip)
-        enough = [told for _, told in sorted(sources.items()) if len(told) >= self.events]
-        if not enough:
+        runs = [found for _, told in sorted(sources.items()) if (found := self._runs(told))]
+        if not runs:
             raise UserError(
-                f"an order of events needs sources with {self.events} captioned clips: give "
-                "'source', 'event' and 'caption' columns"
+                f"an order of events needs sources with {self.events} captioned clips in a row, no "
+                "two captions alike: give 'source', 'event' and 'caption' columns"
             )
         making, done = self.making, list[Video]()
+        _enough_orders(self.events, making.options)
         orders = list(permutations(range(1, self.events + 1)))
         slots = cycled(making.items, range(making.options), f"{making.seed}/events/slots")
         answers = cycled(making.items, orders, f"{making.seed}/events/orders")
-        told = cycled(making.items, enough, f"{making.seed}/events/sources")
-        for n, (slot, answer, events) in enumerate(zip(slots, answers, told, strict=True)):
+        told = cycled(making.items, runs, f"{making.seed}/events/sources")
+        for n, (slot, answer, choices) in enumerate(zip(slots, answers, told, strict=True)):
             seed = f"{making.seed}/events/{n}"
             rng = random.Random(seed)
-            first = rng.randrange(len(events) - self.events + 1)
-            chosen = events[first : first + self.events]
+            chosen = choices[rng.randrange(len(choices))]
             said = [clip.caption for clip in chosen]
             video = row(self.name, making.plan(backgrounds, chosen, seed), said)
             listed = "; ".join(f"({k}) {said[answer.index(k)]}" for k in sorted(answer))
@@ -131,8 +134,21 @@ class Events:
             done.append(with_question(video, "order", draft, slot))
         return done
 
+    def _runs(self, told: Sequence[Clip]) -> list[Sequence[Clip]]:
+        """The events in a row, one source's, that differ: of equal ones no order could be told."""
+        runs = [told[n : n + self.events] for n in range(len(told) - self.events + 1)]
+        return [run for run in runs if len({normal(c.caption) for c in run}) == len(run)]
+
     def _text(self, order: Sequence[int]) -> str:
         return self.arrow.join(map(str, order))
+
+
+def _enough_orders(things: int, options: int) -> None:
+    if factorial(things) < options:
+        raise UserError(
+            f"{things} things have {factorial(things)} orders, and {options} options are wanted: "
+            "take more things, or fewer options"
+        )
 
 
 COUNT_QUESTIONS = (
@@ -196,7 +212,7 @@ class NeedleSettings:
     """`most` questions about one needle (the paper: 1 to 3), with `options` options each."""
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "segments", "questions")
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "segments", "questions", "tags")
     area: ClassVar[str] = "mlvu"
 
     most: int = 3
@@ -205,8 +221,9 @@ class NeedleSettings:
 
 
 async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Video:
-    """The row with questions about each captioned probe in it, evidence where the probe is. Rows
-    that have questions already pass by. Raises BadRow where there is nothing to ask about.
+    """The row with questions about each captioned probe in it, evidence where the probe is, its
+    tags their subsets. Rows that have questions already pass by. Raises BadRow where there is
+    nothing to ask about.
     """
     if video.questions:
         return video
@@ -239,7 +256,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
             )
             for draft in drafts
         ]
-    return replace(video, questions=tuple(asked))
+    return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in asked))
 
 
 def _needle_drafts(reply: str, most: int, decoys: int) -> list[Draft]:

@@ -254,6 +254,8 @@ def questions_of(
     made: dict[str, list[Question]] = defaultdict(list)
     for form in filled:
         wrong = faults(form, by_video[form.video_id])
+        if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
+            wrong.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
         question = _question(form, slots[form.kind].pop(), options)
         drop = f"form: {wrong[0]}" if wrong else None
         made[form.video_id].append(replace(question, drop=drop))

@@ -41,7 +41,13 @@ class Certify:
     answer: AnswerLlm
     steps: Steps = STEPS
 
-    def __post_init__(self) -> None:
+    @property
+    def listens(self) -> bool:
+        """Whether the transcript is used."""
+        return bool(getattr(self.answer, "listens", False))
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: a model looks, and is shown the options. Raises UserError."""
         if not isinstance(self.answer, AnswerLlm):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UserError(
                 f"a certificate is made by a model that looks, not by {type(self.answer).__name__}:"

@@ -42,7 +42,7 @@ class Certificates:
         with self.run.open("certificate") as run:
             run.read(rows)
             run.stage("probe", self.probe)
-            if self.certify.answer.see.transcript:
+            if self.certify.listens:
                 run.stage("hear", self.hear)
             run.stage("certify", self.certify)
             return run.publish(files=report)

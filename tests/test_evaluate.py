@@ -274,11 +274,16 @@ def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> N
     assert certificate_show.certificates(again.questions or ()) == [found]
 
 
-def test_a_certificate_takes_a_model_and_shows_it_the_options() -> None:
-    given = ["questions=Q", "videos=V", "out=O"]
+@pytest.mark.usefixtures("ray")
+def test_a_certificate_takes_a_model_and_shows_it_the_options(tmp_path: Path) -> None:
+    films.write(tmp_path / "v0.mp4", films.cuts([12]))
+    release = tmp_path / "q.json"
+    neptune.write(questions(1), release)
     for wrong, said in (("answer=random", "answer=openai"), ("answer.open_ended=true", "options")):
+        key, value = wrong.split("=")
         with pytest.raises(UserError, match=said):
-            build(compose("certificate", [*given, wrong]))
+            run("certificate", questions=release, videos=tmp_path, out=tmp_path / "out",
+                **{key: value})  # fmt: skip
 
 
 def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:

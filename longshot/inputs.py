@@ -31,6 +31,10 @@ KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
     "subtitles_digest", "movie_name", "year", "genre", "split", "start", "end",
 )  # fmt: skip
+# What the house finds out by itself, and a table cannot say.
+OWN = frozenset(schemas.schema(Video).names) - (
+    frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
+)
 
 
 def read_videos(source: str) -> pa.Table:
@@ -38,10 +42,12 @@ def read_videos(source: str) -> pa.Table:
 
     `source`: a folder (searched through), a glob, one media file, a `.txt` list of addresses, or a
     `.csv .tsv .jsonl .parquet` table with a `uri` column; local, `s3://` or `gs://`. Relative
-    addresses in a list or table count from its folder. A file that is named but absent becomes a
-    row all the same: it ends as a problem, not in silence. Raises UserError.
+    addresses in a list or table count from its folder (`subtitles` from the video's). A glob that
+    does not name an extension finds media files only. A file that is named but absent becomes a
+    row all the same: it ends as a problem, not in silence. A table's columns with the names of
+    those that stages write (`duration`, `captions`) are left out. Raises UserError.
     """
-    rows = list(_listed(source))
+    rows = [{k: v for k, v in row.items() if k not in OWN} for row in _listed(source)]
     if not rows:
         raise UserError(
             f"no videos in {source!r}: expected files ending in {', '.join(sorted(MEDIA))}, "
@@ -61,13 +67,14 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
     filesystem, path = resolve(source)
     suffix = PurePosixPath(path).suffix.lower().lstrip(".")
     scheme = source.split("://")[0] + "://" if "://" in source else ""
-    if any(mark in path for mark in "*?["):
+    info = filesystem.get_file_info(path)
+    if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
         base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
-        for found in _files(filesystem, base):
-            if fnmatch.fnmatch(found, path):
+        named = suffix and not any(mark in suffix for mark in "*?[")
+        for found in fnmatch.filter(_files(filesystem, base), path):
+            if named or PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
                 yield {"uri": scheme + found}
         return
-    info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound:
         raise UserError(
             f"videos={source!r} does not exist: give a folder, a glob, a list or a table"
@@ -114,7 +121,7 @@ def _rows(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[st
             return
         text = data.decode("utf-8-sig")
         if suffix == "jsonl":
-            for number, line in enumerate(text.splitlines(), 1):
+            for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
                     row = json.loads(line)
                     if not isinstance(row, dict):
@@ -130,7 +137,7 @@ def _rows(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[st
 
 def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
     if suffix == "txt":
-        lines = filesystem.open_input_file(path).read().decode("utf-8-sig").splitlines()
+        lines = filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
         uris = (line.strip() for line in lines)
         yield from ({"uri": uri} for uri in uris if uri and not uri.startswith("#"))
         return
@@ -164,14 +171,14 @@ def _subtitles(
         names = [info.base_name for info in filesystem.get_file_info(selector)]
         beside[folder] = sorted(n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS)
     stem = name.rsplit(".", 1)[0] + "."
-    files = [posixpath.join(folder, n) for n in beside[folder] if n.startswith(stem)]
-    if named:
-        files.append(resolve(posixpath.join(folder, str(named)))[1])
+    files = [(filesystem, posixpath.join(folder, n)) for n in beside[folder] if n.startswith(stem)]
+    if named and "://" in str(named):
+        files.append(resolve(str(named)))
+    elif named:
+        files.append((filesystem, posixpath.join(folder, str(named))))
     total = hashlib.sha256()
-    for file in files:
-        total.update(
-            posixpath.basename(file).encode() + b"\0" + _content(filesystem, file).encode()
-        )
+    for place, file in files:
+        total.update(posixpath.basename(file).encode() + b"\0" + _content(place, file).encode())
     return total.hexdigest() if files else None
 
 
@@ -214,7 +221,7 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
                 value = json.loads(text) if text.startswith("[") else text.split(",")
             return tuple(str(item).strip() for item in value)
         if name in ("views", "year", "size"):
-            return int(value)
+            return value if isinstance(value, int) else int(float(value))  # "100.0", by pandas
         return float(value) if name in ("start", "end") else str(value)
     except (TypeError, ValueError) as error:
         kind = getattr(hint, "__name__", "list")

@@ -99,3 +99,50 @@ def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
     assert first[1] is None
     (folder / "a.en.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHo.\n")
     assert digests()[0] != first[0]
+
+
+def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) -> None:
+    place = folder / "Films [2020] é"
+    place.mkdir()
+    (folder / "a.mp4").rename(place / "one [x1].mp4")
+    for source in (place, f"{place}/one [x1].mp4", f"file://{place}", f"file://{folder}/*é/*.mp4"):
+        (row,) = read_videos(str(source)).to_pylist()
+        assert row["video_id"] == "one [x1]"
+        assert row["size"] == 5
+
+
+def test_a_glob_of_everything_finds_videos_only(folder: Path) -> None:
+    (folder / "a.srt").write_text("no film")
+    assert read_videos(f"{folder}/*")["video_id"].to_pylist() == ["a", "b"]
+    (folder / "c.dat").write_bytes(b"third")
+    assert read_videos(f"{folder}/*.dat")["video_id"].to_pylist() == ["c"]
+
+
+def test_a_line_separator_ends_no_row(folder: Path) -> None:
+    lines = folder / "t.jsonl"
+    lines.write_text('{"uri": "a.mp4", "title": "one\u2028two"}\r\n{"uri": "b.mkv"}\n', "utf-8")
+    assert read_videos(str(lines))["title"].to_pylist() == ["one\u2028two", None]
+
+
+def test_a_table_cannot_say_what_stages_find_out(folder: Path) -> None:
+    """Columns of these names and other types ended the run with a traceback."""
+    table = folder / "t.csv"
+    table.write_text(
+        "uri,duration,captions,problem,drop,size,source,channel,views\n"
+        "a.mp4,PT1M,some,none,no,1 MB,youtube,news,120.0\n"
+    )
+    found = read_videos(str(table))
+    assert found.to_pylist()[0] | {"uri": ""} == found.to_pylist()[0] | {
+        "uri": "", "size": 5, "drop": None, "channel": "news", "views": 120
+    }  # fmt: skip
+    assert not {"duration", "captions", "problem", "source"} & set(found.column_names)
+
+
+def test_subtitles_named_by_address_are_part_of_a_video(folder: Path) -> None:
+    subtitles, table = folder / "sub" / "x.srt", folder / "t.csv"
+    table.write_text(f"uri,subtitles\na.mp4,file://{subtitles}\n")
+    digests = set()
+    for text in ("Hi.", "Ho."):
+        subtitles.write_text(text)
+        digests |= set(read_videos(str(table))["subtitles_digest"].to_pylist())
+    assert len(digests) == 2

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
 from longshot import numbered
-from longshot.errors import BadRow
+from longshot.errors import BadRow, UserError
 from longshot.llm import Asker, Sampling
 from longshot.prompts import Prompts
 from longshot.records import Caption, Keyframe, Video
@@ -43,6 +43,11 @@ class OpenAICaptioner:
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain |= {"endpoint": self.endpoint.identity, "prompt": Prompts().digest(PROMPT)}
         return {"class": type(self).__name__, "version": self.version, **plain}
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raises UserError for requests without a frame."""
+        if self.frames < 1:
+            raise UserError(f"caption.frames={self.frames!r}: at least 1")
 
     def open(self, run: RunContext) -> Opened:
         sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * self.frames)

@@ -22,7 +22,7 @@ import numpy as np
 
 from actors.endpoint import Endpoint, Estimate
 from actors.part import Opened, RunContext, hardware
-from longshot.errors import Transient
+from longshot.errors import Transient, UserError
 from longshot.llm import Llm, Message, Reply, Request
 from longshot.records import Line, Video, Word
 from longshot.silence import quiet_cuts
@@ -104,6 +104,12 @@ class OpenAIHearing:
     chunk: float = 600.0
     max_bytes: int = 24_000_000
     together: int = hardware(4)
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raises UserError where no sound would be sent."""
+        for name, value in (("chunk", self.chunk), ("together", self.together)):
+            if value <= 0:
+                raise UserError(f"hear.{name}={value!r}: more than 0")
 
     def open(self, run: RunContext) -> Opened:
         llm = run.llm(self.model)

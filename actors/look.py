@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from longshot.descriptors import brightness, describe, motion
-from longshot.errors import BadRow
+from longshot.errors import BadRow, UserError
 from longshot.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
 from longshot.pictures import Picture, Thumbnail, Thumbnails
 from longshot.records import Face, Frame, ScreenText, Span, Video
@@ -117,6 +117,11 @@ class Look:
     faces: Faces | None = None
     texts: Texts | None = None
     threads: int = hardware(1)
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raises UserError for samples that are no time apart."""
+        if self.sample_every <= 0:
+            raise UserError(f"look.sample_every={self.sample_every!r}: more than 0 seconds")
 
     def open(self, run: RunContext) -> Opened:
         import cv2

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from longshot.errors import BadRow, Unparsed
+from longshot.errors import BadRow, Unparsed, UserError
 from longshot.prompts import Prompts
 
 T = TypeVar("T")
@@ -112,6 +112,10 @@ class Asker:
     prompts: Prompts
     sampling: Sampling = Sampling()
     tries: int = 3
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise UserError(f"tries={self.tries!r}: at least 1")
 
     async def ask(
         self,

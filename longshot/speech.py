@@ -71,6 +71,8 @@ def windows(
     Holds one window and one stretch of sound at a time. Where the sound has a gap, a window ends.
     """
     voice = voice or Voice()
+    if seconds <= 0:
+        raise UserError(f"hear: window={seconds!r}: more than 0 seconds")
     size = round(seconds * RATE)
     held, start = np.empty(0, np.float32), 0.0
     for sound in sounds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +51,11 @@ def connected() -> Iterator[None]:
             "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
         }
     )
+    if address and not _answers(address):
+        raise UserError(
+            f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
+            "--head), or unset RAY_ADDRESS to use this machine alone"
+        )
     with _silence():
         ray.init(
             address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
@@ -62,6 +68,20 @@ def connected() -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _answers(address: str) -> bool:
+    """Whether anybody listens at a `host:port`, of which Ray would take minutes to be sure, and
+    then end the process. Other kinds of address (`auto`) are left to Ray.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError:
+        return False
+    return True
 
 
 def _code() -> list[str]:
@@ -91,14 +111,15 @@ def _silence() -> Iterator[None]:
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
-    """Raises UserError unless the stages of each phase fit the cluster at once, and for a
-    `runtime_env` that Ray does not know.
+    """Raises UserError unless the stages of each phase fit the cluster at once, and for numbers or
+    a `runtime_env` that Ray does not know.
 
     Where the cluster grows by itself it only says what does not fit yet.
     """
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
+            _check_numbers(stage)
             _check_environment(stage)
         demands = [_demand(stage) for stage in phase]
         if cluster.reserved:
@@ -110,6 +131,13 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             raise UserError(lacking)
         if lacking:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+
+
+def _check_numbers(stage: Stage) -> None:
+    for name, least in (("workers", 1), ("concurrency", 1), ("cpus", 0), ("gpus", 0), ("tpus", 0)):
+        value = getattr(stage.hardware, name)
+        if value < least:
+            raise UserError(f"cluster.stages.{stage.name}.{name}={value!r}: at least {least}")
 
 
 def _check_environment(stage: Stage) -> None:

@@ -69,6 +69,8 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
             config = hydra.compose(name, overrides=list(overrides))
             open_keys = [str(k) for k in config if OmegaConf.is_missing(config, k)]
+            empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
+            open_keys += [k for k in _needed(name) if k in empty]
             if open_keys:
                 about = {k: text for path in _files(name) for k, text in _comments(path)}
                 first = open_keys[0]
@@ -152,9 +154,12 @@ def _plain(name: str, message: str, overrides: Sequence[str]) -> str:
     if wrong:
         key = wrong.group(1)
         given = next((o for o in overrides if o.lstrip("+~").split("=")[0] == key), key)
-        near = difflib.get_close_matches(key.split(".")[0], _keys(name), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"there is no key {key!r} (in {given!r}){hint} Keys: {', '.join(_keys(name))}"
+        above, keys = _siblings(name, key, overrides)
+        near = difflib.get_close_matches(key.removeprefix(above), keys, n=1)
+        hint = f"; did you mean {above + near[0]!r}?" if near else "."
+        where = f"Keys in {above[:-1]}, to which + adds one" if above else "Keys"
+        listed = ", ".join(keys) or "none"
+        return f"there is no key {key!r} (in {given!r}){hint} {where}: {listed}"
     option = re.search(r"Could not find '([^']+)'", message)
     if option:
         group, _, value = option.group(1).rpartition("/")
@@ -168,12 +173,33 @@ def _plain(name: str, message: str, overrides: Sequence[str]) -> str:
     return " ".join(line.strip() for line in message.splitlines() if line.strip())
 
 
+def _siblings(name: str, key: str, overrides: Sequence[str]) -> tuple[str, list[str]]:
+    """The longest part of a wrong key that is right, with its dot, and the keys that it has."""
+    if "." not in key:
+        return "", _keys(name)
+    groups = [o for o in overrides if o.lstrip("+").split("=")[0].split("@")[0] in _keys(name)]
+    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        config = hydra.compose(name, overrides=groups)
+    above = key
+    while above := above.rpartition(".")[0]:
+        node = OmegaConf.select(config, above, throw_on_missing=False)
+        if isinstance(node, DictConfig):
+            return f"{above}.", sorted(str(k) for k in node if not str(k).startswith("_"))
+    return "", _keys(name)
+
+
 def _keys(name: str) -> list[str]:
     text = "\n".join(path.read_text() for path in _files(name))
     own = re.findall(r"^(\w+):", text, flags=re.MULTILINE)
     groups = re.findall(r"^ +- (?:override )?/?(\w+)(?:@\w+)?:", text, flags=re.MULTILINE)
     hidden = {"defaults", "hydra", "job", "run"}
     return sorted({*own, *groups, "experiment"} - hidden)
+
+
+def _needed(name: str) -> list[str]:
+    """The keys that have no default, and the place of the store."""
+    text = "\n".join(path.read_text() for path in _files(name))
+    return [*re.findall(r"^(\w+): \?\?\?", text, flags=re.MULTILINE), "store"]
 
 
 def _files(name: str) -> list[Path]:
@@ -253,6 +279,8 @@ def _fits(value: Any, hint: Any) -> bool:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, arg) for arg in args)
+    if origin in (tuple, list, Sequence):  # text would be taken letter by letter
+        return isinstance(value, list | tuple)
     if origin is typing.Literal:
         return value in args
     if hint is float:

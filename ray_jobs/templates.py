@@ -49,16 +49,16 @@ BATCH = 20  # questions whose names one call replaces
 
 @dataclass(frozen=True, kw_only=True)
 class Templates:
-    """`questions`: lists (paths, or `{path, question, title, name}`); `perceptual`: those of them
-    that are clustered by themselves, into `k_perceptual` clusters. `one_title`: a cluster with more
-    than this share of its questions on one film or show gives no templates.
+    """`questions`: a list or several (paths, or `{path, question, title, name}`); `perceptual`:
+    those of them that are clustered by themselves, into `k_perceptual` clusters. `one_title`: a
+    cluster with more than this share of its questions on one film or show gives no templates.
     """
 
     run: Run
-    questions: Sequence[Any]
+    questions: str | Sequence[Any]
     llm: LlmConfig
     encoder: str
-    perceptual: Sequence[Any] = ()
+    perceptual: str | Sequence[Any] = ()
     pronouns: Literal["rules", "llm"] = "rules"
     k: int = 50
     k_perceptual: int = 20
@@ -71,8 +71,8 @@ class Templates:
 
     def __call__(self) -> int:
         lists = {
-            "reasoning": ([_source(q) for q in self.questions], self.k),
-            "perceptual": ([_source(q) for q in self.perceptual], self.k_perceptual),
+            "reasoning": (_sources(self.questions), self.k),
+            "perceptual": (_sources(self.perceptual), self.k_perceptual),
         }
         asked = {kind: [q for s in sources for q in read_source(s)]
                  for kind, (sources, _) in lists.items()}  # fmt: skip
@@ -159,6 +159,10 @@ class Templates:
 
         return [t for part in await asyncio.gather(*(one(n, g) for n, g in groups.items()))
                 for t in part]  # fmt: skip
+
+
+def _sources(value: str | Sequence[Any]) -> list[Source]:
+    return [_source(item) for item in ([value] if isinstance(value, str) else value)]
 
 
 def _source(value: Any) -> Source:

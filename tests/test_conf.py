@@ -12,7 +12,9 @@ import hydra
 import pytest
 from omegaconf import OmegaConf
 
+from actors.stage import Stage
 from longshot.errors import UserError
+from ray_jobs.cluster import connected, preflight
 from ray_jobs.launch import CONF, build, compose
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
@@ -94,6 +96,11 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "seed=many"], ["seed='many'", "int"]),
         (["videos=x", "out=y", "max_problem_share=2"], ["max_problem_share=2", "0 to 1"]),
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
+        (["videos=x", "out="], ["out= is not set"]),
+        (["videos=x", "out=y", "vet.tires=2"], ["'vet.tires'", "did you mean 'vet.tries'"]),
+        (["videos=x", "out=y", "llm=openai", "llm.modl=z"], ["did you mean 'llm.model'"]),
+        (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),
+        (["videos=x", "out=y", "llm=openai", "llm.omit=seed"], ["omit='seed'"]),
     ],
 )
 def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) -> None:
@@ -115,6 +122,32 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
     alone = compose("neptune", given("neptune", f"llm={llm}")).llm
     assert llm == "openai" or config.llm == alone
     assert llm != "openai" or alone.base_url.endswith("openai.com/v1")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: at least 1"),
+        ("+cluster.stages.look.concurrency=0", "cluster.stages.look.concurrency=0"),
+        ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),
+    ],
+)
+def test_impossible_hardware_is_said_before_any_work(
+    override: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ray_jobs.cluster.ray.nodes", list)
+    cluster = build(compose("neptune", given("neptune", override))).run.cluster
+    parts: Any = None  # not asked for
+    stages = [Stage(name=n, part=parts, hardware=h) for n, h in cluster.stages.items()]
+    with pytest.raises(UserError, match=re.escape(message)):
+        preflight([stages], cluster)
+
+
+def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    monkeypatch.setattr("ray_jobs.cluster.ray.is_initialized", lambda: False)
+    with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connected():
+        pass
 
 
 def test_hydras_flags_work_wherever_they_stand() -> None:

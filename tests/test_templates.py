@@ -248,7 +248,7 @@ def test_the_job(tmp_path: Path) -> None:
     lines = Path(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")).read_text().splitlines()
     path.write_text("\n".join([lines[0], *lines[1:400]]) + "\n")
     out = tmp_path / "out"
-    overrides = [f"questions=[{path}]", f"out={out}", "k=8", "least=5"]
+    overrides = [f"questions={path}", f"out={out}", "k=8", "least=5"]
     command = [sys.executable, "-m", "ray_jobs.templates", *overrides]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1])
     first = (out / "templates.md").read_bytes()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
+from actors.judge_llm import LlmJudge
 from actors.part import LlmConfig, Opened, RunContext
 from longshot.answers import GRADE, Answer, answers
 from longshot.errors import BadRow
@@ -50,7 +51,10 @@ class Grade:
 
     def open(self, run: RunContext) -> Opened:
         asker = Asker(llm=run.llm(self.llm), prompts=prompts_in(None), tries=self.tries)
-        bench = Bench(self.judge)
+        judge, engine = self.judge, self.judge.engine
+        if isinstance(engine, LlmJudge):
+            judge = replace(judge, engine=engine.within(run))
+        bench = Bench(judge)
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(

@@ -17,8 +17,8 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from actors.part import LlmConfig, hardware
-from longshot.errors import BadRow, BudgetSpent
+from actors.part import LlmConfig, RunContext, hardware
+from longshot.errors import BadRow, Transient
 from longshot.gem import (
     OPENING,
     PROMPT,
@@ -32,6 +32,7 @@ from longshot.gem import (
 )
 from longshot.llm import Llm, Message, Reply, Request, Sampling
 
+LONGEST = 30.0  # seconds of a Retry-After; beyond, the call has failed
 SURE = math.log(1e6)  # the logit of a mere word: no finer than one in a million
 _WORD = re.compile(rf"\W*(?:{OPENING})?\W*(TRUE|FALSE)\W*", re.IGNORECASE)
 
@@ -45,7 +46,46 @@ class LlmJudge:
     connections: int = hardware(16)
 
     def open(self) -> Engine:
-        return LlmEngine(self, self.llm.open())
+        return LlmEngine(self, Patient(self.llm.open(), getattr(self.llm, "attempts", 1)))
+
+    def within(self, run: RunContext) -> Within:
+        """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
+        return Within(self, run.llm(self.llm))
+
+
+@dataclass(frozen=True)
+class Within:
+    """A judge with its model connected already."""
+
+    judge: LlmJudge
+    llm: Llm
+
+    def open(self) -> Engine:
+        return LlmEngine(self.judge, self.llm)
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A model that is asked again where the call may work later, as the gateway does in a run."""
+
+    llm: Llm
+    attempts: int
+
+    @property
+    def identity(self) -> str:
+        return self.llm.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """As `Llm.complete`."""
+        for attempt in range(1, self.attempts):
+            try:
+                return await self.llm.complete(request)
+            except Transient as error:
+                asked = error.retry_after or 0.0
+                if asked > LONGEST:
+                    raise
+                await asyncio.sleep(max(asked, 0.25 * 2**attempt))
+        return await self.llm.complete(request)
 
 
 class LlmEngine:
@@ -88,7 +128,7 @@ class LlmEngine:
         async with gate:
             try:
                 reply = await self._llm.complete(request)
-            except (BadRow, BudgetSpent) as error:
+            except BadRow as error:
                 return Reading(math.nan, error=str(error))
         return word(reply) if words else alternatives(reply)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from actors.desk import Desk
+from actors.gateway import Gateway
+from actors.grade import Grade
 from actors.judge_llm import LlmJudge, alternatives, word
 from actors.judge_mini import ASSETS, Mini, minilm
+from actors.llm_offline import Offline
+from actors.llm_openai import OpenAI
+from actors.part import RunContext
 from longshot import calibrate, equivalence_data, gem, judge_bias, lexical
+from longshot.answers import answered, with_answers
 from longshot.equivalence_data import Pair
 from longshot.errors import UserError
 from longshot.gem import Item, JudgeConfig, Record, Triple
 from longshot.llm import Reply
 from longshot.nn import cross, cross_fit
+from longshot.records import Question, Video
+from longshot.store import Store
+from ray_jobs.benches.loopback import Faults, Loopback
 from tests.material import material
 
 NQ = "answer_equivalence/ehsk+OpenQA-eval/data"
@@ -186,10 +198,47 @@ def test_a_model_s_word_or_its_logprobs_are_read_and_nothing_else() -> None:
 
 
 def test_the_llm_judge_asks_through_the_seam() -> None:
-    from actors.llm_offline import Offline
-
     judge = JudgeConfig(engine=LlmJudge(llm=Offline()), uncalibrated=True).open()
     assert [s.equivalent for s in judge.score(ITEMS)] == [True, False, True, False]
+
+
+def test_the_llm_judge_asks_again_where_the_endpoint_fails_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    faults = Faults(share=0.3, kinds=("429", "dropped"), retry_after=0)
+    items = [Item(question="q", candidate=str(i), references=("r",)) for i in range(12)]
+    with Loopback(reply=lambda payload: "TRUE", faults=faults) as server:
+        llm = OpenAI(model="m", base_url=server.url)
+        judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True).open()
+        assert [s.equivalent for s in judge.score(items)] == [True] * 12
+        assert sum(n for k, n in server.stats.items() if k.startswith("fault")) > 0
+
+
+def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    asked = Question(question_id="q", video_id="v", recipe="r", question="?", question_type="",
+                     answer="red")  # fmt: skip
+    question = with_answers(asked, [answered(asked, "It is red.", model="m")])
+    with Loopback(reply=lambda payload: "TRUE") as server:
+        llm = OpenAI(model="m", base_url=server.url)
+        judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
+        store, desk = Store(str(tmp_path)), Desk()
+        run = RunContext(
+            store=store, llm=lambda c: Gateway.connect(c, store, desk), count=lambda n, k: None
+        )
+
+        async def graded() -> Video:
+            opened: Any = Grade(judge=judge, llm=Offline()).open(run)
+            return await opened(Video(video_id="v", uri="", questions=(question,)))
+
+        for _ in range(2):
+            done = next(iter(asyncio.run(graded()).questions or ()))
+            assert done.verdicts[-1].correct is True
+    told = desk.snapshot()["llm"]
+    assert (told["calls"], told["cached"]) == (1, 1)
 
 
 def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> None:

@@ -75,9 +75,12 @@ class Endpoint:
         return price(self.prices, self.model) or Price(0.0, 0.0)
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a missing key, or a budget without a price."""
+        """Raises UserError for a missing key, a budget without a price, an impossible number."""
         self.key()
         require_price(self.prices, self.model, budget_usd)
+        for name in ("timeout", "max_connections", "attempts"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"{name}={getattr(self, name)!r} of {self.model!r}: more than 0")
 
     def key(self) -> str:
         """The key. Raises UserError when the variable is not set."""
@@ -173,14 +176,14 @@ class Connection:
         """What an HTTP error status means for the run."""
         status, code = error.status_code, str(error.code or "")
         said = _said(error)
-        if code in ("insufficient_quota", "billing_hard_limit_reached"):
+        if status == 402 or code in ("insufficient_quota", "billing_hard_limit_reached"):
             return BudgetSpent(
                 f"{self.place}: the account has no credit left ({said}); add credit and run the "
                 "same command again: what is finished is kept"
             )
         if status >= 500 or status in AGAIN:
             return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
-        if status in (401, 403):
+        if status in (401, 403) or "API key not valid" in said:  # Gemini calls that a 400
             return UserError(
                 f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
                 "was refused; check the key and what it may use"
@@ -190,7 +193,8 @@ class Connection:
                 f"{self.place}: HTTP {status}: no such model or address ({said}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )
-        if code in ("unsupported_parameter", "unsupported_value", "unknown_parameter"):
+        unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+        if unknown and not str(error.param).startswith("response_format"):
             return UserError(
                 f"{self.place} does not take {error.param!r} ({said}); leave it out with "
                 f"omit=[{error.param}], and see token_limit= for the limit of tokens"

@@ -61,8 +61,12 @@ class Replay:
             raise UserError(f"no recorded replies at {self.path!r}: set llm.path") from None
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a budget, which a recording would not keep to."""
-        if self.record is not None and budget_usd is not None:
+        """Raises UserError for a file that cannot be read, and for a budget while recording, which
+        would not be kept to.
+        """
+        if self.record is None:
+            read(self.path)
+        elif budget_usd is not None:
             raise UserError(
                 f"budget_usd={budget_usd:g} does not hold while replies are recorded: take it "
                 "away, or record another time"

@@ -138,6 +138,15 @@ class Worker:
         return loop
 
     def __call__(self, table: pa.Table) -> pa.Table:
+        try:
+            return self._worked(table)
+        except LongshotError as error:  # a full disk, a missing model: it ends the run
+            import ray
+
+            ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
+            raise
+
+    def _worked(self, table: pa.Table) -> pa.Table:
         present = [c for c in self._columns if c in table.column_names]
         rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
         found: list[pa.Table | None] = [None] * len(rows)
@@ -234,9 +243,6 @@ class Worker:
         if isinstance(error, LongshotError) and not isinstance(
             error, BadRow | Transient | BudgetSpent
         ):
-            import ray
-
-            ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
             raise error
         result = self._failed(type(error).__name__, _message(error), 1)
         return self._settle(row, key, result, "problem", started, keep=isinstance(error, BadRow))

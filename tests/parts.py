@@ -58,6 +58,14 @@ class Upper:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Closed(Upper):
+    """A part whose model is found missing by the worker."""
+
+    def open(self, run: RunContext) -> Opened:
+        raise UserError("no weights here")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Meet:
     """An async part that answers only when `together` rows are in it at the same time."""
 

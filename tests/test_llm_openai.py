@@ -23,7 +23,7 @@ from longshot.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
 from longshot.llm import Asker, Message, Request, Sampling
 from longshot.prompts import Prompts
 from longshot.store import Store, digest
-from ray_jobs.benches.loopback import KINDS, Faults, Loopback, recorded
+from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused, recorded
 
 FORM = {
     "type": "object",
@@ -189,6 +189,43 @@ def test_a_wrong_key_is_the_users_mistake_and_is_not_shown():
         once(server, asked())
     assert "OPENAI_API_KEY" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        (Refused(402, "Insufficient Balance"), BudgetSpent),
+        (Refused(400, "API key not valid. Please pass a valid API key."), UserError),
+        (Refused(400, "no", "unsupported_parameter", "seed"), UserError),
+        (Refused(400, "too long", "context_length_exceeded"), BadRow),
+    ],
+)
+def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):
+    """Else every row would be stored as one that can never work."""
+
+    def reply(payload):
+        raise refused
+
+    with Loopback(reply=reply) as server, pytest.raises(kind):
+        once(server, asked())
+
+
+def test_a_schema_that_is_refused_by_code_is_left_out():
+    def reply(payload):
+        if "response_format" in payload:
+            raise Refused(
+                400, "unknown response_format", "unsupported_parameter", "response_format"
+            )
+        return "yes"
+
+    with Loopback(reply=reply) as server:
+        assert once(server, asked(form=FORM)).text == "yes"
+
+
+@pytest.mark.parametrize("more", [{"timeout": 0}, {"max_connections": 0}, {"attempts": 0}])
+def test_an_impossible_number_is_said_before_any_work(more):
+    with pytest.raises(UserError, match=next(iter(more))):
+        OpenAI(model="m", **more).check(None)
 
 
 def test_a_missing_key_is_said_before_any_work(monkeypatch):

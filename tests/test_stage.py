@@ -16,7 +16,7 @@ from longshot.records import Video
 from longshot.store import Store
 from ray_jobs.cluster import connected
 from ray_jobs.run import aborted
-from tests.parts import Meet, MeetAlike, Upper, calls
+from tests.parts import Closed, Meet, MeetAlike, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,6 +94,18 @@ def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) ->
     told = aborted(ray.get(desk.snapshot.remote()))
     assert isinstance(told, UserError)
     assert str(told) == "no such model"
+
+
+def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
+    tmp_path: Path, folder: Path
+) -> None:
+    desk = start_desk()
+    stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
+    with pytest.raises(ray.exceptions.RayTaskError):
+        run(tmp_path, [stage], ["x"], desk=desk)
+    told = aborted(ray.get(desk.snapshot.remote()))
+    assert isinstance(told, UserError)
+    assert str(told) == "no weights here"
 
 
 def test_a_worker_killed_once_costs_nothing(tmp_path: Path, folder: Path) -> None:

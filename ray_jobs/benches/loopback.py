@@ -41,11 +41,15 @@ CORRECTION = correction("|").partition("|")[0]
 
 
 class Refused(Exception):
-    """What a `reply` raises to have the request refused: an HTTP status, a message, a code."""
+    """What a `reply` raises to have the request refused: an HTTP status, a message, a code, the
+    parameter at fault.
+    """
 
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(status, message, code)
-        self.status, self.message, self.code = status, message, code
+    def __init__(
+        self, status: int, message: str, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(status, message, code, param)
+        self.status, self.message, self.code, self.param = status, message, code, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +259,7 @@ class Loopback:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer())
         except Refused as refused:
-            return _error(refused.status, refused.message, code=refused.code)
+            return _error(refused.status, refused.message, code=refused.code, param=refused.param)
         finally:
             self._now -= 1
 

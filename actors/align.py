@@ -192,12 +192,15 @@ def descriptions_in(source: str) -> dict[str, str]:
         filesystem, path = resolve(source)
         selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
         root = source[: -len(path)] if source.endswith(path) and "://" in source else ""
-        files = sorted(i.path for i in filesystem.get_file_info(selector))
-        found = {
-            plain(PurePosixPath(f).stem.split(".")[0]): f"{root}{f}"
-            for f in files
-            if _suffix(f) in (*FORMATS, *TABLES, *SOUND)
-        }
+        files = [
+            (PurePosixPath(path).stem, f"{root}{path}")
+            for path in sorted(i.path for i in filesystem.get_file_info(selector))
+            if _suffix(path) in (*FORMATS, *TABLES, *SOUND)
+            and not PurePosixPath(path).name.startswith(".")
+        ]
+        # "Some Film.en.vtt" is Some Film's; "Dr. No.srt" is not that of a film called "Dr"
+        found = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}
+        found |= {plain(stem): uri for stem, uri in files}
     if not found:
         raise UserError(
             f"descriptions={source!r}: no files named after movies (.srt .vtt .csv .mp3 ...), "

@@ -213,21 +213,24 @@ def measure(test: Sequence[Sentence], probability: Floats, *, seed: int = 0) -> 
         for t, name in enumerate(("dialogue", "visual"))
         if sum(counts[t])
     }
-    draws = np.random.default_rng(seed).integers(0, len(truth), (1000, len(truth)))
-    spread = [_f1(truth[d], said[d]) for d in draws]
+    f1 = stats.bootstrap(
+        lambda times: _f1(truth, said, times), len(test), groups if several else None,
+        draws=1000, seed=seed, within=(0.0, 1.0),
+    )  # fmt: skip
     return Quality(
         sentences=len(test),
         accuracy=accuracy.value,
         accuracy_interval=(accuracy.low or 0.0, 1.0 if accuracy.high is None else accuracy.high),
-        f1=_f1(truth, said),
-        f1_interval=(float(np.quantile(spread, 0.025)), float(np.quantile(spread, 0.975))),
+        f1=f1.value,
+        f1_interval=(f1.low or 0.0, 1.0 if f1.high is None else f1.high),
         confusion=(counts[0], counts[1]),  # type: ignore[arg-type]
         recall=recall,
     )
 
 
-def _f1(truth: NDArray[np.bool_], said: NDArray[np.bool_]) -> float:
-    return float(2 * (truth & said).sum() / max(1, truth.sum() + said.sum()))
+def _f1(truth: NDArray[np.bool_], said: NDArray[np.bool_], times: Floats) -> float:
+    """F1 with each sentence counted so many times."""
+    return float(2 * times[truth & said].sum() / max(1.0, times[truth].sum() + times[said].sum()))
 
 
 def heard_share(lines: Sequence[Line], clip: Sequence[Line], found: Alignment) -> list[float]:

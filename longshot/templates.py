@@ -85,7 +85,8 @@ def parse_templates(reply: str, most: int = 4) -> tuple[Template, ...]:
     found: list[Template] = []
     for part in fields(reply, labels):
         if part.label == "template":
-            found.append(Template(name=part.text, prototype="", category=""))
+            name = re.sub(r"\s*:\s*", " - ", part.text)  # in templates.md a colon ends the name
+            found.append(Template(name=name, prototype="", category=""))
         elif found and part.label == "prototype":
             found[-1] = replace(found[-1], prototype=part.text)
         elif found:

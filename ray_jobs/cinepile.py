@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from actors.part import Part
 from longshot import schemas
+from longshot.errors import UserError
 from longshot.inputs import read_videos
 from longshot.layouts import cinepile as layout
 from longshot.layouts.hugging_face import Card
 from longshot.outputs import Scratch
 from longshot.records import Question, Video
-from longshot.split import SIDES, sides
+from longshot.split import SIDES, plain, sides
 from ray_jobs.launch import launch
 from ray_jobs.run import Run
 
@@ -65,7 +66,13 @@ def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
     """The clips with their side, train or test; a side that the table gives itself stays."""
     rows = table.select(["video_id", "movie_name", "split"]).to_pylist()
     movies = [row["movie_name"] or row["video_id"] for row in rows]
-    given = {m: row["split"] for m, row in zip(movies, rows, strict=True) if row["split"]}
+    given: dict[str, str] = {}
+    for movie, row in zip(movies, rows, strict=True):
+        if row["split"] and given.setdefault(plain(movie), row["split"]) != row["split"]:
+            raise UserError(
+                f"movie {movie!r} is given both splits, by clip {row['video_id']!r} too: all clips "
+                "of a movie are on one side"
+            )
     found = sides(movies, test_share=test_share, seed=seed, given=given)
     column = schemas.column("split", [found[movie] for movie in movies])
     return table.set_column(table.schema.get_field_index("split"), "split", column)

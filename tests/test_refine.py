@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm_offline import OfflineLlm
-from longshot.errors import Transient
+from longshot.errors import BadRow, Transient
 from longshot.filters.refine import Refined, Refinement, refine, rotated
 from longshot.llm import Asker, Reply, Request
 from longshot.mcq import LETTERS
@@ -56,7 +56,7 @@ class Moody:
             if blind:
                 self._note(request, None)
             if failure < 0.5:
-                raise Transient("lost")
+                raise BadRow("filtered")
             return Reply(text="I would rather not say.", model="moody")
         if request.prompt == "cinepile/rewrite":
             self.rewrites += 1
@@ -118,6 +118,20 @@ def test_a_model_that_always_fails_passes_nothing() -> None:
     found = run(Moody(random.Random(0), 1.0, 0.0))
     assert found.status == "untested"
     assert found.question.verdicts[0].passed is None
+
+
+@pytest.mark.parametrize("prompt", ["cinepile/choose", "cinepile/rewrite"])
+def test_an_endpoint_that_is_down_decides_nothing(prompt: str) -> None:
+    """It must not leave a guessed question "unfixed", which would drop it from the test split."""
+
+    class Down(Moody):
+        async def complete(self, request: Request) -> Reply:
+            if request.prompt == prompt:
+                raise Transient("no answer within 60 s")
+            return await super().complete(request)
+
+    with pytest.raises(Transient):
+        run(Down(random.Random(0), 0.0, 1.0))
 
 
 def test_a_question_that_is_always_guessed_is_not_fixed_after_five_rewrites() -> None:

@@ -58,6 +58,18 @@ def test_a_head_learns_and_its_file_gives_the_same(tmp_path: Path) -> None:
     assert quality.f1 == pytest.approx(2 * d / (2 * d + b + c))
 
 
+def test_intervals_have_movies_as_units() -> None:
+    """All errors lie in two of twelve movies: that says little of the next movie."""
+    test = [Sentence(text="x", visual=i % 2 == 0, movie=f"m{m}") for m in range(12)
+            for i in range(40)]  # fmt: skip
+    said = np.array([float(s.visual == (s.movie not in ("m0", "m1"))) for s in test])
+    quality = measure(test, said)
+    low, high = quality.f1_interval
+    assert quality.f1 == pytest.approx(5 / 6)
+    assert low < 0.65
+    assert high > 0.9
+
+
 def test_a_file_that_is_no_head(tmp_path: Path) -> None:
     path = tmp_path / "head.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))

@@ -139,6 +139,12 @@ def test_a_reply_is_read() -> None:
         parse_templates("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
+def test_a_name_with_a_colon_is_read_back() -> None:
+    made = parse_templates("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    assert [t.name for t in made] == ["Cause - the reason"]
+    assert from_markdown(to_markdown(made)) == list(made)
+
+
 def test_the_reviewed_file_is_read_back(tmp_path: Path) -> None:
     made = [
         Template(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from longshot.errors import BadRow, Transient
+from longshot.errors import BadRow
 from longshot.llm import Asker
 from longshot.mcq import LETTERS, Choice, parse_choice
 from longshot.records import Question, Verdict
@@ -25,8 +25,9 @@ async def choose(
     about: str = "",
     seed: int = 0,
 ) -> Choice | None:
-    """The model's choice, or None where no reply could be had or read: a failed call is neither
-    right nor wrong, and its caller must not take it for either.
+    """The model's choice, or None where it gave none that could be read: such a call is neither
+    right nor wrong, and its caller must not take it for either. Raises Transient: what may work
+    later is not kept as a question without a value.
     """
     shown = tuple(options)
     try:
@@ -39,7 +40,7 @@ async def choose(
             context=context,
             about=about,
         )
-    except (BadRow, Transient):
+    except BadRow:
         return None
 
 

@@ -7,8 +7,9 @@ that sees the scene, the question, and why the blind model chose the answer; the
 Decided where the released code and its text disagree:
 
 - Weakness is always measured on all rotations, the first time too; one lucky miss fixes nothing.
-- A call that fails is asked again; a rotation that stays without an answer leaves the question
-  "untested", which is never "strong" or "fixed".
+- A call without a readable answer is asked again; a rotation that stays without one leaves the
+  question "untested", which is never "strong" or "fixed". An endpoint that is down (Transient) ends
+  the clip's work instead, for the next run to take up: it must not make questions "unfixed".
 - At most `rewrites` rewrites, as the text says; failed tests do not use them up, failed, malformed
   and unanswerable rewrites do.
 - The rationale handed on is one of a rotation that was right, from the test of this wording.
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from longshot.errors import BadRow, Transient
+from longshot.errors import BadRow
 from longshot.filters.choosing import SCENE, choose, verdict
 from longshot.llm import Asker
 from longshot.mcq import LETTERS, Choice, Mcq, parse_mcq
@@ -37,7 +38,7 @@ Status = Literal["strong", "fixed", "unfixed", "untested"]
 @dataclass(frozen=True, kw_only=True)
 class Refinement:
     """`most`: rotations that may be right for a question to stand; `rewrites`: how often it may be
-    rewritten; `again`: how often a failed call is repeated, with another seed.
+    rewritten; `again`: how often a call without an answer is repeated, with another seed.
     """
 
     most: int = 2
@@ -176,7 +177,7 @@ async def _rewritten(
             letter=LETTERS[answer],
             rationale=test.rationale,
         )
-    except (BadRow, Transient):
+    except BadRow:
         return None
     options = list(mcq.draft().decoys)
     options.insert(answer, mcq.options[mcq.answer])

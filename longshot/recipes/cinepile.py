@@ -80,7 +80,9 @@ async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> 
         if templates
     ]
     found = [question for part in await asyncio.gather(*calls) for question in part]
-    unique = {normal(q.question): q for q in sorted(found, key=lambda q: q.question_id)}
+    # Of equal questions the last stays: a sound one, where there is one.
+    order = sorted(found, key=lambda q: (q.drop is None, q.question_id))
+    unique = {normal(q.question): q for q in order}
     return replace(video, questions=tuple(sorted(unique.values(), key=lambda q: q.question_id)))
 
 

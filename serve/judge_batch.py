@@ -30,6 +30,7 @@ class _Waiting:
     prepared: Sequence[Prepared]
     done: asyncio.Future[list[Reading]] = field(repr=False)
     tokens: int
+    in_work: bool = False
 
 
 class Batcher:
@@ -88,7 +89,8 @@ class Batcher:
         try:
             return await one.done
         finally:
-            self._held -= tokens
+            if not one.in_work:  # what is in work takes its time, though its caller may have gone
+                self._held -= tokens
 
     def _next(self) -> list[_Waiting]:
         """The next batch: short enough that those behind it see their place move."""
@@ -102,6 +104,7 @@ class Batcher:
                 continue
             if batch and tokens + one.tokens > budget:
                 break
+            one.in_work = True
             batch.append(self._waiting.popleft())
             tokens += one.tokens
         return batch
@@ -120,6 +123,8 @@ class Batcher:
                 elif len(batch) > 1:  # one of them is at fault: each alone, so that it fails alone
                     await self._each_alone(batch)
                 continue
+            finally:
+                self._held -= sum(one.tokens for one in batch)
             readings = iter(found)
             for one in batch:
                 mine = [next(readings) for _ in one.prepared]

@@ -284,6 +284,30 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
     asyncio.run(everything())
 
 
+def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
+    async def everything() -> None:
+        engine, begun = Slow(), threading.Event()
+        read = engine.score
+
+        def score(prepared: Sequence[Prepared]) -> list[Reading]:
+            begun.set()
+            return read(prepared)
+
+        engine.score = score  # type: ignore[method-assign]
+        batcher = Batcher(engine, budget=100, patience=5)
+        asked = asyncio.ensure_future(batcher.score([Prepared("1", 5000)]))
+        await asyncio.to_thread(begun.wait)
+        asked.cancel()
+        await asyncio.wait([asked])
+        with pytest.raises(Full):
+            batcher.admit(10)
+        engine.go.set()
+        await batcher.drain()
+        assert batcher.held == 0
+
+    asyncio.run(everything())
+
+
 def test_a_request_that_breaks_the_engine_fails_alone() -> None:
     async def everything() -> None:
         engine = Slow()

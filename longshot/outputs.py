@@ -224,6 +224,8 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
         record = write(fresh)
         (fresh / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
         entries = sorted(fresh.iterdir(), key=lambda p: (p.name == "run.json", p.name))
+        if filesystem.get_file_info(f"{path}/run.json").type == fs.FileType.File:
+            filesystem.delete_file(f"{path}/run.json")  # an earlier run's: its rest goes now
         if local:
             for entry in entries:
                 target = Path(path) / entry.name

@@ -1,5 +1,6 @@
 """The output folder appears whole, or not at all with a clear word."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,27 @@ def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
     assert [p.name for p in out.iterdir()] == ["run.json"]
     with pytest.raises(LongshotError, match="cannot write the output folder"):
         publish(str(out / "run.json" / "below"), lambda folder: {})
+
+
+def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(text: str, folder: Path) -> dict[str, str]:
+        for name in ("a", "b"):
+            (folder / name).write_text(text)
+        return {"run": text}
+
+    out = tmp_path / "out"
+    publish(str(out), lambda folder: write("first", folder))
+    move = os.replace
+
+    def breaks(source: Path, target: Path) -> None:
+        if target.name == "b":
+            raise OSError(5, "Input/output error")
+        move(source, target)
+
+    monkeypatch.setattr("longshot.outputs.os.replace", breaks)
+    with pytest.raises(LongshotError, match="Input/output error"):
+        publish(str(out), lambda folder: write("second", folder))
+    assert {p.name: p.read_text() for p in out.iterdir()} == {"a": "second", "b": "first"}
 
 
 def test_questions_of_dropped_and_failed_rows_fall_with_them() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
@@ -77,6 +77,13 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
                 raise UserError(f"{first}= is not set: {about.get(first) or 'it must be given'}")
             OmegaConf.resolve(config)
             return config
+    except OverrideParseException as error:
+        key, equals, value = str(error.override).partition("=")
+        quoted = "'" + f'{key}="{value}"' + "'"
+        raise UserError(
+            f"cannot read {error.override!r}: "
+            + (f"a value with such letters needs quotes: {quoted}" if equals else "no key=value")
+        ) from error
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_plain(name, str(error), overrides)) from error
 

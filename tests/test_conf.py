@@ -97,6 +97,8 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "max_problem_share=2"], ["max_problem_share=2", "0 to 1"]),
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
         (["videos=x", "out="], ["out= is not set"]),
+        (["videos=film [1].mp4", "out=y"], ["""'videos="film [1].mp4"'"""]),
+        (["videos", "out=y"], ["'videos'", "key=value"]),
         (["videos=x", "out=y", "vet.tires=2"], ["'vet.tires'", "did you mean 'vet.tries'"]),
         (["videos=x", "out=y", "llm=openai", "llm.modl=z"], ["did you mean 'llm.model'"]),
         (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),

@@ -195,9 +195,12 @@ def _in_order(found: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:
 def durations(
     path: str, *, video: str = "video_id", duration: str = "duration"
 ) -> dict[str, float]:
-    """Lengths of videos in seconds, from a table with a video and a duration column."""
+    """Lengths of videos in seconds, from a table with a video and a duration column; a row without
+    one (of a video that failed) says nothing.
+    """
     try:
-        return {str(row[video]): seconds(row[duration]) for row in read_table(path)}
+        told = [(str(row[video]), row[duration]) for row in read_table(path)]
+        return {name: seconds(value) for name, value in told if value not in (None, "")}
     except KeyError as error:
         raise UserError(
             f"{path}: no column {error.args[0]!r}; name the columns of durations"

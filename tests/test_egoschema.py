@@ -221,6 +221,41 @@ def test_the_chains_talk_as_the_paper_says(real_clips) -> None:
     assert "longer than the correct one" in llm.seen[1].messages[-1].text
 
 
+@pytest.mark.parametrize("chain", ["set_a", "set_b", "three_call"])
+def test_answers_go_to_the_questions_that_they_repeat(real_clips, chain) -> None:
+    """A model that answers the last question first, and says so."""
+
+    @dataclass
+    class Backwards:
+        identity: str = "backwards"
+
+        async def complete(self, request: Request) -> Reply:
+            asked = request.variables.get("questions")
+            names = {f"Why does C handle the {t}?": t for t in ("lid", "pan", "old knife")}
+            if asked is None:
+                lines = [f"Question {n}: {q}" for n, q in enumerate(names, 1)]
+            else:
+                lines = [
+                    line
+                    for n, q in reversed(list(enumerate(asked, 1)))
+                    for line in (
+                        f"Question {n}: {q}",
+                        f"Correct answer: for the {names[q]}",
+                        *(
+                            f"Wrong answer {k}: for thing {k} of the {names[q]}"
+                            for k in range(1, 5)
+                        ),
+                    )
+                ]
+            return Reply(text="\n".join(lines), model="backwards")
+
+    (row,) = asked([real_clips[0]], Settings(chains=(chain,)), Backwards())
+    assert len(row.questions) == 3
+    for question in row.questions:
+        thing = question.question.split(" the ")[1].strip("?")
+        assert all(thing in option for option in question.options)
+
+
 def test_the_answer_prompt_is_drawn(real_clips) -> None:
     llm = Drifting("letters")
     asked(real_clips, Settings(), llm)

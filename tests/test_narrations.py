@@ -81,6 +81,8 @@ def test_a_table_names_what_is_wrong(tmp_path) -> None:
         narrations.read(str(path), columns("ego4d"))
     with pytest.raises(UserError, match="'opens'"):
         narrations.durations(str(path), duration="text")
+    path.write_text("video_id,duration\nv,0:30\nfailed,\n")
+    assert narrations.durations(str(path)) == {"v": 30.0}
 
 
 def test_jsonl_and_csv_read_the_same(tmp_path) -> None:

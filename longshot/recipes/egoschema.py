@@ -17,6 +17,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import ClassVar, TypeVar
 
 from longshot.errors import BadRow, Unparsed
@@ -24,7 +25,8 @@ from longshot.filters.keywords import Keywords
 from longshot.labelled import drafts, drifted, questions_in, whole
 from longshot.llm import Asker, Message
 from longshot.narrations import prompt_lines
-from longshot.questions import Draft, finished
+from longshot.question_checks import normal
+from longshot.questions import ALIKE, Draft, finished
 from longshot.records import Line, Provenance, Video
 
 T = TypeVar("T")
@@ -141,7 +143,7 @@ async def _set_b(clip: Clip) -> list[Draft]:
         questions=questions,
         narrations=clip.narrations,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in found])
+    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
 
 
 async def _three_call(clip: Clip) -> list[Draft]:
@@ -153,7 +155,7 @@ async def _three_call(clip: Clip) -> list[Draft]:
         narrations=clip.narrations,
         questions=questions,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in found])
+    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
 
 
 async def _one_shot(clip: Clip) -> list[Draft]:
@@ -197,7 +199,8 @@ async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
         wrong=wrong,
         length=clip.settings.length,
     )
-    return [replace(draft, question=q) for draft, q in zip(found, questions, strict=True)]
+    both = zip(matched(found, questions), questions, strict=True)
+    return [replace(draft, question=q) for draft, q in both]
 
 
 async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -> list[Draft]:
@@ -205,7 +208,7 @@ async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -
 
     def parse(text: str) -> list[Draft]:
         found = drafts(text, len(questions), wrong=wrong, with_question=False, with_answer=False)
-        both = zip(found, questions, answers, strict=True)
+        both = zip(matched(found, questions), questions, answers, strict=True)
         return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
 
     return await clip.asker.ask(
@@ -231,6 +234,23 @@ async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
         wrong=wrong,
         length=clip.settings.length,
     )
+
+
+def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+    """The drafts in the order of the questions, where each repeats another one clearly; else as
+    they came. A reply may take the questions in an order of its own.
+    """
+    order: list[int] = []
+    for question in questions:
+        likeness = [
+            SequenceMatcher(None, normal(question), normal(draft.question)).ratio()
+            for draft in found
+        ]
+        best = max(likeness)
+        if best < ALIKE or likeness.index(best) in order:
+            return list(found)
+        order.append(likeness.index(best))
+    return [found[n] for n in order]
 
 
 def _counted(clip: Clip, parse: Callable[[str], T]) -> Callable[[str], T]:

@@ -100,6 +100,8 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
     run = me.wrap(model)
     began, losses = time.time(), list[float]()
     for step in range(state["step"], config.steps):
+        if config.patience and state["stale"] >= config.patience:  # a run that has stopped, too
+            break
         for group in optimiser.param_groups:
             group["lr"] = config.rate * _schedule(step, config)
         losses.append(
@@ -121,8 +123,6 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
         if me.rank == 0:
             _keep(folder, config, model, optimiser, state, figures, better)
         me.tell(figures)
-        if config.patience and state["stale"] >= config.patience:
-            break
 
 
 def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> dict[str, Any]:

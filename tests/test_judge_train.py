@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import subprocess
@@ -127,6 +128,10 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
 
     assert losses("parts") == pytest.approx(losses("whole"), abs=1e-5)
     assert len(losses("whole")) == 4
+    early = dataclasses.replace(settings, patience=1, rate=0.0)  # nothing is learnt
+    for _ in range(2):  # a run that has stopped early does not go on when it is started again
+        fit(early, pairs, pairs, str(tmp_path / "early"), Worker())
+        assert len(losses("early")) == 2
     other = GemFit(base=str(base), steps=9, rank=2)
     with pytest.raises(UserError, match="other settings"):
         fit(other, pairs, pairs, str(tmp_path / "parts"), Worker())

@@ -94,6 +94,11 @@ class AnswerLlm:
         return None if self.rag.on or self.see.fps is not None else self.see.frames
 
     @property
+    def looks(self) -> bool:
+        """Whether pictures of the films are shown."""
+        return self.see.looks or self.rag.on
+
+    @property
     def listens(self) -> bool:
         """Whether the transcript is used: shown, or compared with the questions."""
         return self.see.transcript or (self.rag.on and not self.rag.sees)
@@ -117,12 +122,17 @@ class AnswerLlm:
 
     async def _answer(self, video: Video, look: Looker, llm: Llm, prompts: Prompts) -> Video:
         asked = [q for q in video.questions or () if q.drop is None]
+        if self.see.transcript and video.lines is None and asked:
+            raise BadRow(
+                f"no transcript of {video.video_id!r}: give the folder of its film as videos=, or "
+                "answer without one"
+            )
         seen = await asyncio.to_thread(look, video, asked)
         found = await asyncio.gather(
             *(
                 self._named(video, q, r, shows, llm, prompts)
                 for q, shows in zip(asked, seen, strict=True)
-                for r in range(min(self.rotations, max(1, len(q.options))))
+                for r in range(self._turns(q))
             ),
             return_exceptions=True,
         )
@@ -133,6 +143,10 @@ class AnswerLlm:
         for name, verdict in (item for item in found if not isinstance(item, BaseException)):
             given.setdefault(name, []).append(verdict)
         return replace_questions(video, given)
+
+    def _turns(self, question: Question) -> int:
+        """How often it is asked: options that are withheld cannot be turned."""
+        return 1 if self.open_ended else min(self.rotations, max(1, len(question.options)))
 
     async def _named(
         self, video: Video, question: Question, rotation: int, *rest: Any

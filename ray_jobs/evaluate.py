@@ -52,9 +52,10 @@ class Evaluate:
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
             run.read(rows)
-            if self.videos is not None:
+            looks, listens = (getattr(self.answer, use, False) for use in ("looks", "listens"))
+            if self.videos is not None and (looks or listens):
                 run.stage("probe", self.probe)
-                if getattr(self.answer, "listens", False):
+                if listens:
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
             if getattr(self.answer, "open_ended", False) or _written(reading):

@@ -191,6 +191,22 @@ def test_without_a_film_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
         work(AnswerLlm(llm=Offline(), see=Seen(frames=4)), video, tmp_path)
 
 
+def test_an_answerer_that_hears_says_so_where_no_transcript_is_known(tmp_path: Path) -> None:
+    part = AnswerLlm(llm=Offline(), see=Seen(transcript=True))
+    video = Video(video_id="v", uri="", questions=(question(),))
+    with pytest.raises(BadRow, match="no transcript"):
+        work(part, video, tmp_path)
+    silent = work(part, replace(video, lines=()), tmp_path)  # looked for, and nothing is said
+    assert len(answers((silent.questions or (question(),))[0])) == 1
+
+
+def test_a_withheld_option_cannot_be_turned(tmp_path: Path) -> None:
+    video = Video(video_id="v", uri="", questions=(question(),))
+    part = AnswerLlm(llm=Offline(), open_ended=True, rotations=5)
+    done = work(part, video, tmp_path)
+    assert len(answers((done.questions or (question(),))[0])) == 1
+
+
 def test_when_to_look() -> None:
     assert Seen(frames=4).times(10, 18) == (11, 13, 15, 17)
     assert len(Seen(fps=2.0, most=7).times(0, 60)) == 7

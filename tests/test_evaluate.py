@@ -157,6 +157,10 @@ def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path
     (one,) = json.loads((out / "results.json").read_text())["results"]
     assert (one["asked"], one["failed"], one["weighted"]["n"]) == (4, 2, 2)
     assert pq.read_table(out / "problems.parquet")["video_id"].to_pylist() == ["v1"]
+    blind = tmp_path / "blind"
+    assert run("evaluate", questions=release, out=blind, videos=folder, answer="blind") == 0
+    (one,) = json.loads((blind / "results.json").read_text())["results"]
+    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no film
 
 
 def test_runs_of_one_name_are_compared_and_not_mixed() -> None:

@@ -133,7 +133,7 @@ def _video(row: Row, clip: str, notes: Notes, number: int) -> Video:
         movie_name=row.get("movie_name"),
         year=year,
         genre=_listed(row.get("genre")),
-        lines=lines or None,
+        lines=lines if "subtitles" in row else None,
         segments=(Segment(start=0.0, end=0.0, topic="scene", dense_caption=scene),)
         if scene
         else None,

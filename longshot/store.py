@@ -97,12 +97,17 @@ class Store:
         return f"{self._place[1]}/{kind}/{key[:2]}/{key}"
 
     def get(self, kind: str, key: str) -> bytes | None:
-        """The value, or None."""
+        """The value, or None. Raises LongshotError when the store cannot be read."""
         try:
             with self._place[0].open_input_file(self._path(kind, key)) as file:
                 return file.read()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise LongshotError(
+                f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
+                "be read, or set store="
+            ) from error
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Store a value. Raises LongshotError when the store is full or cannot be written."""

@@ -78,6 +78,8 @@ def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_written_says_which_and_what_to_do(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
+    with pytest.raises(LongshotError, match=r"cannot read the store .*store="):
+        Store(str(blocked)).get("llm", "k")
     with pytest.raises(LongshotError, match=r"cannot write to the store .*store="):
         Store(str(blocked)).put("look", "k0", b"x")
 

@@ -265,6 +265,22 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
         longshot.read(tmp_path / "none")
     with pytest.raises(UserError, match="no known layout"):
         longshot.read(save(tmp_path / "x.json", [{"a": 1}]))
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="cannot read questions"):
+        longshot.read(tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text(f"yt_clip_link,movie_scene\nu,{'x' * 200_000}\n")
+    with pytest.raises(UserError, match="field limit"):
+        longshot.read(tmp_path / "x.csv")
+    (tmp_path / "x.jsonl").write_text('["a"]\n')
+    with pytest.raises(UserError, match="row 0"):
+        longshot.read(tmp_path / "x.jsonl")
+    ours_row = {"question_id": "q", "video_id": "v", "question": "?", "answer_index": 2,
+                "options": ["a", "b"]}  # fmt: skip
+    with pytest.raises(UserError, match="no question_type, recipe"):
+        longshot.read(save(tmp_path / "y.json", [ours_row]))
+    got = longshot.read(save(tmp_path / "y.json", [ours_row | {"question_type": "", "recipe": ""}]))
+    assert [q.answer_index for q in got] == [None]  # no index that an export would stumble over
+    assert [f.what for f in got.findings] == ["answer number is outside the options"]
     with pytest.raises(UserError, match="expected a list"):
         longshot.read(save(tmp_path / "y.json", {"a": 1}))
     (tmp_path / "z.json").write_text("{")

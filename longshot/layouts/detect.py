@@ -66,6 +66,9 @@ def _columns(place: Path) -> set[str]:
     if place.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return set(pq.read_schema(place).names)
+        try:
+            return set(pq.read_schema(place).names)
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read questions from {str(place)!r}: {error}") from error
     rows = rows_of(place)
     return {key for row in rows[:20] for key in row}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
 from longshot import schemas
+from longshot.errors import UserError
 from longshot.layouts.reading import Notes, Reading, rows_of
 from longshot.records import Question, Video
+
+NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
 def read(path: Path) -> Reading:
@@ -20,12 +24,18 @@ def read(path: Path) -> Reading:
     notes = Notes(file.name)
     questions = list[Question]()
     for number, row in enumerate(r for f in files for r in rows_of(f)):
+        if missing := NEEDED - set(row):
+            raise UserError(
+                f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
+                f"are {sorted(map(str, row))}"
+            )
         question = schemas.load(Question, _flat(row))
         name, options = question.question_id, question.options
         if options and question.answer_index is None:
             notes.add(number, name, "no answer index")
         elif options and not 0 <= (question.answer_index or 0) < len(options):
             notes.add(number, name, "answer number is outside the options", question.answer_index)
+            question = replace(question, answer_index=None)
         elif options and question.answer and options[question.answer_index or 0] != question.answer:
             notes.add(number, name, "answer number and answer text disagree", question.answer)
         questions.append(question)

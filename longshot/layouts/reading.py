@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,26 +125,32 @@ def _same(left: str, right: str) -> bool:
 def rows_of(path: Path) -> list[Row]:
     """The records of a .json (list), .jsonl, .csv or .parquet file. Raises UserError."""
     try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            return pq.read_table(path).to_pylist()
-        if path.suffix == ".csv":
-            import csv
-
-            with path.open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
-        text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".jsonl":
-            # not splitlines: U+2028 and the like may stand inside a record
-            return [json.loads(line) for line in text.split("\n") if line.strip()]
-        value: Any = json.loads(text)
-    except (OSError, ValueError) as error:
+        value: Any = _loaded(path)
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
-    if not isinstance(value, list) or not all(isinstance(v, dict) for v in cast(Any, value)):
-        kind = type(value).__name__
-        raise UserError(f"{str(path)!r} holds a {kind}: expected a list of questions")
+    if not isinstance(value, list):
+        raise UserError(
+            f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
+        )
+    for number, row in enumerate(cast(list[Any], value)):
+        if not isinstance(row, dict):
+            raise UserError(f"{str(path)!r}, row {number}: {row!r} is no object with a question")
     return cast(list[Row], value)
+
+
+def _loaded(path: Path) -> Any:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path).to_pylist()
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.DictReader(file))
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".jsonl":
+        # not splitlines: U+2028 and the like may stand inside a record
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    return json.loads(text)
 
 
 def kept(questions: Iterable[Question]) -> list[Question]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyarrow import fs
 
@@ -23,7 +25,7 @@ NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 @dataclass(frozen=True, kw_only=True)
 class Report:
     out: str
-    store: str
+    store: str | None = None
 
     def __call__(self) -> int:
         filesystem, path = resolve(self.out)
@@ -33,13 +35,20 @@ class Report:
                 if filesystem.get_file_info(f"{path}/{file}").type != fs.FileType.File:
                     raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
-            page = write_report(
-                folder, json.loads((folder / "run.json").read_text()), Store(self.store)
-            )
+            record = json.loads((folder / "run.json").read_text())
+            page = write_report(folder, record, Store(self._store(record)))
             filesystem.create_dir(f"{path}/report", recursive=True)
             fs.copy_files(str(page), f"{path}/report/index.html", None, filesystem)
         print(f"{self.out}/report/index.html")
         return 0
+
+    def _store(self, record: Mapping[str, Any]) -> str:
+        """The one asked for, the run's own, or the one here where the folder was moved."""
+        here = f"{self.out}/store"
+        stored = self.store or record["config"].get("store") or here
+        filesystem, path = resolve(stored)
+        found = filesystem.get_file_info(path).type == fs.FileType.Directory
+        return stored if self.store or found else here
 
 
 if __name__ == "__main__":

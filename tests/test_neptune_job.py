@@ -94,6 +94,13 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert set(record(tmp_path / "again")["computed"].values()) == {0}
     for name in FILES:
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+    # the page again, with the pictures from where the run had its store
+    page = tmp_path / "again" / "report" / "index.html"
+    first = page.read_text()
+    page.write_text("")
+    command = [sys.executable, "-m", "ray_jobs.report", f"out={tmp_path / 'again'}"]
+    subprocess.run(command, check=True, cwd=ROOT)
+    assert page.read_text() == first
 
 
 def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import fs
 
 from longshot.errors import Unparsed, UserError
 from longshot.question_checks import normal
 from longshot.questions import fields
+from longshot.store import resolve
 
 CATEGORIES = (  # CinePile, Table 1, and its temporal prompts
     "Character and Relationship Dynamics",
@@ -255,8 +258,7 @@ def _noted(
 def write_templates(
     templates: Sequence[Template], folder: str | Path, clusters: Sequence[Cluster] = ()
 ) -> None:
-    """`templates.parquet` and `templates.md` in a folder."""
-    import pyarrow as pa
+    """`templates.parquet` and `templates.md` in a local folder."""
     import pyarrow.parquet as pq
 
     place = Path(folder)
@@ -275,16 +277,17 @@ def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Templat
     """Templates of a `.md` or `.parquet` file, or of a folder that holds them: its reviewed
     `templates.md` counts, not the parquet. Raises UserError.
     """
-    place = Path(path)
-    if place.is_dir():
-        place = place / "templates.md"
+    filesystem, place = resolve(str(path))
     try:
-        if place.suffix == ".md":
-            found = from_markdown(place.read_text(), kind=kind, where=str(place))
+        if filesystem.get_file_info(place).type == fs.FileType.Directory:
+            place = f"{place}/templates.md"
+        data = filesystem.open_input_file(place).read()
+        if place.endswith(".md"):
+            found = from_markdown(data.decode(), kind=kind, where=place)
         else:
             import pyarrow.parquet as pq
 
-            found = [_loaded(row) for row in pq.read_table(place).to_pylist()]
+            found = [_loaded(row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
     except (OSError, KeyError, ValueError) as error:
         raise UserError(f"cannot read the templates {str(path)!r}: {error}") from error
     if not found:

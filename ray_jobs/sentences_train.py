@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from longshot.errors import UserError
 from longshot.sentences import Floats, Quality, Sentence, measure, read_sentences, split
 from ray_jobs.launch import launch
 
@@ -33,6 +34,8 @@ class SentencesTrain:
     seed: int = 0
 
     def __call__(self) -> int:
+        if "://" in self.out:
+            raise UserError(f"out={self.out!r}: a classifier is written to a local folder")
         found = read_sentences(self.sentences, text=self.text, label=self.label, movie=self.movie)
         train, test = split(found, held_out=self.held_out, seed=self.seed)
         classifier = self.train(train, self.out, self.seed)

@@ -13,6 +13,7 @@ import asyncio
 import dataclasses
 import json
 import random
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pyarrow import fs
 
 from actors.part import LlmConfig
 from longshot.errors import BadRow, Unparsed, UserError
@@ -28,6 +30,7 @@ from longshot.llm import Asker, Sampling
 from longshot.prompts import Prompts
 from longshot.question_lists import Asked, Source, apart, merged, names_in, neutralised, read_source
 from longshot.questions import fields
+from longshot.store import resolve
 from longshot.templates import (
     CATEGORIES,
     Cluster,
@@ -99,9 +102,12 @@ class Templates:
         sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
         kept = distinct(sound, embed, alike=self.alike_templates)
         report.update(templates=len(found), sound=len(sound), kept=len(kept))
-        out = Path(self.run.out)
-        write_templates(kept, out, clusters)
-        (out / "templates.json").write_text(json.dumps(report, indent=2) + "\n")
+        target, root = resolve(self.run.out)
+        with tempfile.TemporaryDirectory() as fresh:
+            write_templates(kept, fresh, clusters)
+            Path(fresh, "templates.json").write_text(json.dumps(report, indent=2) + "\n")
+            target.create_dir(root, recursive=True)
+            fs.copy_files(fresh, root, fs.LocalFileSystem(), target)
         print(summary(report, kept))
         return 0
 

@@ -100,6 +100,12 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: str) -> None:
         read_sentences(str(path))
 
 
+def test_a_classifier_goes_to_a_local_folder() -> None:
+    job = SentencesTrain(train=None, sentences="s.csv", out="s3://bucket/out")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="local folder"):
+        job()
+
+
 def test_one_movie_or_one_label_is_not_enough() -> None:
     with pytest.raises(UserError, match="needs two"):
         split([Sentence(text="x", visual=True, movie="a")])

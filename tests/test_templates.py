@@ -155,6 +155,7 @@ def test_the_reviewed_file_is_read_back(tmp_path: Path) -> None:
     write_templates(made, tmp_path)
     assert read_templates(tmp_path) == made
     assert read_templates(tmp_path / "templates.parquet") == made
+    assert read_templates(tmp_path.as_uri()) == made
     path = tmp_path / "templates.md"
     text = path.read_text()
     text = text.replace("- [x] Kind 0", "- [ ] Kind 0").replace("What is [1]?", "What was [1]?")
@@ -266,5 +267,7 @@ def test_the_job(tmp_path: Path) -> None:
     )
     assert len(read_templates(out)) >= 5
     assert first.decode().count("| reasoning |") == 8
+    (out / "templates.md").unlink()
+    command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1])
     assert (out / "templates.md").read_bytes() == first

@@ -43,6 +43,8 @@ class Seen:
             raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
         if self.frames and self.fps is not None:
             raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
+        if self.most < 1 or self.longest < 1:
+            raise UserError(f"see: most={self.most!r}, longest={self.longest!r}: at least 1")
 
     @property
     def looks(self) -> bool:

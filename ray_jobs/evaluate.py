@@ -104,6 +104,8 @@ def rows_of(
     """
     questions = list(reading.questions)
     asked = [i for i, q in enumerate(questions) if q.drop is None]
+    if limit is not None and limit < 1:
+        raise UserError(f"limit={limit!r}: at least 1, or null for all questions")
     if limit is not None and limit < len(asked):
         chosen = set(random.Random(f"{seed}/limit").sample(asked, limit))
         questions = [q for i, q in enumerate(questions) if i in chosen]

@@ -213,6 +213,8 @@ def test_when_to_look() -> None:
     assert Seen(fps=2.0).times(0, 2) == (0.25, 0.75, 1.25, 1.75)
     with pytest.raises(UserError, match="set one"):
         Seen(frames=4, fps=1.0)
+    with pytest.raises(UserError, match="most=0"):
+        Seen(frames=4, most=0)
 
 
 @pytest.mark.parametrize("by", ["random", "longest", "similar"])

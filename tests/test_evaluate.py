@@ -183,6 +183,9 @@ def test_a_limit_counts_the_questions_that_are_asked() -> None:
     asked = [q for row in rows for q in row.questions or ()]
     assert [q.drop for q in asked] == [None] * 8
     assert all(q.answer == q.options[q.answer_index or 0] for q in asked)
+    for limit in (0, -3):
+        with pytest.raises(UserError, match="limit="):
+            rows_of(reading, None, limit=limit)
     with pytest.raises(UserError, match="no questions"):
         rows_of(replace(reading, questions=tuple(q for q in made if q.drop)), None)
 

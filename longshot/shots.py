@@ -25,18 +25,20 @@ from longshot.records import Span
 TOGETHER = 48
 DELAY = 1.0
 USUAL_FPS = 25.0  # where a file does not say
+USUAL_THRESHOLD = {"adaptive": 2.9, "content": 27.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
     """How shots are told apart. `threshold`: for `adaptive` how many times a frame's change exceeds
-    its neighbours' mean, for `content` the mean change of hue, saturation and value (0 to 255).
+    its neighbours' mean, for `content` the mean change of hue, saturation and value (0 to 255);
+    null for 2.9 or 27.
     `fade_below`: mean brightness (0 to 255) that counts as black; null looks for no fades.
     `shortest` in seconds. `thumbnail`: longer side of the picture looked at, in pixels.
     """
 
     detector: Literal["adaptive", "content"] = "adaptive"
-    threshold: float = 2.9
+    threshold: float | None = None
     least_change: float = 15.0
     fade_below: float | None = 12.0
     shortest: float = 0.6
@@ -51,14 +53,15 @@ class ShotRules:
         from scenedetect.detectors import AdaptiveDetector, ContentDetector, ThresholdDetector
 
         shortest = max(1, round(self.shortest * fps))
+        threshold = USUAL_THRESHOLD[self.detector] if self.threshold is None else self.threshold
         cuts: Any = (
             quick(AdaptiveDetector)(
-                adaptive_threshold=self.threshold,
+                adaptive_threshold=threshold,
                 min_content_val=self.least_change,
                 min_scene_len=shortest,
             )
             if self.detector == "adaptive"
-            else quick(ContentDetector)(threshold=self.threshold, min_scene_len=shortest)
+            else quick(ContentDetector)(threshold=threshold, min_scene_len=shortest)
         )
         if self.fade_below is None:
             return (cuts,)

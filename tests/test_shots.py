@@ -41,8 +41,7 @@ def scenedetect_cuts(path: Path, fps: float, seconds: float | None = None) -> li
 def test_cuts_are_where_they_were_drawn(tmp_path: Path, detector: str) -> None:
     lengths = [30, 24, 40, 18, 50, 33]
     path = write(tmp_path / "cuts.mp4", cuts(lengths))
-    threshold = 2.9 if detector == "adaptive" else 27.0
-    found = shots(path, ShotRules(detector=detector, threshold=threshold, fade_below=None))
+    found = shots(path, ShotRules(detector=detector, fade_below=None))
     edges = np.cumsum([0, *lengths]) / FPS
     assert [s.start for s in found] == pytest.approx(edges[:-1].tolist())
     assert [s.end for s in found] == pytest.approx(edges[1:].tolist())

@@ -1,0 +1,113 @@
+"""The text of a reply as `extract` compares it: without reasoning, control tokens and markup."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+_THINK = r"think|thinking|thought|reasoning|reflection|analysis"
+_THOUGHT = re.compile(rf"<({_THINK})>.*?</\1>|◁think▷.*?◁/think▷", re.DOTALL | re.IGNORECASE)
+_CLOSING = re.compile(rf"</(?:{_THINK})>|◁/think▷", re.IGNORECASE)
+_OPENING = re.compile(rf"<(?:{_THINK})>|◁think▷", re.IGNORECASE)
+_BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
+_END = re.compile(
+    r"</s>|<eos>|<pad>|<end_of_turn>|<\|(?:im_end|endoftext|eot_id|end|end_of_text|eom_id)\|>"
+    r"|<｜end▁of▁sentence｜>|\[/?INST\]",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(answer|final_answer|choice|option|final|response)>(.*?)(?:</\1>|$)",
+    re.DOTALL | re.IGNORECASE,
+)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_KEYS = frozenset(
+    re.split(
+        r"\s+",
+        "answer choice option letter final_answer best_option best_answer prediction selected "
+        "selected_option correct_answer correct_option response result output choice_letter",
+    )
+)
+_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|rm|bf|boxed)\s*\{([^{}]*)\}")
+_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚`´", "'"))
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
+_OUTER = " \t\n.,;:!?\"'()[]{}<>…"
+_NO_DIGITS, _NO_LETTER = re.compile(r"(?![.,:]?\d)(?!\w)"), re.compile(r"(?!\w)")
+
+
+def spoken(reply: str) -> str | None:
+    """The reply without reasoning and control tokens; None when the reasoning never ended."""
+    text = html.unescape(unicodedata.normalize("NFKC", reply))
+    text = _THOUGHT.sub(" ", text)
+    if closings := list(_CLOSING.finditer(text)):
+        text = text[closings[-1].end() :]
+    if _OPENING.search(text):
+        return None
+    text = _BEGIN.sub(" ", re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", text))
+    parts = [p for p in _END.split(text) if p.strip()]
+    return _ROLE.sub("", parts[0]) if parts else ""
+
+
+def wrapped(text: str) -> Iterator[tuple[str, str]]:
+    """What a reply puts into JSON, an answer tag or a box, the last of each."""
+    for value in reversed(list(_objects(text))):
+        found = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
+        for item in found[-1:]:
+            items = cast(list[Any], item) if isinstance(item, list) else [item]
+            if items and all(isinstance(i, str | int) for i in items):
+                yield "json", " and ".join(str(i) for i in items)
+        if found:
+            break
+    if tags := [t for t in _TAG.findall(text) if t[1].strip()]:
+        yield "tag", tags[-1][1]
+    if boxes := [b for b in _BOX.findall(text) if b.strip()]:
+        yield "box", boxes[-1]
+
+
+def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+    decoder, position = json.JSONDecoder(), text.find("{")
+    while position >= 0:
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (json.JSONDecodeError, RecursionError):
+            position += 1
+        else:
+            if isinstance(value, dict):
+                yield cast(Mapping[str, Any], value)
+        position = text.find("{", position)
+
+
+def plain(text: str) -> str:
+    """Without markdown and LaTeX dress; quotes and dashes in one form."""
+    for _ in range(3):
+        text = _LATEX.sub(r"\1", text)
+    text = re.sub(r"\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*", "", text, flags=re.M)
+    text = re.sub(r"(?<!\w)_(\w[^_]*)_(?!\w)", r"\1", text)
+    return text.translate(_QUOTES).translate(_DASHES).strip()
+
+
+def norm(text: str) -> str:
+    """For comparing texts: NFKC, lower case, single spaces, no outer punctuation."""
+    text = plain(unicodedata.normalize("NFKC", text)).casefold()
+    return re.sub(r"\s+", " ", text).strip(_OUTER)
+
+
+def found_by(text: str) -> str:
+    """A pattern that finds a normalised option text as whole words."""
+    left = r"(?<![\w+.-])" if text[0].isdigit() else r"(?<!\w)" if text[0].isalnum() else ""
+    right = r"(?![.,:]?\d)(?!\w)" if text[-1].isdigit() else r"(?!\w)" if text[-1].isalnum() else ""
+    return left + re.escape(text) + right
+
+
+def begins(text: str, own: str) -> int | None:
+    """Where a normalised option text ends that a text begins with, as whole words. Patterns of
+    options are not compiled where they cannot be found: that took half the time of an evaluation.
+    """
+    if not own or not text.startswith(own):
+        return None
+    right = _NO_DIGITS if own[-1].isdigit() else _NO_LETTER if own[-1].isalnum() else None
+    return len(own) if right is None or right.match(text, len(own)) else None

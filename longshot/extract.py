@@ -11,15 +11,12 @@ EgoSchema, with "C ..." (the camera wearer). Of several declarations the last on
 
 from __future__ import annotations
 
-import html
-import json
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
 
+from longshot.extract_text import begins, found_by, norm, plain, spoken, wrapped
 from longshot.extract_words import (
     CHOOSING,
     DOUBT,
@@ -38,35 +35,7 @@ from longshot.extract_words import (
 )
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_THINK = r"think|thinking|thought|reasoning|reflection|analysis"
-_THOUGHT = re.compile(rf"<({_THINK})>.*?</\1>|◁think▷.*?◁/think▷", re.DOTALL | re.IGNORECASE)
-_CLOSING = re.compile(rf"</(?:{_THINK})>|◁/think▷", re.IGNORECASE)
-_OPENING = re.compile(rf"<(?:{_THINK})>|◁think▷", re.IGNORECASE)
-_BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
-_END = re.compile(
-    r"</s>|<eos>|<pad>|<end_of_turn>|<\|(?:im_end|endoftext|eot_id|end|end_of_text|eom_id)\|>"
-    r"|<｜end▁of▁sentence｜>|\[/?INST\]",
-    re.IGNORECASE,
-)
-_ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)
-_TAG = re.compile(
-    r"<(answer|final_answer|choice|option|final|response)>(.*?)(?:</\1>|$)",
-    re.DOTALL | re.IGNORECASE,
-)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_KEYS = frozenset(
-    re.split(
-        r"\s+",
-        "answer choice option letter final_answer best_option best_answer prediction selected "
-        "selected_option correct_answer correct_option response result output choice_letter",
-    )
-)
-_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|rm|bf|boxed)\s*\{([^{}]*)\}")
-_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚`´", "'"))
-_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
-_OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _CLOSE = r"[\)\]\}>\"'|]"
-_NO_DIGITS, _NO_LETTER = re.compile(r"(?![.,:]?\d)(?!\w)"), re.compile(r"(?!\w)")
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 
 
@@ -90,89 +59,15 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     """
     if not 1 <= len(options) <= len(LETTERS):
         raise ValueError(f"{len(options)} options: expected 1 to {len(LETTERS)}")
-    spoken = _spoken(reply)
-    if spoken is None:
+    text = spoken(reply)
+    if text is None:
         return Extraction(None, "unclosed reasoning")
     question = _Question(tuple(options), digits)
-    for kind, content in _wrapped(spoken):
-        inner = question.read(_plain(content))
+    for kind, content in wrapped(text):
+        inner = question.read(plain(content))
         if inner.letter or inner.ambiguous:
             return replace(inner, rule=f"{kind}, {inner.rule}")
-    return question.read(_plain(spoken))
-
-
-def _spoken(reply: str) -> str | None:
-    """The reply without reasoning and control tokens; None when the reasoning never ended."""
-    text = html.unescape(unicodedata.normalize("NFKC", reply))
-    text = _THOUGHT.sub(" ", text)
-    if closings := list(_CLOSING.finditer(text)):
-        text = text[closings[-1].end() :]
-    if _OPENING.search(text):
-        return None
-    text = _BEGIN.sub(" ", re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", text))
-    parts = [p for p in _END.split(text) if p.strip()]
-    return _ROLE.sub("", parts[0]) if parts else ""
-
-
-def _wrapped(text: str) -> Iterator[tuple[str, str]]:
-    """What a reply puts into JSON, an answer tag or a box, the last of each."""
-    for value in reversed(list(_objects(text))):
-        found = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
-        for item in found[-1:]:
-            items = cast(list[Any], item) if isinstance(item, list) else [item]
-            if items and all(isinstance(i, str | int) for i in items):
-                yield "json", " and ".join(str(i) for i in items)
-        if found:
-            break
-    if tags := [t for t in _TAG.findall(text) if t[1].strip()]:
-        yield "tag", tags[-1][1]
-    if boxes := [b for b in _BOX.findall(text) if b.strip()]:
-        yield "box", boxes[-1]
-
-
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    decoder, position = json.JSONDecoder(), text.find("{")
-    while position >= 0:
-        try:
-            value, position = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError):
-            position += 1
-        else:
-            if isinstance(value, dict):
-                yield cast(Mapping[str, Any], value)
-        position = text.find("{", position)
-
-
-def _plain(text: str) -> str:
-    """Without markdown and LaTeX dress; quotes and dashes in one form."""
-    for _ in range(3):
-        text = _LATEX.sub(r"\1", text)
-    text = re.sub(r"\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*", "", text, flags=re.M)
-    text = re.sub(r"(?<!\w)_(\w[^_]*)_(?!\w)", r"\1", text)
-    return text.translate(_QUOTES).translate(_DASHES).strip()
-
-
-def _norm(text: str) -> str:
-    """For comparing texts: NFKC, lower case, single spaces, no outer punctuation."""
-    text = _plain(unicodedata.normalize("NFKC", text)).casefold()
-    return re.sub(r"\s+", " ", text).strip(_OUTER)
-
-
-def _found(text: str) -> str:
-    """A pattern that finds a normalised option text as whole words."""
-    left = r"(?<![\w+.-])" if text[0].isdigit() else r"(?<!\w)" if text[0].isalnum() else ""
-    right = r"(?![.,:]?\d)(?!\w)" if text[-1].isdigit() else r"(?!\w)" if text[-1].isalnum() else ""
-    return left + re.escape(text) + right
-
-
-def _begins(text: str, own: str) -> int | None:
-    """Where a normalised option text ends that a text begins with, as whole words. Patterns of
-    options are not compiled where they cannot be found: that took half the time of an evaluation.
-    """
-    if not own or not text.startswith(own):
-        return None
-    right = _NO_DIGITS if own[-1].isdigit() else _NO_LETTER if own[-1].isalnum() else None
-    return len(own) if right is None or right.match(text, len(own)) else None
+    return question.read(plain(text))
 
 
 @dataclass(frozen=True)
@@ -192,7 +87,7 @@ class _Question:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        return tuple(_norm(option) for option in self.options)
+        return tuple(norm(option) for option in self.options)
 
     @cached_property
     def label(self) -> str:
@@ -226,7 +121,7 @@ class _Question:
 
     def _equal(self, text: str) -> Extraction | None:
         """The reply is one option's text."""
-        whole = _norm(text)
+        whole = norm(text)
         same = [i for i, t in enumerate(self.texts) if t and t == whole]
         if len(same) > 1:
             same = [i for i in same if self.options[i].strip() == text.strip()] or same
@@ -325,7 +220,7 @@ class _Question:
         if label.isdigit():
             return False
         own = self.index(label)
-        follows = own is not None and self._starts(_norm(rest), own)
+        follows = own is not None and self._starts(norm(rest), own)
         return follows or (label.isupper() and label not in self.words)
 
     def _joined(self, text: str, match: re.Match[str]) -> bool:
@@ -352,17 +247,22 @@ class _Question:
         return next((match for match in found if match), None)
 
     def _starts(self, text: str, index: int) -> bool:
-        return _begins(text, self.texts[index]) is not None
+        return begins(text, self.texts[index]) is not None
 
     def _clause(self, text: str, index: int) -> bool:
         """The text begins with the option's, and that ends a clause there."""
-        end = _begins(text, self.texts[index])
+        end = begins(text, self.texts[index])
         return end is not None and not re.match(r"\s*\w|['-]\w", text[end:])
 
     def _text_at(self, text: str, at: int) -> int | None:
-        """The option whose text stands at a place, the longest one; never a bare letter."""
-        rest = _norm(text[at:])
-        found = [i for i, t in enumerate(self.texts) if len(t) > 1 and self._clause(rest, i)]
+        """The option whose text stands at a place, the longest one; never a bare letter, and a
+        digit (of a counting question) only where its line ends: "1. First ..." is a list.
+        """
+        rest = norm(text[at:])
+        alone = re.match(r"[^\w\n]*(\d)[^\w\n]*(?:\n|$)", text[at:])
+        digit = alone[1] if alone and self.digits is None else None
+        said = [i for i, t in enumerate(self.texts) if len(t) > 1 or t == digit]
+        found = [i for i in said if self._clause(rest, i)]
         longest = max((len(self.texts[i]) for i in found), default=0)
         found = [i for i in found if len(self.texts[i]) == longest]
         return found[0] if len(found) == 1 else None
@@ -399,8 +299,11 @@ class _Question:
             index is not None
             and match[1].isupper()
             and (
-                self._clause(_norm(rest), index)
-                or re.match(rf",?\s+{REASON}\b", rest, re.IGNORECASE)
+                self._clause(norm(rest), index)
+                or (
+                    re.match(rf",?\s+{REASON}\b", rest, re.IGNORECASE)
+                    and not self._acts(match[1], text, match.end())
+                )
             )
         ):
             return None
@@ -416,13 +319,21 @@ class _Question:
             return Extraction(None, "conflict", ambiguous=True)
         return self._answer(index, "label")
 
+    def _acts(self, label: str, text: str, at: int) -> bool:
+        """Whether the letter is one that the options tell of, doing something: "C is cooking"."""
+        if label not in self.words - {"A"} or not re.match(r"\s+(?:is|was)\b", text[at:], re.I):
+            return False
+        praised = POSITIVE_TAIL.match(text, at)
+        ends = r"\s*(?:$|[.,;:!\n]|(?:answer|option|choice|because|since|as)\b)"
+        return praised is None or not re.match(ends, text[praised.end() :], re.IGNORECASE)
+
     def _inside(self, text: str) -> Extraction:
         """The one option whose text the reply contains, or that the reply begins."""
-        whole = _norm(text)
+        whole = norm(text)
         spans: list[tuple[int, int, int]] = []
         for index, own in enumerate(self.texts):
             if own and own in whole and not (len(own) == 1 and own.isalpha()):
-                spans += [(m.start(), m.end(), index) for m in re.finditer(_found(own), whole)]
+                spans += [(m.start(), m.end(), index) for m in re.finditer(found_by(own), whole)]
         outer = [s for s in spans if not any(
             o[0] <= s[0] and s[1] <= o[1] and o[1] - o[0] > s[1] - s[0] for o in spans
         )]  # fmt: skip

@@ -91,6 +91,11 @@ def test_more_replies(reply: str, letter: str | None) -> None:
         ("C and the woman quarrel", "B"),
         ("The answer is C and the woman quarrel about the dishes.", "B"),
         ("C walks to the woman", None),
+        ("C is cleaning the kitchen.", None),
+        ("C was likely cooking all the time.", None),
+        ("C is the best option, since the woman leaves.", "C"),
+        ("C is correct.", "C"),
+        ("C because the woman leaves", "C"),
         ("The answer is C.", "C"),
         ("C", "C"),
         ("C. C ignores the woman.", "C"),
@@ -123,6 +128,22 @@ def test_numbers_are_labels_only_where_the_prompt_said_so() -> None:
     assert extract("1", options, digits=0).letter == "B"
     assert extract("Option 2: the tall man", options, digits=1).letter is None
     assert extract("The answer is 3.", options, digits=1).rule == "out of range"
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("(C) 2", None),
+        ("Best option: (C) 2.", None),
+        ("Best option: (B) 2", "B"),
+        ("B\n\n1. First the man walks.", "B"),
+        ("It looks like 3 at first. The answer is 2.", "B"),
+        ("2", "B"),
+        ("2.5", None),
+    ],
+)
+def test_options_of_a_counting_question(reply: str, letter: str | None) -> None:
+    assert extract(reply, ["3", "2", "5", "1"]).letter == letter
 
 
 def test_options_that_are_letters_themselves() -> None:

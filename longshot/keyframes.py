@@ -58,7 +58,7 @@ class KeyframePicker:
         if self._begin is None:
             self._begin = time
         self._cut(cuts)
-        if time - self._begin >= self._rules.every:
+        while time - self._begin >= self._rules.every:
             self._close(self._begin + self._rules.every, fresh=False)
         if time >= self._next:
             self._held.append(picture)

@@ -166,6 +166,17 @@ def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> 
     assert {k.shot for k in seen.keyframes or ()} == {0}
 
 
+def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
+    with film(str(shown)) as watched:
+        frame = next(watched.pictures()).frame
+    picker = KeyframePicker(KeyframeRules(every=10.0))
+    times = [30.0 * number for number in range(60)]
+    for time in times:
+        picker.see(Picture(time, frame), ())
+    picker.finish(1800.0)
+    assert [k.time for k in picker.kept] == times
+
+
 def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     rules = KeyframeRules(every=0.5, most=8, longest=64, quality=50)
     picker = KeyframePicker(rules)

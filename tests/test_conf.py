@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hydra
 import pytest
@@ -14,6 +14,9 @@ from omegaconf import OmegaConf
 
 from actors.stage import Stage
 from longshot.errors import UserError
+from longshot.llm import Asker
+from longshot.prompts import Prompts
+from longshot.speech import windows
 from ray_jobs.cluster import connected, preflight
 from ray_jobs.launch import CONF, build, compose
 
@@ -143,6 +146,35 @@ def test_impossible_hardware_is_said_before_any_work(
     stages = [Stage(name=n, part=parts, hardware=h) for n, h in cluster.stages.items()]
     with pytest.raises(UserError, match=re.escape(message)):
         preflight([stages], cluster)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["look.sample_every=0"], "look.sample_every=0"),
+        (["hear=openai", "hear.together=0"], "hear.together=0"),
+        (["hear=openai", "hear.chunk=-1"], "hear.chunk=-1"),
+        (["caption=openai", "caption.frames=0"], "caption.frames=0"),
+    ],
+)
+def test_impossible_numbers_are_said_before_any_work(overrides: list[str], message: str) -> None:
+    job = build(compose("neptune", given("neptune", *overrides)))
+    part = getattr(job, overrides[0].split("=")[0].split(".")[0])
+    with pytest.raises(UserError, match=re.escape(message)):
+        part.check(None)
+
+
+def test_a_budget_is_no_debt() -> None:
+    job = build(compose("neptune", given("neptune", "budget_usd=-1")))
+    with pytest.raises(UserError, match="budget_usd=-1"), job.run.open("neptune"):
+        pass
+
+
+def test_numbers_that_would_never_end_or_never_begin() -> None:
+    with pytest.raises(UserError, match="tries=0"):
+        Asker(llm=cast(Any, None), prompts=Prompts(), tries=0)
+    with pytest.raises(UserError, match="window=0"):
+        next(windows([], seconds=0))
 
 
 def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, ClassVar
@@ -22,10 +22,12 @@ from longshot.inputs import read_table
 from longshot.records import Line, Segment, Video
 from longshot.scene import scene_of, told, written
 from longshot.sentences import Probabilities, visual_probability
+from longshot.split import plain
 from longshot.store import digest, identity, resolve
 from longshot.subtitles import FORMATS, read
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
+KEPT = 16  # descriptions with their vectors, some MB each, that a worker holds
 SOUND = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv", "webm", "mka")
 
 
@@ -85,7 +87,7 @@ class Align:
         listen = cache(lambda: self.hear.open(run))
         lock = Lock()
 
-        @cache
+        @lru_cache(KEPT)
         def description(uri: str) -> Description:
             return Description(self.lines(uri, run, listen), encode)
 
@@ -170,11 +172,6 @@ def _classifier(path: str) -> Probabilities:
     from actors.sentences_bert import BertClassifier
 
     return BertClassifier(path)
-
-
-def plain(name: str) -> str:
-    """A movie's name as a key: lower case, words only."""
-    return " ".join(re.findall(r"[^\W_]+", name.lower()))
 
 
 def _suffix(uri: str) -> str:

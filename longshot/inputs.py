@@ -84,12 +84,8 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
             if PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
                 yield {"uri": scheme + found}
     elif suffix in TABLES or suffix == "txt":
-        folder = scheme + posixpath.dirname(path)
         for row in _table(filesystem, path, suffix):
-            uri = str(row["uri"])
-            if "://" not in uri and not uri.startswith("/"):
-                row["uri"] = f"{folder}/{uri}"
-            yield row
+            yield _placed(row, source)
     elif suffix in MEDIA:
         yield {"uri": scheme + path}
     else:
@@ -106,9 +102,20 @@ def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
 
 
 def read_table(source: str) -> list[dict[str, Any]]:
-    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts. Raises UserError."""
+    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts; a relative `uri` counts from
+    the table's folder. Raises UserError.
+    """
     filesystem, path = resolve(source)
-    return list(_rows(filesystem, path, PurePosixPath(path).suffix.lower().lstrip(".")))
+    rows = _rows(filesystem, path, PurePosixPath(path).suffix.lower().lstrip("."))
+    return [_placed(row, source) for row in rows]
+
+
+def _placed(row: dict[str, Any], source: str) -> dict[str, Any]:
+    uri = row.get("uri")
+    if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
+        scheme = source.split("://")[0] + "://" if "://" in source else ""
+        return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
+    return row
 
 
 def _rows(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:

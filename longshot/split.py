@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 from longshot.errors import UserError
@@ -42,8 +43,8 @@ def sides(
 
 
 def plain(movie: str) -> str:
-    """A movie's name without regard to case and spaces."""
-    return " ".join(movie.lower().split())
+    """A movie's name as a key: lower case, words only."""
+    return " ".join(re.findall(r"[^\W_]+", movie.lower())) or movie.strip()
 
 
 def _place(movie: str, seed: int) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import json
 import random
 import tempfile
@@ -47,6 +48,7 @@ from ray_jobs.launch import launch
 from ray_jobs.run import Run
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
+REVIEW = "templates.md"
 BATCH = 20  # questions whose names one call replaces
 
 
@@ -79,6 +81,8 @@ class Templates:
         }
         asked = {kind: [q for s in sources for q in read_source(s)]
                  for kind, (sources, _) in lists.items()}  # fmt: skip
+        target, root = resolve(self.run.out)
+        _not_reviewed(target, root)
         report: dict[str, Any] = {"sets": {}}
         found: list[Template] = []
         clusters: list[Cluster] = []
@@ -102,9 +106,9 @@ class Templates:
         sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
         kept = distinct(sound, embed, alike=self.alike_templates)
         report.update(templates=len(found), sound=len(sound), kept=len(kept))
-        target, root = resolve(self.run.out)
         with tempfile.TemporaryDirectory() as fresh:
             write_templates(kept, fresh, clusters)
+            report["review"] = _sha256(Path(fresh, REVIEW).read_bytes())
             Path(fresh, "templates.json").write_text(json.dumps(report, indent=2) + "\n")
             target.create_dir(root, recursive=True)
             fs.copy_files(fresh, root, fs.LocalFileSystem(), target)
@@ -165,6 +169,23 @@ class Templates:
 
         return [t for part in await asyncio.gather(*(one(n, g) for n, g in groups.items()))
                 for t in part]  # fmt: skip
+
+
+def _not_reviewed(filesystem: fs.FileSystem, folder: str) -> None:
+    """Raises UserError where a person has edited what an earlier run wrote: it is not lost."""
+    try:
+        written = json.loads(filesystem.open_input_file(f"{folder}/templates.json").read())
+        found = filesystem.open_input_file(f"{folder}/{REVIEW}").read()
+    except (FileNotFoundError, ValueError):
+        return
+    if written.get("review") != _sha256(found):
+        raise UserError(
+            f"{folder}/{REVIEW} was edited since it was written: choose another out=, or delete it"
+        )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _sources(value: str | Sequence[Any]) -> list[Source]:

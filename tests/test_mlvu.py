@@ -172,7 +172,8 @@ def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
     plan = mlvu.Needle(making=making(items=1, background_seconds=None, spread=Spread(margin=0.5)))
     task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table))
     table.write_text("uri,start,end,caption,event\nc.mp4,0,4,A woman paints a door,1.0\n")
-    assert len(task.rows()) == 1
+    (row,) = task.rows()
+    assert f'"{tmp_path}/c.mp4"' in (row.plan or "")
     table.write_text("uri,start,end,caption\nc.mp4,0:10,4,A woman paints a door\n")
     with pytest.raises(UserError, match=r"clips, row 1: .*'0:10'"):
         task.rows()

@@ -267,6 +267,9 @@ def test_the_job(tmp_path: Path) -> None:
     )
     assert len(read_templates(out)) >= 5
     assert first.decode().count("| reasoning |") == 8
+    (out / "templates.md").write_bytes(first.replace(b"| reasoning |", b"| edited |"))
+    refused = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert (refused.returncode, "was edited" in refused.stderr) == (2, True)
     (out / "templates.md").unlink()
     command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1])

@@ -16,7 +16,8 @@ from typing import Any
 from actors.judge_tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from longshot.errors import UserError
-from longshot.gem import TOKENS, Engine, Identity, Prepared, Reading, Triple
+from longshot.gem import TOKENS, Engine, Identity, Prepared, Reading
+from longshot.gem_prompt import Triple
 
 DTYPES = ("float32", "bfloat16", "float16")
 

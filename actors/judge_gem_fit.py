@@ -23,7 +23,8 @@ from actors.judge_tokens import GemTokens, Metadata
 from longshot import calibrate
 from longshot.equivalence_data import Pair
 from longshot.errors import LongshotError, UserError
-from longshot.gem import TOKENS, prompt_hash, triple
+from longshot.gem import TOKENS
+from longshot.gem_prompt import prompt_hash, triple
 
 Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
 

@@ -18,7 +18,8 @@ import numpy as np
 from actors.judge_tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from longshot.errors import UserError
-from longshot.gem import TOKENS, Engine, Identity, Prepared, Reading, Triple
+from longshot.gem import TOKENS, Engine, Identity, Prepared, Reading
+from longshot.gem_prompt import Triple
 
 
 @dataclass(frozen=True, kw_only=True)

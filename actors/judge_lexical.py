@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from longshot import lexical
 from longshot.errors import UserError
-from longshot.gem import Engine, Identity, Prepared, Reading, Triple, logit
+from longshot.gem import Engine, Identity, Prepared, Reading, logit
+from longshot.gem_prompt import Triple
 
 EDGE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
 

@@ -19,17 +19,8 @@ from typing import Literal
 
 from actors.part import LlmConfig, RunContext, hardware
 from longshot.errors import BadRow, Transient
-from longshot.gem import (
-    OPENING,
-    PROMPT,
-    Engine,
-    Identity,
-    Prepared,
-    Reading,
-    Triple,
-    prompt_hash,
-    render,
-)
+from longshot.gem import Engine, Identity, Prepared, Reading
+from longshot.gem_prompt import OPENING, PROMPT, Triple, prompt_hash, render
 from longshot.llm import Llm, Message, Reply, Request, Sampling
 
 LONGEST = 30.0  # seconds of a Retry-After; beyond, the call has failed

@@ -15,7 +15,8 @@ from typing import Any
 
 from actors.part import hardware
 from longshot.errors import UserError
-from longshot.gem import Engine, Identity, Prepared, Reading, Triple, hash_files
+from longshot.gem import Engine, Identity, Prepared, Reading, hash_files
+from longshot.gem_prompt import Triple
 from longshot.nn import cross, programs
 
 ASSETS = Path(__file__).resolve().parent.parent / "longshot" / "assets"

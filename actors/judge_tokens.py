@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from longshot.errors import UserError
-from longshot.gem import LABELS, OPENING, Prepared, Triple, hash_files, prompt_hash, render
+from longshot.gem import Prepared, hash_files
+from longshot.gem_prompt import LABELS, OPENING, Triple, prompt_hash, render
 
 METADATA = "judge.json"
 ATTENTION = ("causal", "prefix")

@@ -13,28 +13,17 @@ import dataclasses
 import hashlib
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from longshot.errors import LongshotError, UserError
-from longshot.prompts import Prompts
+from longshot.gem_prompt import Triple, blank, triple
 from longshot.store import identity
 
-PROMPT = "judge/equivalence"
-OPENING = "EQUIVALENT:"  # what the model's turn begins with; the next token is the verdict
-LABELS = (" TRUE", " FALSE")
-WORDS = 100  # of the candidate (Neptune D.3)
 TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
 NEAR = 0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
-
-_FORGED = re.compile(
-    r"\b(EQUIVALENT|ANSWERS_ARE_EQUIVALENT|(?:Reference|Candidate)\s+Answer|Question|Verdict)\s*:",
-    re.IGNORECASE,
-)
 
 
 class Refused(LongshotError):
@@ -49,15 +38,6 @@ class Item:
     candidate: str
     references: tuple[str, ...]
     id: str | None = None
-
-
-@dataclass(frozen=True)
-class Triple:
-    """One question, candidate and reference, cleaned by `triple`."""
-
-    question: str
-    candidate: str
-    reference: str
 
 
 @dataclass(frozen=True)
@@ -238,46 +218,6 @@ def logit(p: float) -> float:
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return math.log(p / (1 - p))
-
-
-def plain(text: str) -> str:
-    """A slot's text on one line, without a heading or a verdict that it forges; the prompt file
-    takes away control tokens and fences.
-    """
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
-    return _FORGED.sub(r"\1 -", " ".join(text.split()))
-
-
-def blank(text: str) -> bool:
-    """Nothing that a reader would see."""
-    return not any(c.isprintable() and not c.isspace() for c in text)
-
-
-def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
-    """The cleaned triple, and whether the candidate was cut at 100 words."""
-    words = plain(candidate).split(" ")
-    cut = Triple(plain(question), " ".join(words[:WORDS]), plain(reference))
-    return cut, len(words) > WORDS
-
-
-def render(triple: Triple) -> str:
-    """The user's turn of the prompt."""
-    slots = dataclasses.asdict(triple)
-    return _prompts().render(PROMPT, **slots).user
-
-
-@cache
-def _prompts() -> Prompts:
-    return Prompts()
-
-
-@cache
-def prompt_hash() -> str:
-    """SHA-256 of the prompt as rendered, with the model's opening and the limits: what a checkpoint
-    and its threshold are bound to.
-    """
-    frozen = [render(Triple("{question}", "{candidate}", "{reference}")), OPENING, *LABELS]
-    return hashlib.sha256(json.dumps([*frozen, WORDS]).encode()).hexdigest()
 
 
 def hash_files(paths: Sequence[str | Path]) -> str:

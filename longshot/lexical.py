@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from longshot.gem import Triple
+from longshot.gem_prompt import Triple
 
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 _STOP = frozenset(

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from actors.judge_gem_jax import GemJax
-from longshot import gem
 from longshot.errors import UserError
 from longshot.gem import Judge, Reading, Record
+from longshot.gem_prompt import triple
 from tests import tiny_gemma
 from tests.test_gem import ITEMS, readings
 
 pytest.importorskip("torch")
-TRIPLES = [gem.triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
+TRIPLES = [triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
 
 
 @pytest.fixture(scope="module", params=["causal", "prefix"])

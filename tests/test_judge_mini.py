@@ -26,7 +26,8 @@ from longshot import calibrate, equivalence_data, gem, judge_bias, lexical
 from longshot.answers import answered, with_answers
 from longshot.equivalence_data import Pair
 from longshot.errors import UserError
-from longshot.gem import Item, JudgeConfig, Record, Triple
+from longshot.gem import Item, JudgeConfig, Record
+from longshot.gem_prompt import Triple
 from longshot.llm import Reply
 from longshot.nn import cross, cross_fit
 from longshot.records import Question, Video

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from longshot.gem import LABELS, OPENING, Triple, prompt_hash, render
+from longshot.gem_prompt import LABELS, OPENING, Triple, prompt_hash, render
 
 CONTROLS = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
 WORDS = (

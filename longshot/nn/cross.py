@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longshot.errors import UserError
-from longshot.gem import Refused, Triple
+from longshot.gem import Refused
+from longshot.gem_prompt import Triple
 from longshot.lexical import FEATURES, features
 
 Arrays = dict[str, Any]

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from longshot.equivalence_data import Pair
-from longshot.gem import Refused, triple
+from longshot.gem import Refused
+from longshot.gem_prompt import triple
 from longshot.lexical import FEATURES, token_recall
 from longshot.nn import cross
 from longshot.nn.cross import Base, Encoded

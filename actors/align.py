@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pyarrow import fs
 
 from actors.part import Opened, Part, RunContext
-from longshot import schemas
+from longshot import schemas, transcript
 from longshot.align import Options, align, between
 from longshot.description import Description
 from longshot.errors import BadRow, UserError
@@ -42,7 +42,7 @@ class Align:
     words decide nothing.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("lines", "movie_name", "duration", "start")
     needs: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -101,7 +101,7 @@ class Align:
                 )
             with lock:
                 found_in = description(uri)
-            clip = _from_zero(video.lines or (), video.start or 0.0)
+            clip = transcript.from_zero(video.lines or (), video.start or 0.0)
             found = align(clip, found_in, encode, duration=video.duration, options=self.options)
             if found.span is None:
                 return replace(video, drop=f"align: {found.refused}")
@@ -112,9 +112,10 @@ class Align:
             visual = visual_probability(lines, clip=clip, found=found, model=model)
             scene = scene_of(found, lines, visual)
             text = told(scene)
+            begin = video.start or 0.0
             segment = Segment(
-                start=0.0,
-                end=max((x.end for x in scene.lines), default=0.0),
+                start=begin,
+                end=begin + max((x.end for x in scene.lines), default=0.0),
                 topic="scene",
                 dense_caption=written(text),
                 visual_support="\n".join(x.text for x in text if x.visual),
@@ -232,15 +233,3 @@ def table_lines(uri: str) -> tuple[Line, ...]:
                 f"{uri!r}, row {number}: start, end and text are needed: {error}"
             ) from error
     return tuple(found)
-
-
-def _from_zero(lines: tuple[Line, ...], start: float) -> tuple[Line, ...]:
-    if not start:
-        return lines
-    return tuple(
-        replace(
-            x, start=x.start - start, end=x.end - start,
-            words=tuple(replace(w, start=w.start - start, end=w.end - start) for w in x.words),
-        )
-        for x in lines
-    )  # fmt: skip

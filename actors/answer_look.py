@@ -50,7 +50,9 @@ class Looker:
         with self._turn:
             encoders = self._encoders = self._encoders or rag.load(self._rag)
             if encoders.pictures is None:
-                texts = [rag.words_in(s, video.lines or (), video.captions or ()) for s in spans]
+                lines, captions = video.lines or (), video.captions or ()
+                films = [Span(start + s.start, start + s.end) for s in spans]
+                texts = [rag.words_in(span, lines, captions) for span in films]
                 chosen = rag.by_words(texts, asked, spans, self._rag.clips, encoders.texts)
                 return self._of_clips(video.uri, start, chosen)
             times = [start + t for span in spans for t in self._times(span)]

@@ -89,7 +89,7 @@ def length_of(lines: Sequence[Line], duration: float | None) -> float:
 
 
 def clip_rows(video: Video, lines: Sequence[Line], cut: Cut) -> list[Video]:
-    """One row for each chosen clip of a video, its narrations as `lines` on the clip's own clock.
+    """One row for each chosen clip of a video, with its narrations as `lines`, in the video's time.
 
     A clip's id is the hash of its video's id and its window; `source` names the video.
     """
@@ -106,16 +106,12 @@ def clip_rows(video: Video, lines: Sequence[Line], cut: Cut) -> list[Video]:
                 start=window.start,
                 end=window.end,
                 duration=window.seconds,
-                lines=tuple(shift(line, window) for line in lines[first:after]),
+                lines=tuple(
+                    replace(line, end=min(line.end, window.end)) for line in lines[first:after]
+                ),
             )
         )
     return rows
-
-
-def shift(line: Line, window: Span) -> Line:
-    """A line on the clock of a window, cut off at the window's end."""
-    end = min(line.end, window.end)
-    return replace(line, start=line.start - window.start, end=end - window.start)
 
 
 def clips(

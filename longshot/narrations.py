@@ -218,6 +218,8 @@ def _bytes(path: str) -> bytes:
         raise UserError(f"no file {path!r}; check narrations=") from error
 
 
-def prompt_lines(lines: Sequence[Line]) -> str:
-    """Narrations as a prompt shows them, one `<second> - <sentence>` a line (EgoSchema, 6.1)."""
-    return "\n".join(f"{int(line.start)} - {line.text}" for line in lines)
+def prompt_lines(lines: Sequence[Line], start: float = 0.0) -> str:
+    """Narrations as a prompt shows them, one `<second> - <sentence>` a line, seconds counted from
+    the clip's `start` (EgoSchema, 6.1).
+    """
+    return "\n".join(f"{int(line.start - start)} - {line.text}" for line in lines)

@@ -201,7 +201,8 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """One row: a video, or (with `start` and `end`) a clip of one.
+    """One row: a video, or (with `start` and `end`) a clip of one. Times count from the beginning
+    of the film at `uri`, of a clip too.
 
     Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is
     "looked for, none".

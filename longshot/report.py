@@ -123,12 +123,14 @@ def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
 
 def _positions(questions: Sequence[Question], panels: Sequence[Panel]) -> dict[str, float]:
     """Where in the video the evidence lies: spans by the fifth in which their middle falls."""
-    lengths = {p.video.video_id: p.video.duration for p in panels}
+    videos = {p.video.video_id: p.video for p in panels}
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
     for question in questions:
-        length = lengths.get(question.video_id)
-        for span in question.evidence if length else ():
-            middle = (span.start + span.end) / 2
-            counts[names[min(4, max(0, int(5 * middle / (length or 1.0))))]] += 1
+        video = videos.get(question.video_id)
+        if video is None or not video.duration:
+            continue
+        for span in question.evidence:
+            middle = (span.start + span.end) / 2 - (video.start or 0.0)
+            counts[names[min(4, max(0, int(5 * middle / video.duration)))]] += 1
     return counts

@@ -105,6 +105,17 @@ def within(
     )
 
 
+def from_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
+    """The lines of a stretch that begins at `start`, in its own time."""
+    return tuple(
+        replace(
+            x, start=max(x.start - start, 0.0), end=max(x.end - start, 0.0),
+            words=tuple(replace(w, start=w.start - start, end=w.end - start) for w in x.words),
+        )
+        for x in lines
+    )  # fmt: skip
+
+
 def text(lines: Iterable[Line], *, times: bool = True) -> str:
     """One line of text for each line: `[0:00:12.500 - 0:00:15.000] <Ann> Hello.`; without `times`
     only what was said, by whom.

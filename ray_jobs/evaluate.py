@@ -20,7 +20,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from actors.part import Part
-from longshot import schemas, score, score_show
+from longshot import schemas, score, score_show, transcript
 from longshot.answers import FILTER, GRADE
 from longshot.errors import UserError
 from longshot.inputs import read_videos
@@ -118,7 +118,7 @@ def rows_of(
     films = _films(videos, list(known.values()), set(nested)) if videos is not None else {}
     rows = [
         dataclasses.replace(
-            _whole(_matched(known.get(name) or Video(video_id=name, uri=""), films)),
+            whole(_matched(known.get(name) or Video(video_id=name, uri=""), films)),
             questions=tuple(asked), drop=None, problem=None,
         )
         for name, asked in nested.items()
@@ -158,13 +158,14 @@ def _matched(video: Video, films: Mapping[str, Video]) -> Video:
     return video
 
 
-def _whole(video: Video) -> Video:
-    """A clip that is a file of its own (EgoSchema's): its times are those in the video that it was
-    cut from, and not in its file.
+def whole(video: Video) -> Video:
+    """A clip that is a file of its own (EgoSchema's), in the time of its file: the row's times are
+    those in the video that it was cut from.
     """
     own = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
     if own and video.source not in (None, video.video_id):
-        return dataclasses.replace(video, start=None, end=None)
+        lines = video.lines and transcript.from_zero(video.lines, video.start or 0.0)
+        return dataclasses.replace(video, start=None, end=None, lines=lines)
     return video
 
 

@@ -28,7 +28,7 @@ from longshot.records import Line, Question, Video
 from longshot.store import Store
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.cluster import connected
-from ray_jobs.evaluate import Earlier, merged, rows_of
+from ray_jobs.evaluate import Earlier, merged, rows_of, whole
 from ray_jobs.launch import build, compose
 from tests import films
 
@@ -203,6 +203,8 @@ def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
     tmp_path: Path, named: bool
 ) -> None:
     clip = Video(video_id="v0", uri="", source="long", start=1200.0, end=1380.0)
+    told = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
+    assert [x.start for x in whole(told).lines or ()] == [30.0]
     egoschema.write([replace(questions(1)[0], question_id="v0")], tmp_path, [clip])
     (tmp_path / "videos").mkdir()
     film = films.write(tmp_path / "videos" / "v0.mp4", films.cuts([12]))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow.parquet as pq
@@ -138,3 +139,5 @@ def test_prompt_lines_have_the_form_of_the_paper() -> None:
         Line(start=3.9, end=4, text="C sits"),
     ]
     assert narrations.prompt_lines(lines) == "0 - C stares at the lamp\n3 - C sits"
+    late = [replace(line, start=line.start + 30, end=line.end + 30) for line in lines]
+    assert narrations.prompt_lines(late, 30.0) == narrations.prompt_lines(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,14 @@ def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> Non
     assert [s[:2] for s in spans] == [[24, 32], [8, 16]]
     assert all(0 < s[2] <= 1 for s in spans)
     assert answers(done[0])[0].model == "scripted 1 clips x 3 frames by words"
+
+
+def test_a_clip_of_a_film_is_heard_in_the_films_time(tmp_path: Path) -> None:
+    """What is said in the second half of a film, and its row is that half."""
+    half = replace(film(tmp_path), start=16.0, end=32.0, duration=16.0)
+    asked = [question("p", question="Where do the penguins swim?")]
+    (shown,) = Looker(Seen(longest=64), Rag(clips=1, per_clip=2, seconds=8))(half, asked)
+    assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the film
 
 
 def test_by_pictures_the_clips_nearest_to_the_question_are_shown(

@@ -33,7 +33,7 @@ async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
     """The row whose standing questions carry a verdict of the model that did not see them; `passed`
     is null, nothing is dropped. A reply without a letter has `correct` null.
     """
-    told = prompt_lines(narrations_of(video))
+    told = prompt_lines(narrations_of(video), video.start or 0.0)
 
     async def guess(question: Question) -> Question:
         if question.drop is not None or question.answer_index is None:

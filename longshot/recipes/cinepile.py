@@ -19,7 +19,7 @@ from longshot.llm import Asker
 from longshot.mcq import Mcq, parse_mcqs
 from longshot.question_checks import normal
 from longshot.questions import clipped, finished
-from longshot.records import Provenance, Question, Video
+from longshot.records import Provenance, Question, Span, Video
 from longshot.scene import told, written
 from longshot.templates import Template
 
@@ -37,7 +37,7 @@ class Settings:
     `threshold`: probability from which a line is the narrator's.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration")
     area: ClassVar[str] = "cinepile"
 
@@ -168,6 +168,10 @@ def record(
     )
     end = max((x.end for x in video.scene.lines), default=0.0) if video.scene else 0.0
     length = max(video.duration or 0.0, end)
+    begin = video.start or 0.0
+    evidence = clipped(mcq.evidence, 0.0, length)
     return replace(
-        made, rationale=mcq.rationale or None, evidence=clipped(mcq.evidence, 0.0, length)
+        made,
+        rationale=mcq.rationale or None,
+        evidence=tuple(Span(begin + s.start, begin + s.end) for s in evidence),
     )

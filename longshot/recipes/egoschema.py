@@ -42,8 +42,8 @@ class Settings:
     question.
     """
 
-    version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "lines", "captions")
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "start", "lines", "captions")
     area: ClassVar[str] = "egoschema"
 
     chains: tuple[str, ...] = ("set_a",)
@@ -94,7 +94,7 @@ async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
     clip = Clip(
         asker=asker,
         settings=settings,
-        narrations=prompt_lines(lines),
+        narrations=prompt_lines(lines, video.start or 0.0),
         answer_prompt=draw.choice(settings.answer_prompts),
         seed=draw.randrange(2**31),
     )

@@ -208,7 +208,9 @@ def _end(video: Video) -> float:
     """Where the row's stretch of the film ends, without decoding it."""
     from longshot.video import facts
 
-    duration = facts(video.uri).duration if video.duration is None else video.duration
+    if video.duration is not None:
+        return (video.start or 0.0) + video.duration
+    duration = facts(video.uri).duration
     return duration if video.end is None else min(video.end, duration)
 
 

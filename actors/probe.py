@@ -20,7 +20,7 @@ class Probe:
     is a BadRow that names it.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("uri", "size", "modified", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = (
@@ -51,16 +51,17 @@ class Probe:
                     f"the clip begins at {video.start!r} s, but {video.uri!r} ends at "
                     f"{found.duration:.2f} s"
                 )
+            seconds = _seconds(video, found.duration)
             return dataclasses.replace(
                 video,
                 digest=content_digest(video.uri),
-                duration=found.duration,
+                duration=seconds,
                 fps=found.fps,
                 width=found.width,
                 height=found.height,
                 has_audio=found.has_audio,
                 has_video=True,
-                drop=video.drop or self.unfit(_seconds(video, found.duration)),
+                drop=video.drop or self.unfit(seconds),
             )
 
         return probe

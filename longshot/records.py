@@ -202,7 +202,7 @@ class Problem:
 @dataclass(frozen=True, kw_only=True)
 class Video:
     """One row: a video, or (with `start` and `end`) a clip of one. Times count from the beginning
-    of the film at `uri`, of a clip too.
+    of the film at `uri`, of a clip too; its `duration` is its own.
 
     Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is
     "looked for, none".

@@ -76,12 +76,13 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
 
 def _pieces(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
     """Stretches in order, each with the number of known shots that begin in it (0 or 1)."""
+    begin = video.start or 0.0
     last = max(
-        [video.duration or 0.0]
+        [begin + (video.duration or 0.0)]
         + [line.end for line in video.lines or ()]
         + [caption.time for caption in video.captions or ()]
     )
-    for shot in video.shots or ((Span(0.0, last),) if last > 0 else ()):
+    for shot in video.shots or ((Span(begin, last),) if last > begin else ()):
         count = max(1, math.ceil(shot.seconds / longest - 1e-9))
         step = shot.seconds / count
         for i in range(count):

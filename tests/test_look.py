@@ -89,8 +89,10 @@ def test_probe_says_what_a_file_is(run: Run, shown: Path) -> None:
 def test_probe_drops_by_length(
     run: Run, shown: Path, limits: dict[str, Any], clip: dict[str, Any], reason: str | None
 ) -> None:
-    drop = run(Probe(**limits), row(shown, **clip)).drop
-    assert drop is None if reason is None else reason in str(drop)
+    seen = run(Probe(**limits), row(shown, **clip))
+    assert seen.drop is None if reason is None else reason in str(seen.drop)
+    film = run(Probe(), row(shown)).duration or 0.0
+    assert seen.duration == pytest.approx(clip.get("end", film) - clip.get("start", 0.0))
 
 
 def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import io
 import json
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -37,7 +37,7 @@ OWN = frozenset(schemas.schema(Video).names) - (
 )
 
 
-def read_videos(source: str) -> pa.Table:
+def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     """One row per video, in the order of their ids: the columns in `KNOWN`, then the table's own.
 
     `source`: a folder (searched through), a glob, one media file, a `.txt` list of addresses, or a
@@ -45,9 +45,13 @@ def read_videos(source: str) -> pa.Table:
     addresses in a list or table count from its folder (`subtitles` from the video's). A glob that
     does not name an extension finds media files only. A file that is named but absent becomes a
     row all the same: it ends as a problem, not in silence. A table's columns with the names of
-    those that stages write (`duration`, `captions`) are left out. Raises UserError.
+    those that stages write (`duration`, `captions`) are left out, but for those to `keep` of the
+    `videos.parquet` of an earlier run. Raises UserError.
     """
-    rows = [{k: v for k, v in row.items() if k not in OWN} for row in _listed(source)]
+    rows = [
+        {k: v for k, v in row.items() if k not in OWN or (k in keep and not isinstance(v, str))}
+        for row in _listed(source)
+    ]
     if not rows:
         raise UserError(
             f"no videos in {source!r}: expected files ending in {', '.join(sorted(MEDIA))}, "

@@ -175,7 +175,7 @@ def measured(source: str) -> list[Video]:
     """
     done: list[Video] = []
     names = set(schemas.schema(Video).names)
-    table = read_videos(source)
+    table = read_videos(source, keep=("shots", "captions"))
     for row in table.select([c for c in table.column_names if c in names]).to_pylist():
         video = schemas.load(Video, row)
         try:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ from longshot.store import Store
 from longshot.synth import Settings
 from longshot.synth_plan import Spread
 from longshot.video import facts
-from ray_jobs.mlvu import Ego, Fair, Ladder, Synthetic
+from ray_jobs.mlvu import Ego, Fair, Ladder, Synthetic, measured
 from tests.films import FPS, cuts, scene, write
 from tests.material import material
 
@@ -225,6 +226,16 @@ def test_segments_and_evidence_move_to_where_probes_are() -> None:
     moved = placed(row, plan_of(row), spans)
     assert [Span(s.start, s.end) for s in moved.segments] == spans
     assert set(moved.questions[0].evidence) < set(spans)
+
+
+def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> None:
+    film = write(tmp_path / "film.mp4", cuts([100, 100]))
+    row = Video(video_id="a", uri=str(film), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
+                captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
+    pq.write_table(schemas.table([row], Video), tmp_path / "videos.parquet")
+    (read,) = measured(str(tmp_path / "videos.parquet"))
+    assert (read.shots, read.captions) == (row.shots, row.captions)
+    assert read.duration == pytest.approx(200 / FPS)
 
 
 def test_captions_move_along_and_tell_what_is_there() -> None:

@@ -18,7 +18,7 @@ from longshot.store import identity
 @dataclass(frozen=True, kw_only=True)
 class Vet:
     """Each filter is asked about each question that no check has dropped; the verdicts of all its
-    runs stay with the question.
+    runs stay with the question; one that passes all of them belongs to `subset`.
 
     `seed`: the first of the runs' seeds. What bears identity: the filters, the texts of their
     prompts, the model, the sampling.
@@ -31,6 +31,7 @@ class Vet:
 
     filters: Sequence[Guess]
     llm: LlmConfig
+    subset: str | None = None
     seed: int = 0
     prompts: str | None = None
     sampling: Sampling = SAMPLING
@@ -48,6 +49,7 @@ class Vet:
             "class": "Vet",
             "version": self.version,
             "filters": identity(list(self.filters)),
+            "subset": self.subset,
             "llm": identity(self.llm),
             "seed": self.seed,
             "prompts": [prompts.digest(f.prompt, "filters/_options") for f in self.filters],
@@ -64,6 +66,6 @@ class Vet:
         )
 
         async def vet(video: Video) -> Video:
-            return await guess(video, asker, self.filters, self.seed)
+            return await guess(video, asker, self.filters, self.seed, self.subset)
 
         return vet

@@ -52,7 +52,7 @@ def ranking(pick: Callable[[Request], str]) -> Callable[[Request], str]:
 
 
 def vet(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
-    return asyncio.run(guess(video, asker(llm), filters, seed)).questions or ()
+    return asyncio.run(guess(video, asker(llm), filters, seed, "mma")).questions or ()
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,15 @@ class Guess:
             )
 
 
-async def guess(video: Video, asker: Asker, filters: Sequence[Guess], seed: int = 0) -> Video:
+async def guess(
+    video: Video,
+    asker: Asker,
+    filters: Sequence[Guess],
+    seed: int = 0,
+    subset: str | None = None,
+) -> Video:
     """The video whose questions carry the filters' verdicts, each filter asked about each question
-    that nothing has dropped before. Those that pass all belong to the subset `mma`.
+    that nothing has dropped before. Those that pass all belong to `subset`.
     """
     lines = video.lines or ()
 
@@ -66,7 +72,9 @@ async def guess(video: Video, asker: Asker, filters: Sequence[Guess], seed: int 
         for filter_, given in zip(filters, found, strict=True):
             question = judged(question, filter_, given)
         passed = all(question.metrics[f"{f.name}_passed"] for f in filters)
-        return replace(question, subsets=(*question.subsets, "mma")) if passed else question
+        if passed and subset is not None:
+            question = replace(question, subsets=(*question.subsets, subset))
+        return question
 
     return replace(video, questions=tuple(await gather(*map(vet, video.questions or ()))))
 

@@ -60,14 +60,11 @@ class Seen:
 
 def stretch(video: Video) -> tuple[float, float]:
     """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
-    start = video.start or 0.0
-    if video.end is not None:
-        return start, video.end
-    if video.duration is None:
+    if video.until is None:
         raise BadRow(
             f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
         )
-    return start, start + video.duration
+    return video.start or 0.0, video.until
 
 
 def order(count: int, rotation: int) -> tuple[int, ...]:

@@ -256,3 +256,8 @@ class Video:
     drop: str | None = None
     problem: Problem | None = None
     lineage: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def until(self) -> float | None:
+        """Where the row ends in its film, in seconds; null where that is not known."""
+        return self.end if self.duration is None else (self.start or 0.0) + self.duration

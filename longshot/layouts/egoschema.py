@@ -135,19 +135,13 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
             uid: {
                 "video_uid": video.source or video.video_id,
                 "starting_sec": video.start or 0.0,
-                "ending_sec": _end(video),
+                "ending_sec": video.until,
             }
             for uid, video in clips.items()
             if video is not None
         },
         path / "uid_to_ego4d.json",
     )
-
-
-def _end(video: Video) -> float | None:
-    if video.end is not None or video.duration is None:
-        return video.end
-    return (video.start or 0.0) + video.duration
 
 
 def submission(answers: Mapping[str, int], path: str | Path) -> None:

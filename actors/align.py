@@ -14,17 +14,18 @@ from typing import Any, ClassVar
 from pyarrow import fs
 
 from actors.part import Opened, Part, RunContext
-from longshot import schemas, transcript
-from longshot.align import Options, align, between
-from longshot.description import Description
-from longshot.errors import BadRow, UserError
-from longshot.inputs import read_table
-from longshot.records import Line, Segment, Video
-from longshot.scene import scene_of, told, written
-from longshot.sentences import Probabilities, visual_probability
-from longshot.split import plain
-from longshot.store import digest, identity, resolve
-from longshot.subtitles import FORMATS, read
+from mustsee import schemas
+from mustsee.align.description import Description
+from mustsee.align.place import Options, align, between
+from mustsee.align.sentences import Probabilities, visual_probability
+from mustsee.errors import BadRow, UserError
+from mustsee.media import transcript
+from mustsee.media.subtitles import FORMATS, read
+from mustsee.recipes.cinepile.scene import scene_of, told, written
+from mustsee.recipes.cinepile.split import plain
+from mustsee.records import Line, Segment, Video
+from mustsee.run.inputs import read_table
+from mustsee.store import digest, identity, resolve
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 KEPT = 16  # descriptions with their vectors, some MB each, that a worker holds
@@ -80,7 +81,7 @@ class Align:
             _parts(self.classifier)
 
     def open(self, run: RunContext) -> Opened:
-        from longshot.nn.bert import Encoder
+        from mustsee.nn.bert import Encoder
 
         encode = Encoder.load(self.encoder).encode
         model = _classifier(self.classifier) if self.classifier else None
@@ -167,10 +168,10 @@ def _parts(path: str) -> list[str]:
 def _classifier(path: str) -> Probabilities:
     first = _parts(path)[0]
     if first.endswith(".npz"):
-        from actors.sentences_head import HeadClassifier
+        from actors.classifier.embedded import HeadClassifier
 
         return HeadClassifier(first)
-    from actors.sentences_bert import BertClassifier
+    from actors.classifier.bert import BertClassifier
 
     return BertClassifier(path)
 

@@ -1,6 +1,6 @@
 """`ask`: a recipe at work on one row, with a model and the prompts.
 
-A recipe is an async function `(video, asker, settings) -> video` in `longshot/recipes/`; its
+A recipe is an async function `(video, asker, settings) -> video` in `mustsee/recipes/`; its
 settings name the columns that it reads and the folder of its prompts.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext
-from longshot.llm import Asker, Sampling
-from longshot.prompts import Prompts
-from longshot.records import Video
-from longshot.store import identity
+from mustsee.llm import Asker, Sampling
+from mustsee.prompts import Prompts
+from mustsee.records import Video
+from mustsee.store import identity
 
 SAMPLING = Sampling()
 

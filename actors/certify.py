@@ -7,19 +7,19 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.answer_llm import AnswerLlm
-from actors.answer_look import Shown
+from actors.answer.llm import AnswerLlm
+from actors.answer.look import Shown
 from actors.ask import prompts_in
 from actors.part import Opened, RunContext
-from longshot.answers import answers, stretch
-from longshot.certificate import Certificate, Steps, certify
-from longshot.errors import BadRow, UserError
-from longshot.llm import Llm
-from longshot.prompts import Prompts
-from longshot.records import Question, Span, Verdict, Video
-from longshot.schemas import dump
-from longshot.store import identity
-from longshot.transcript import within
+from mustsee.errors import BadRow, UserError
+from mustsee.evaluate.answers import answers, stretch
+from mustsee.evaluate.certificate import Certificate, Steps, certify
+from mustsee.llm import Llm
+from mustsee.media.transcript import within
+from mustsee.prompts import Prompts
+from mustsee.records import Question, Span, Verdict, Video
+from mustsee.schemas import dump
+from mustsee.store import identity
 
 FILTER = "certificate"
 STEPS = Steps()
@@ -121,7 +121,7 @@ class Certify:
         return await certify(question, end - start, attempt, self.steps, seed=self.answer.seed)
 
     def _pictures(self, uri: str, start: float, span: Span, fps: float) -> tuple[bytes, ...]:
-        from longshot.video import frames_at
+        from mustsee.media.video import frames_at
 
         count = max(1, round(span.seconds * fps))
         times = [start + span.start + (i + 0.5) * span.seconds / count for i in range(count)]

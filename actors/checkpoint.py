@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longshot.errors import BadRow, UserError
-from longshot.nn import weights
+from mustsee.errors import BadRow, UserError
+from mustsee.nn import weights
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 DTYPES = ("bfloat16", "float16", "float32")
@@ -42,7 +42,7 @@ def load(
         import transformers
     except ImportError as error:
         raise UserError(
-            f"{group}=transformers needs torch ({error}): pip install 'longshot[torch]', on the "
+            f"{group}=transformers needs torch ({error}): pip install 'mustsee[torch]', on the "
             "workers too"
         ) from error
     if device == "auto":

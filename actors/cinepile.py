@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
 from actors.part import LlmConfig, Opened, RunContext
-from longshot.filters.degenerate import degenerate
-from longshot.filters.hardness import hardness
-from longshot.filters.refine import Refinement, refine
-from longshot.filters.vision import vision
-from longshot.llm import Asker, Sampling
-from longshot.prompts import ROOT
-from longshot.recipes.cinepile import Settings, ask
-from longshot.records import Question, Video
-from longshot.scene import Told, told, written
-from longshot.store import identity
-from longshot.templates import Template, read_templates
+from mustsee.llm import Asker, Sampling
+from mustsee.prompts import ROOT
+from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.degenerate import degenerate
+from mustsee.recipes.cinepile.hardness import hardness
+from mustsee.recipes.cinepile.refine import Refinement, refine
+from mustsee.recipes.cinepile.scene import Told, told, written
+from mustsee.recipes.cinepile.templates import Template, read_templates
+from mustsee.recipes.cinepile.vision import vision
+from mustsee.records import Question, Video
+from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.part import hardware
-from longshot.errors import BadRow, BudgetSpent, Transient, UserError
-from longshot.ledger import Price, price, require_price
-from longshot.limits import Limits
+from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
+from mustsee.run.ledger import Price, price, require_price
+from mustsee.run.limits import Limits
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

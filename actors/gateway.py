@@ -19,14 +19,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
-from actors.desk import Ask, Desk, Grant
+from actors.coordinator import Ask, Desk, Grant
 from actors.endpoint import Endpoint, Estimate
 from actors.part import LlmConfig
-from longshot.errors import BudgetSpent, Transient
-from longshot.ledger import Entry
-from longshot.llm import Llm, Reply, Request
-from longshot.schemas import dump, load
-from longshot.store import Store
+from mustsee.errors import BudgetSpent, Transient
+from mustsee.llm import Llm, Reply, Request
+from mustsee.run.ledger import Entry
+from mustsee.schemas import dump, load
+from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
 GATHER = 0.002  # seconds for which messages to the desk are gathered into one

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.judge_llm import LlmJudge
+from actors.judge.llm import LlmJudge
 from actors.part import LlmConfig, Opened, RunContext
-from longshot.answers import GRADE, Answer, answers
-from longshot.errors import BadRow
-from longshot.gem import Item, Judge, JudgeConfig
-from longshot.llm import Asker
-from longshot.records import Question, Verdict, Video
-from longshot.rubric import PROMPTS, SCALES, grade
-from longshot.store import identity
+from mustsee.errors import BadRow
+from mustsee.evaluate.answers import GRADE, Answer, answers
+from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
+from mustsee.judge.judge import Item, Judge, JudgeConfig
+from mustsee.llm import Asker
+from mustsee.records import Question, Verdict, Video
+from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)

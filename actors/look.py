@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
-from longshot.descriptors import brightness, describe, motion
-from longshot.errors import BadRow, UserError
-from longshot.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
-from longshot.pictures import Picture, Thumbnail, Thumbnails
-from longshot.records import Face, Frame, ScreenText, Span, Video
-from longshot.shots import USUAL_FPS, ShotFinder, ShotRules
+from mustsee.errors import BadRow, UserError
+from mustsee.media.descriptors import brightness, describe, motion
+from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
+from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
+from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules
+from mustsee.records import Face, Frame, ScreenText, Span, Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class Look:
         count: Callable[[str, int], None],
     ) -> Video:
         """The row with what was seen. Raises BadRow when not one frame can be decoded."""
-        from longshot.video import film
+        from mustsee.media.video import film
 
         rules = self.shots or ShotRules()
         small = Thumbnails(rules.thumbnail)
@@ -184,7 +184,7 @@ class Look:
 
     def _sparse(self, video: Video, end: float) -> Iterator[Picture]:
         """Only the sampled frames, each once; a keyframe nearby will do."""
-        from longshot.video import frames_at
+        from mustsee.media.video import frames_at
 
         begin = video.start or 0.0
         steps = max(1, math.ceil((end - begin) / self.sample_every))
@@ -206,7 +206,7 @@ class Look:
 
 def _end(video: Video) -> float:
     """Where the row's stretch of the film ends, without decoding it."""
-    from longshot.video import facts
+    from mustsee.media.video import facts
 
     if video.duration is not None:
         return (video.start or 0.0) + video.duration

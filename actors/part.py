@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from longshot.llm import Llm
-from longshot.records import Video
-from longshot.store import Store
+from mustsee.llm import Llm
+from mustsee.records import Video
+from mustsee.store import Store
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from actors.part import Opened, RunContext
-from longshot.errors import BadRow
-from longshot.records import Video
+from mustsee.errors import BadRow
+from mustsee.records import Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Probe:
     max_seconds: float | None = None
 
     def open(self, run: RunContext) -> Opened:
-        from longshot.video import content_digest, facts
+        from mustsee.media.video import content_digest, facts
 
         def probe(video: Video) -> Video:
             found = facts(video.uri)

@@ -23,10 +23,10 @@ import pyarrow as pa
 from ray.data import ActorPoolStrategy, Dataset
 
 from actors.part import Opened, Part, RunContext
-from longshot import schemas
-from longshot.errors import BadRow, BudgetSpent, LongshotError, Transient
-from longshot.records import Problem, Video
-from longshot.store import Store, digest, identity
+from mustsee import schemas
+from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
+from mustsee.records import Problem, Video
+from mustsee.store import Store, digest, identity
 
 Filter = Callable[[Video], str | None]
 KEPT = ("video_id", "uri", "drop", "problem", "lineage")
@@ -140,7 +140,7 @@ class Worker:
     def __call__(self, table: pa.Table) -> pa.Table:
         try:
             return self._worked(table)
-        except LongshotError as error:  # a full disk, a missing model: it ends the run
+        except MustseeError as error:  # a full disk, a missing model: it ends the run
             import ray
 
             ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
@@ -240,7 +240,7 @@ class Worker:
         """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
         Ray) is let out.
         """
-        if isinstance(error, LongshotError) and not isinstance(
+        if isinstance(error, MustseeError) and not isinstance(
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
@@ -316,7 +316,7 @@ def _piece(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 def _message(error: Exception) -> str:
     """The error's text; for an error that nobody foresaw, also where it was raised."""
-    if isinstance(error, LongshotError):
+    if isinstance(error, MustseeError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" (at {frames[-1].filename.rsplit('/', 2)[-1]}:{frames[-1].lineno})" if frames else ""

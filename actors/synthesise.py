@@ -1,4 +1,4 @@
-"""`synth`: makes the file of a row that carries a plan (`longshot.synth_plan`)."""
+"""`synth`: makes the file of a row that carries a plan (`mustsee.synth.plan`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import cache, lru_cache
 from typing import ClassVar
 
 from actors.part import Opened, RunContext
-from longshot.absence import Absence, Embed, looks, sighting
-from longshot.records import Frame, Video
-from longshot.synth import Settings
-from longshot.synth_plan import Plan
+from mustsee.records import Frame, Video
+from mustsee.synth.absence import Absence, Embed, looks, sighting
+from mustsee.synth.make import Settings
+from mustsee.synth.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +45,16 @@ class Synthesise:
     def open(self, run: RunContext) -> Opened:
         from pyarrow import fs
 
-        from longshot.insertions import placed, plan_of
-        from longshot.store import resolve
-        from longshot.synth import synthesise
+        from mustsee.store import resolve
+        from mustsee.synth.insertions import placed, plan_of
+        from mustsee.synth.make import synthesise
 
         target, root = resolve(self.folder)
         local = isinstance(target, fs.LocalFileSystem)
 
         @cache
         def embed() -> Embed:
-            from longshot.nn.bert import Encoder
+            from mustsee.nn.bert import Encoder
 
             encoder = Encoder.load(self.encoder)
             return lambda texts: encoder.encode(list(texts))

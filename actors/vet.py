@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
 from actors.part import LlmConfig, Opened, RunContext
-from longshot.errors import UserError
-from longshot.filters.blind import Guess, guess
-from longshot.llm import Asker, Sampling
-from longshot.records import Video
-from longshot.store import identity
+from mustsee.errors import UserError
+from mustsee.filters.blind import Guess, guess
+from mustsee.llm import Asker, Sampling
+from mustsee.records import Video
+from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)

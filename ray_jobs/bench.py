@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ray_jobs.benches.figures import Figures
-from ray_jobs.launch import launch
+from ray_jobs.running.launch import launch
 
 WIDTH = 140  # characters, where the output is no terminal
 

@@ -15,12 +15,12 @@ from rich.console import Console
 
 from actors.certify import FILTER, Certify
 from actors.part import Part
-from longshot import certificate_show
-from longshot.layouts import read
-from longshot.outputs import Scratch
+from mustsee.evaluate import certificate_show
+from mustsee.layouts import read
+from mustsee.run.outputs import Scratch
 from ray_jobs.evaluate import rows_of
-from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,16 +16,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from actors.part import Part
-from longshot import schemas
-from longshot.errors import UserError
-from longshot.inputs import read_videos
-from longshot.layouts import cinepile as layout
-from longshot.layouts.hugging_face import Card
-from longshot.outputs import Scratch
-from longshot.records import Question, Video
-from longshot.split import SIDES, plain, sides
-from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.layouts import cinepile as layout
+from mustsee.layouts.hugging_face import Card
+from mustsee.recipes.cinepile.split import SIDES, plain, sides
+from mustsee.records import Question, Video
+from mustsee.run.inputs import read_videos
+from mustsee.run.outputs import Scratch
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
 
 NOTES = (
     "The columns are those of tomg-group-umd/cinepile, with `videoID` beside: `hard_split` and "

@@ -22,20 +22,21 @@ import pyarrow as pa
 from pyarrow import fs
 
 from actors.part import Part
-from longshot import clips, narrations, schemas
-from longshot.clips import Cut
-from longshot.errors import UserError
-from longshot.filters.duplicates import Duplicates
-from longshot.filters.no_question import baseline
-from longshot.inputs import read_videos
-from longshot.layouts import egoschema as layout
-from longshot.narrations import Columns
-from longshot.outputs import Scratch
-from longshot.records import Question, Video
-from longshot.store import resolve
-from longshot.synth_plan import Plan
-from ray_jobs.launch import launch
-from ray_jobs.run import Run, standing
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.filters.duplicates import Duplicates
+from mustsee.layouts import egoschema as layout
+from mustsee.recipes.egoschema import clips, narrations
+from mustsee.recipes.egoschema.clips import Cut
+from mustsee.recipes.egoschema.narrations import Columns
+from mustsee.recipes.egoschema.no_question import baseline
+from mustsee.records import Question, Video
+from mustsee.run.inputs import read_videos
+from mustsee.run.outputs import Scratch
+from mustsee.store import resolve
+from mustsee.synth.plan import Plan
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run, standing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ class Repeats:
     def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
         if self.alike is None:
             return {}
-        from longshot.nn.bert import Encoder
+        from mustsee.nn.bert import Encoder
 
         asked = standing(rows)
         encoder = Encoder.load(self.model)

@@ -20,16 +20,18 @@ import pyarrow as pa
 from rich.console import Console
 
 from actors.part import Part
-from longshot import schemas, score, score_show, transcript
-from longshot.answers import FILTER, GRADE
-from longshot.errors import UserError
-from longshot.inputs import read_videos
-from longshot.layouts import Reading, read
-from longshot.layouts.reading import answer_of
-from longshot.outputs import Scratch
-from longshot.records import Question, Verdict, Video
-from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.evaluate import score, score_show
+from mustsee.evaluate.answers import FILTER, GRADE
+from mustsee.layouts import Reading, read
+from mustsee.layouts.reading import answer_of
+from mustsee.media import transcript
+from mustsee.records import Question, Verdict, Video
+from mustsee.run.inputs import read_videos
+from mustsee.run.outputs import Scratch
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)

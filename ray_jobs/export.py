@@ -16,11 +16,11 @@ from pathlib import Path
 from pyarrow import fs
 from rich.console import Console
 
-from longshot.errors import UserError
-from longshot.layouts import read
-from longshot.layouts.reading import kept
-from longshot.store import resolve
-from ray_jobs.launch import launch
+from mustsee.errors import UserError
+from mustsee.layouts import read
+from mustsee.layouts.reading import kept
+from mustsee.store import resolve
+from ray_jobs.running.launch import launch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from longshot import calibrate, equivalence_data, judge_bias, lexical
-from longshot.equivalence_data import Pair, Sources
-from longshot.errors import LongshotError
-from longshot.gem import Engine, Item, Judge, JudgeConfig, Record, sigmoid
-from ray_jobs.launch import launch
+from mustsee.errors import MustseeError
+from mustsee.judge import bias as judge_bias
+from mustsee.judge import calibrate, lexical
+from mustsee.judge import data as equivalence_data
+from mustsee.judge.data import Pair, Sources
+from mustsee.judge.judge import Engine, Item, Judge, JudgeConfig, Record, sigmoid
+from ray_jobs.running.launch import launch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ def read(engine: Engine, pairs: Sequence[Pair]) -> tuple[list[Pair], list[float]
             if score.logit_diff is not None:
                 found.append((pair, score.logit_diff))
     if len(found) < len(pairs) / 2:
-        raise LongshotError(f"only {len(found)} of {len(pairs)} pairs could be judged")
+        raise MustseeError(f"only {len(found)} of {len(pairs)} pairs could be judged")
     return [p for p, _ in found], [z for _, z in found]
 
 

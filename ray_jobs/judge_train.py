@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from longshot.equivalence_data import Pair, Sources
-from ray_jobs.launch import launch
+from mustsee.judge.data import Pair, Sources
+from ray_jobs.running.launch import launch
 
 
 class Trainer(Protocol):

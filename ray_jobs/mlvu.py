@@ -18,21 +18,23 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from actors.part import Part
-from longshot import balance, ladder, schemas
-from longshot.errors import BadRow, UserError
-from longshot.inputs import read_table, read_videos
-from longshot.insertions import Background, Clip, Making, captioned
-from longshot.layouts import mlvu as layout
-from longshot.layouts.detect import read as read_questions
-from longshot.outputs import Scratch
-from longshot.recipes.mlvu_annotated import from_table, questions_of
-from longshot.recipes.mlvu_tables import Anomaly, ego_forms, queries
-from longshot.records import Question, Video
-from longshot.shots import shots_of
-from longshot.store import resolve
-from longshot.video import facts
-from ray_jobs.launch import launch
-from ray_jobs.run import Run, standing
+from mustsee import schemas
+from mustsee.errors import BadRow, UserError
+from mustsee.layouts import mlvu as layout
+from mustsee.layouts.detect import read as read_questions
+from mustsee.media.shots import shots_of
+from mustsee.media.video import facts
+from mustsee.questions import balance
+from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu.annotated import from_table, questions_of
+from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
+from mustsee.records import Question, Video
+from mustsee.run.inputs import read_table, read_videos
+from mustsee.run.outputs import Scratch
+from mustsee.store import resolve
+from mustsee.synth.insertions import Background, Clip, Making, captioned
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run, standing
 
 
 class Task(Protocol):
@@ -50,8 +52,8 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """A task of `longshot.recipes.mlvu` over a folder or table of backgrounds and a table of clips
-    (uri, and as needed start, end, label, caption, source, event). The `videos.parquet` of an
+    """A task of `mustsee.recipes.mlvu.ask` over a folder or table of backgrounds and a table of
+    clips (uri, and as needed start, end, label, caption, source, event). The `videos.parquet` of an
     earlier run gives the backgrounds' captions, and their shots where these are needed; without it
     shots are found here. `lengths`: make all of it once for each length of a time ladder.
     """

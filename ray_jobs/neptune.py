@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from actors.part import Part
 from actors.stage import Filter
-from longshot.diversity import Diversity, clusters_before_after
-from longshot.filters.blind import sweep
-from longshot.inputs import read_videos
-from longshot.layouts import neptune as layout
-from longshot.outputs import Scratch
-from longshot.schemas import dump
-from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from mustsee.filters.blind import sweep
+from mustsee.layouts import neptune as layout
+from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
+from mustsee.run.inputs import read_videos
+from mustsee.run.outputs import Scratch
+from mustsee.schemas import dump
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 from pyarrow import fs
 
-from longshot.errors import UserError
-from longshot.report import write_report
-from longshot.store import Store, resolve
-from ray_jobs.launch import launch
+from mustsee.errors import UserError
+from mustsee.run.report import write_report
+from mustsee.store import Store, resolve
+from ray_jobs.running.launch import launch
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 
@@ -29,7 +29,7 @@ class Report:
 
     def __call__(self) -> int:
         filesystem, path = resolve(self.out)
-        with tempfile.TemporaryDirectory(prefix="longshot-") as name:
+        with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             folder = Path(name)
             for file in NEEDED:
                 if filesystem.get_file_info(f"{path}/{file}").type != fs.FileType.File:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from longshot.errors import UserError
-from longshot.sentences import Floats, Quality, Sentence, measure, read_sentences, split
-from ray_jobs.launch import launch
+from mustsee.align.sentences import Floats, Quality, Sentence, measure, read_sentences, split
+from mustsee.errors import UserError
+from ray_jobs.running.launch import launch
 
 Classifier = Callable[[Sequence[str]], Floats]
 

@@ -26,13 +26,20 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from actors.part import LlmConfig
-from longshot.errors import BadRow, Unparsed, UserError
-from longshot.llm import Asker, Sampling
-from longshot.prompts import Prompts
-from longshot.question_lists import Asked, Source, apart, merged, names_in, neutralised, read_source
-from longshot.questions import fields
-from longshot.store import resolve
-from longshot.templates import (
+from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.llm import Asker, Sampling
+from mustsee.prompts import Prompts
+from mustsee.questions.drafts import fields
+from mustsee.recipes.cinepile.question_lists import (
+    Asked,
+    Source,
+    apart,
+    merged,
+    names_in,
+    neutralised,
+    read_source,
+)
+from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
     Cluster,
     Template,
@@ -43,9 +50,10 @@ from longshot.templates import (
     too_specific,
     write_templates,
 )
-from longshot.vectors import Clusters, kmeans
-from ray_jobs.launch import launch
-from ray_jobs.run import Run
+from mustsee.store import resolve
+from mustsee.vectors import Clusters, kmeans
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 REVIEW = "templates.md"
@@ -88,7 +96,7 @@ class Templates:
         clusters: list[Cluster] = []
         with self.run.open("templates") as running:
             # JAX comes after Ray has started: forking with its threads alive may deadlock.
-            from longshot.nn.bert import Encoder
+            from mustsee.nn.bert import Encoder
 
             embed = Encoder.load(self.encoder).encode
             asker = Asker(

@@ -4,8 +4,8 @@
     serve run serve.judge:app judge=gem engine.path=/models/gem record=/models/gem/record.json
 
 Two deployments: `Judge` holds the model (its replicas scale, and data actors may call it through a
-handle), `Front` speaks HTTP. Keys come from LONGSHOT_JUDGE_KEYS or from the file that
-LONGSHOT_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
+handle), `Front` speaks HTTP. Keys come from MUSTSEE_JUDGE_KEYS or from the file that
+MUSTSEE_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
 """
 
 # no postponed annotations here: Serve reads the type of `app`'s argument as it is written
@@ -21,8 +21,8 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
-from longshot.errors import Transient, UserError
-from longshot.gem import Item, JudgeConfig, Score
+from mustsee.errors import Transient, UserError
+from mustsee.judge.judge import Item, JudgeConfig, Score
 from serve.judge_batch import Full
 from serve.judge_guard import Keys, Limits
 from serve.judge_http import create_app
@@ -141,18 +141,18 @@ def keys_from_environment(no_auth: str | None) -> Keys:
     """Raises UserError where there are none and none was not asked for."""
     if no_auth not in (None, "loopback"):
         raise UserError(f"no_auth={no_auth!r}: the only choice is no_auth=loopback")
-    text = os.environ.get("LONGSHOT_JUDGE_KEYS", "")
-    path = os.environ.get("LONGSHOT_JUDGE_KEYS_FILE")
+    text = os.environ.get("MUSTSEE_JUDGE_KEYS", "")
+    path = os.environ.get("MUSTSEE_JUDGE_KEYS_FILE")
     if path:
         try:
             text += "\n" + Path(path).read_text(encoding="utf-8")
         except OSError as error:
-            raise UserError(f"LONGSHOT_JUDGE_KEYS_FILE={path!r}: {error.strerror}") from None
+            raise UserError(f"MUSTSEE_JUDGE_KEYS_FILE={path!r}: {error.strerror}") from None
     keys = Keys.read(text)
     if not keys.digests and no_auth is None:
         raise UserError(
-            "the judge has no keys: set LONGSHOT_JUDGE_KEYS (several with commas) or "
-            "LONGSHOT_JUDGE_KEYS_FILE, or start it with no_auth=loopback to serve this machine only"
+            "the judge has no keys: set MUSTSEE_JUDGE_KEYS (several with commas) or "
+            "MUSTSEE_JUDGE_KEYS_FILE, or start it with no_auth=loopback to serve this machine only"
         )
     return Keys() if no_auth == "loopback" and not keys.digests else keys
 

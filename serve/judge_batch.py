@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from longshot.errors import Transient
-from longshot.gem import Engine, Prepared, Reading
+from mustsee.errors import Transient
+from mustsee.judge.judge import Engine, Prepared, Reading
 
 
 class Full(Transient):

@@ -22,9 +22,9 @@ from typing import Any
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from longshot.errors import UserError
+from mustsee.errors import UserError
 
-log = logging.getLogger("longshot.judge.access")
+log = logging.getLogger("mustsee.judge.access")
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -20,8 +20,8 @@ from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 
-from longshot.errors import Transient
-from longshot.gem import Item, Score
+from mustsee.errors import Transient
+from mustsee.judge.judge import Item, Score
 from serve.judge_batch import Full
 from serve.judge_guard import Guard, Keys, Limits, Metrics, failure
 from serve.judge_shapes import (
@@ -55,7 +55,7 @@ class Backend(Protocol):
 
 def create_app(backend: Backend, keys: Keys, limits: Limits) -> FastAPI:
     """The app. Bearer keys on every route but `/health`."""
-    app = FastAPI(title="Longshot judge", version="1", docs_url=None, redoc_url=None)
+    app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
     metrics = Metrics()
     app.add_middleware(Guard, keys=keys, limits=limits, metrics=metrics)
     _handle_errors(app)
@@ -97,7 +97,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:
-        logging.getLogger("longshot.judge").exception("request failed", exc_info=error)
+        logging.getLogger("mustsee.judge").exception("request failed", exc_info=error)
         return failure(503, "the judge failed on this request; its log says why")
 
 
@@ -126,7 +126,7 @@ def _add_checks(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics
         """The judge: weights, prompt, threshold record."""
         async with asyncio.timeout(limits.seconds):
             about = dict(await backend.describe())
-        one = {"id": about.pop("model"), "object": "model", "owned_by": "longshot", **about}
+        one = {"id": about.pop("model"), "object": "model", "owned_by": "mustsee", **about}
         return {"object": "list", "data": [one]}
 
 

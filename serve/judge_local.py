@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from longshot.gem import Item, Judge, Score
+from mustsee.judge.judge import Item, Judge, Score
 from serve.judge_batch import Batcher
 
 LIKE = Item(

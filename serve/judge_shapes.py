@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from longshot.gem import Item
+from mustsee.judge.judge import Item
 
 MAX_ITEMS = 512
 

@@ -1,7 +1,7 @@
 """A language model on Ray Serve, behind an OpenAI route: what `llm=serve` talks to.
 
     serve run serve.llm:app model=Qwen/Qwen2.5-7B-Instruct
-    serve run serve.llm:app model=/models/gemma name=longshot-llm gpus=2 replicas=2
+    serve run serve.llm:app model=/models/gemma name=mustsee-llm gpus=2 replicas=2
 
 Ray Serve LLM with vLLM inside; needs GPUs and, on every node, `pip install 'ray[llm]'` (which pins
 vLLM), best in an environment of its own. Not verified here: only what is handed to Ray is tested.
@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from ray.serve import Application
 
-from longshot.errors import UserError
+from mustsee.errors import UserError
 
 
 class Settings(BaseModel):
@@ -30,7 +30,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     model: str
-    name: str = "longshot-llm"
+    name: str = "mustsee-llm"
     revision: str | None = None
     replicas: int = Field(default=1, ge=1)
     max_replicas: int | None = None

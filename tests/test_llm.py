@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from actors.desk import Desk
+from actors.coordinator import Desk
 from actors.gateway import Gateway
-from actors.llm_offline import Offline
-from actors.llm_openai import OpenAI
-from actors.llm_replay import Replay
-from actors.llm_transformers import Transformers
+from actors.llm.offline import Offline
+from actors.llm.openai import OpenAI
+from actors.llm.replay import Replay
+from actors.llm.transformers import Transformers
 from actors.part import LlmConfig
-from longshot.errors import BadRow
-from longshot.llm import Message, Reply, Request, Sampling
-from longshot.prompts import Prompts
-from longshot.schemas import dump, load
-from longshot.store import Store
+from mustsee.errors import BadRow
+from mustsee.llm import Message, Reply, Request, Sampling
+from mustsee.prompts import Prompts
+from mustsee.schemas import dump, load
+from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback, Payload, Refused, canned
-from tests.tiny_gemma import checkpoint
+from tests.support.tiny_gemma import checkpoint
 
 NAME = "cinepile/choose"
 

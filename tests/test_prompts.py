@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from longshot.errors import UserError
-from longshot.prompts import CLOSE, OPEN, Prompts, untrusted
+from mustsee.errors import UserError
+from mustsee.prompts import CLOSE, OPEN, Prompts, untrusted
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshot import schemas
-from longshot.records import Question, Span, Verdict, Video
+from mustsee import schemas
+from mustsee.records import Question, Span, Verdict, Video
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 seconds = st.floats(0, 1e5, allow_nan=False)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.part import hardware
-from longshot.errors import LongshotError, UserError
-from longshot.store import Store, digest, identity, resolve
+from mustsee.errors import MustseeError, UserError
+from mustsee.store import Store, digest, identity, resolve
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
     """A process that overwrites one key for ever is killed; what is there is one whole value."""
     code = (
         "import sys\n"
-        "from longshot.store import Store\n"
+        "from mustsee.store import Store\n"
         "store = Store(sys.argv[1])\n"
         "print('go', flush=True)\n"
         "while True:\n"
@@ -78,9 +78,9 @@ def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_written_says_which_and_what_to_do(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(LongshotError, match=r"cannot read the store .*store="):
+    with pytest.raises(MustseeError, match=r"cannot read the store .*store="):
         Store(str(blocked)).get("llm", "k")
-    with pytest.raises(LongshotError, match=r"cannot write to the store .*store="):
+    with pytest.raises(MustseeError, match=r"cannot write to the store .*store="):
         Store(str(blocked)).put("look", "k0", b"x")
 
 

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from longshot.align import Alignment, align
-from longshot.description import Description, Embed, clean
-from longshot.errors import UserError
-from longshot.records import Line, Span, Word
-from longshot.subtitles import read
+from mustsee.align.description import Description, Embed, clean
+from mustsee.align.place import Alignment, align
+from mustsee.errors import UserError
+from mustsee.media.subtitles import read
+from mustsee.records import Line, Span, Word
 from ray_jobs.benches.figures import Cell, Figures
 
 _ENGLISH = frozenset({"the", "of", "and", "to", "a", "in", "is", "you", "i", "that", "it"})
@@ -204,7 +204,7 @@ class AlignBench:
     def _embed(self) -> Embed:
         if self.encoder is None:
             return hashed
-        from longshot.nn.bert import Encoder
+        from mustsee.nn.bert import Encoder
 
         return Encoder.load(self.encoder).encode
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from longshot.errors import UserError
+from mustsee.errors import UserError
 from ray_jobs.benches.figures import Cell, Figures
 
 PROMPT = [2, 5, 6, 7, 8]  # BOS and a few words
@@ -79,7 +79,7 @@ class CaptionBench:
     def _measured(self, path: str) -> Figures:
         import jax
 
-        from longshot.nn.paligemma import Captioner
+        from mustsee.nn.paligemma import Captioner
 
         ours = Captioner.load(path, dtype=self.dtype, batches=self.batches)
         theirs = Reference(path, self.dtype, self.threads)
@@ -108,7 +108,7 @@ class CaptionBench:
     def _rows(
         self, batch: int, ours: Any, theirs: Reference, peak: float, work: float
     ) -> list[tuple[Cell, ...]]:
-        from longshot.nn.paligemma import Decoding
+        from mustsee.nn.paligemma import Decoding
 
         draw = np.random.default_rng(self.seed)
         pictures = draw.uniform(-1, 1, (batch, ours.size, ours.size, 3)).astype(np.float32)
@@ -143,7 +143,7 @@ class Reference:
             import torch
             from transformers import PaliGemmaForConditionalGeneration
         except ImportError as error:
-            raise UserError("what=caption needs torch: pip install 'longshot[torch]'") from error
+            raise UserError("what=caption needs torch: pip install 'mustsee[torch]'") from error
         torch.set_num_threads(threads)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         model: Any = PaliGemmaForConditionalGeneration.from_pretrained(
@@ -206,8 +206,8 @@ def random_model(folder: Path, shape: str, dtype: str, seed: int) -> str:
 
 def flops(path: str, tokens: int, steps: int) -> float:
     """Floating-point operations for one image: two for each weight that each token passes."""
-    from longshot.nn.gemma import GemmaShape, read_config
-    from longshot.nn.siglip import SiglipShape
+    from mustsee.nn.gemma import GemmaShape, read_config
+    from mustsee.nn.siglip import SiglipShape
 
     config = read_config(Path(path))
     text, tower = GemmaShape.of(config["text_config"]), SiglipShape.of(config["vision_config"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longshot.errors import LongshotError
+from mustsee.errors import MustseeError
 from ray_jobs.benches.figures import Cell, Figures
 
 
@@ -24,7 +24,7 @@ class EndToEndBench:
     overrides: Sequence[str] = ()
 
     def __call__(self) -> Figures:
-        with tempfile.TemporaryDirectory(prefix="longshot-") as name:
+        with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             empty = self._quicker(f"{name}/nothing", videos="examples/videos/broken.mp4")
             first, second = self._run(f"{name}/out"), self._quicker(f"{name}/out")
         seconds = {s: v for s, v in first["seconds"].items() if s != "total"}
@@ -74,5 +74,5 @@ class EndToEndBench:
         )
         wall = time.monotonic() - started
         if done.returncode != 0:
-            raise LongshotError(f"the job ended with {done.returncode}: {done.stderr[-2000:]}")
+            raise MustseeError(f"the job ended with {done.returncode}: {done.stderr[-2000:]}")
         return {**json.loads((Path(out) / "run.json").read_text()), "wall": wall}

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from actors.part import Part, RunContext
-from longshot.errors import UserError
-from longshot.records import Video
-from longshot.sound import audio_chunks
-from longshot.speech import RATE
-from longshot.store import Store
+from mustsee.errors import UserError
+from mustsee.media.sound import audio_chunks
+from mustsee.media.speech import RATE
+from mustsee.records import Video
+from mustsee.store import Store
 from ray_jobs.benches.figures import Cell, Figures
 
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longshot.gem import Item
+from mustsee.judge.judge import Item
 from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.cluster import connected
+from ray_jobs.running.cluster import connected
 
 PLACES = ("kitchen", "garden", "street", "river", "market", "station", "library", "harbour")
 DEEDS = ("opens the door", "reads a letter", "feeds the dog", "sings", "mends a chair", "waits")

@@ -24,16 +24,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors.desk import start_desk
-from actors.llm_openai import OpenAI
+from actors.coordinator import start_desk
+from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stage import Hardware, Session, Stage
-from longshot import schemas
-from longshot.llm import Message, Request, Sampling
-from longshot.records import Video
-from longshot.store import Store
+from mustsee import schemas
+from mustsee.llm import Message, Request, Sampling
+from mustsee.records import Video
+from mustsee.store import Store
 from ray_jobs.benches.figures import Figures
-from ray_jobs.cluster import connected
+from ray_jobs.running.cluster import connected
 
 PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes into view. " * 40
 
@@ -88,7 +88,7 @@ class LlmPhase:
         rows: list[tuple[Any, ...]] = []
         with connected():
             for name, calls, measure in (
-                ("longshot: stage, gateway, desk, store", self.calls, self._ours),
+                ("mustsee: stage, gateway, desk, store", self.calls, self._ours),
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
             ):
                 with self._server() as url:
@@ -134,7 +134,7 @@ class LlmPhase:
         count = calls // self.calls_per_row
         table = schemas.table([Video(video_id=f"{i:06}", uri="") for i in range(count)], Video)
         blocks = [table.slice(i, per_block) for i in range(0, count, per_block)]
-        with tempfile.TemporaryDirectory(prefix="longshot-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as folder:
             session = Session(run_id="bench", store=Store(folder), desk=desk)
             rows = stage.apply(ray.data.from_blocks(blocks), session, rows_per_block=per_block)
             found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.look import Faces, Look, Texts
-from longshot.records import Video
-from longshot.video import film, frames_at
+from mustsee.media.video import film, frames_at
+from mustsee.records import Video
 from ray_jobs.benches.figures import Figures
 
 Row = tuple[str, float, float, str]

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from aiohttp import web
 
-from actors.llm_replay import read, spoken
-from longshot.llm import Message, correction
+from actors.llm.replay import read, spoken
+from mustsee.llm import Message, correction
 
 Payload = Mapping[str, Any]
 KINDS = (

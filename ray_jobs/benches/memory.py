@@ -25,7 +25,7 @@ SHOT = 5  # seconds
 CHILD = """
 import json, resource, sys
 from actors.look import Look
-from longshot.records import Video
+from mustsee.records import Video
 class Quiet:
     store = llm = None
     @staticmethod

@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import ray
 
-from actors.desk import start_desk
+from actors.coordinator import start_desk
 from actors.part import Opened, RunContext
 from actors.stage import Hardware, Session, Stage
-from longshot import schemas
-from longshot.records import Video
-from longshot.store import Store
+from mustsee import schemas
+from mustsee.records import Video
+from mustsee.store import Store
 from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.cluster import connected
+from ray_jobs.running.cluster import connected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class ScaleBench:
 
     def __call__(self) -> Figures:
         with connected():
-            self._pass(16, Store(tempfile.mkdtemp(prefix="longshot-")), rows=16)  # warm
+            self._pass(16, Store(tempfile.mkdtemp(prefix="mustsee-")), rows=16)  # warm
             rows = [row for size in self.blocks for row in self._sized(size)]
         return Figures(
             title=f"{self.rows} rows through {self.stages} stages that do nothing",
@@ -59,7 +59,7 @@ class ScaleBench:
         )
 
     def _sized(self, size: int) -> list[tuple[Cell, ...]]:
-        with tempfile.TemporaryDirectory(prefix="longshot-") as root:
+        with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
             found: list[tuple[Cell, ...]] = []
             for name in ("store", "again"):
                 seconds = self._pass(size, Store(root), rows=self.rows)

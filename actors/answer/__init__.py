@@ -1,0 +1,1 @@
+"""Answerers of questions: the classes behind `answer=`."""

@@ -1,0 +1,226 @@
+"""The answerers that ask a model: with frames, with the transcript, with both, or blind.
+
+Every call goes through the gateway and the store, so an evaluation that was stopped goes on where
+it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from actors.answer.look import Looker, Shown
+from actors.ask import prompts_in
+from actors.part import LlmConfig, Opened, RunContext
+from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
+from mustsee.evaluate.answers import Seen, answered, failed, likeliest, order, shown, with_answers
+from mustsee.evaluate.rag import Rag
+from mustsee.extract import LETTERS
+from mustsee.filters.blind import excerpt
+from mustsee.llm import Llm, Message, Request, Sampling
+from mustsee.nn import weights
+from mustsee.prompts import Prompts
+from mustsee.records import Question, Verdict, Video
+from mustsee.store import identity
+
+BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
+SAMPLING = Sampling(max_tokens=512)
+BLIND = Seen()
+WHOLE = Rag()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerLlm:
+    """Each question that is not dropped is answered `rotations` times, with its options turned.
+
+    `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
+    `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
+    asked for. `rag`: pictures of the clips that the question is about, in place of `see`'s over the
+    whole video. With `sampling.top_logprobs` the option of the most probable first letter is kept,
+    too, as a second column. A reply that names no option is kept as it is, and not asked for again;
+    a call that fails for good is kept as failed, and is no wrong answer.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
+    writes: ClassVar[tuple[str, ...]] = ("questions",)
+
+    llm: LlmConfig
+    see: Seen = BLIND
+    rag: Rag = WHOLE
+    prompt: str | None = None
+    open_ended: bool = False
+    answer_words: int = 50
+    rotations: int = 1
+    seed: int = 0
+    sampling: Sampling = SAMPLING
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rotations < 1:
+            raise UserError(f"answer.rotations={self.rotations!r}: at least 1")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "AnswerLlm",
+            "version": self.version,
+            "llm": identity(self.llm),
+            "see": identity(self.see),
+            "rag": identity(self.rag) if self.rag.on else None,
+            "prompts": prompts_in(self.prompts).digest("evaluate"),
+            "asked": [self.prompt, self.open_ended, self.answer_words, self.rotations, self.seed],
+            "sampling": identity(self.sampling),
+        }
+
+    @property
+    def name(self) -> str:
+        """How results name this answerer: the model and what it saw."""
+        return f"{self.llm.identity} {described(self.see, self.rag)}"
+
+    @property
+    def frames(self) -> int | None:
+        """Pictures at equal distances; None where what is shown is chosen otherwise."""
+        return None if self.rag.on or self.see.fps is not None else self.see.frames
+
+    @property
+    def looks(self) -> bool:
+        """Whether pictures of the films are shown."""
+        return self.see.looks or self.rag.on
+
+    @property
+    def listens(self) -> bool:
+        """Whether the transcript is used: shown, or compared with the questions."""
+        return self.see.transcript or (self.rag.on and not self.rag.sees)
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the encoder of Video RAG is there. Raises UserError."""
+        if self.rag.on:
+            weights.find_file(
+                weights.find(self.rag.model, self.rag.revision), "model.safetensors",
+                "model.safetensors.index.json",
+            )  # fmt: skip
+
+    def open(self, run: RunContext) -> Opened:
+        llm, prompts = run.llm(self.llm), prompts_in(self.prompts)
+        look = Looker(self.see, self.rag)
+
+        async def answer(video: Video) -> Video:
+            return await self._answer(video, look, llm, prompts)
+
+        return answer
+
+    async def _answer(self, video: Video, look: Looker, llm: Llm, prompts: Prompts) -> Video:
+        asked = [q for q in video.questions or () if q.drop is None]
+        if self.see.transcript and video.lines is None and asked:
+            raise BadRow(
+                f"no transcript of {video.video_id!r}: give the folder of its film as videos=, or "
+                "answer without one"
+            )
+        seen = await asyncio.to_thread(look, video, asked)
+        found = await asyncio.gather(
+            *(
+                self._named(video, q, r, shows, llm, prompts)
+                for q, shows in zip(asked, seen, strict=True)
+                for r in range(self._turns(q))
+            ),
+            return_exceptions=True,
+        )
+        for item in found:  # after all have ended: what was paid for is in the store
+            if isinstance(item, BaseException):
+                raise item
+        given: dict[str, list[Verdict]] = {}
+        for name, verdict in (item for item in found if not isinstance(item, BaseException)):
+            given.setdefault(name, []).append(verdict)
+        return replace_questions(video, given)
+
+    def _turns(self, question: Question) -> int:
+        """How often it is asked: options that are withheld cannot be turned."""
+        return 1 if self.open_ended else min(self.rotations, max(1, len(question.options)))
+
+    async def _named(
+        self, video: Video, question: Question, rotation: int, *rest: Any
+    ) -> tuple[str, Verdict]:
+        return question.question_id, await self.one(video, question, rotation, *rest)
+
+    async def one(
+        self,
+        video: Video,
+        question: Question,
+        rotation: int,
+        seen: Shown,
+        llm: Llm,
+        prompts: Prompts,
+    ) -> Verdict:
+        """The verdict on one question of a video. Raises Transient, BudgetSpent."""
+        variables: dict[str, Any] = {
+            "question": question.question,
+            "frames": len(seen.images),
+            "clips": len(seen.clips),
+        }
+        wanted = " ".join((question.question, *question.options))
+        variables["transcript"] = (
+            excerpt(video.lines or (), wanted, self.see.words) if self.see.transcript else None
+        )
+        choice = bool(question.options) and not self.open_ended
+        if choice:
+            own = question.recipe if question.recipe in BENCHMARKS else "choice"
+            prompt, variables["options"] = (
+                self.prompt or f"evaluate/{own}",
+                shown(question, rotation),
+            )
+        else:
+            prompt, variables["words"] = "evaluate/open", self.answer_words
+        rendered = prompts.render(prompt, **variables)
+        told = {
+            "model": self.name,
+            "rotation": rotation,
+            "seed": self.seed,
+            "prompt": f"{prompt}@{rendered.digest}",
+        }
+        request = Request(
+            prompt=prompt,
+            digest=rendered.digest,
+            messages=(
+                *((Message("system", rendered.system),) if rendered.system else ()),
+                Message("user", rendered.user, seen.images),
+            ),
+            variables=variables,
+            sampling=self.sampling,
+            seed=self.seed,
+        )
+        try:
+            reply = await llm.complete(request)
+        except (Transient, BudgetSpent):
+            raise
+        except BadRow as error:
+            return failed(str(error), **told)
+        extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        if seen.clips:
+            extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
+        if choice and reply.logprobs:
+            count = len(question.options)
+            place = likeliest(reply.logprobs, count)
+            if place is not None:
+                extra["choice"] = LETTERS[order(count, rotation)[place]]
+        if not choice:
+            written = Question(**{**vars(question), "options": (), "answer_index": None})
+            return answered(written, reply.text, extra=extra, **told)
+        return answered(question, reply.text, extra=extra, **told)
+
+
+def described(see: Seen, rag: Rag = WHOLE) -> str:
+    """ "32 frames + transcript", "4 clips x 4 frames by words", "blind", ..."""
+    looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
+    if rag.on:
+        by = "pictures" if rag.sees else "words"
+        looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"
+    return " + ".join(filter(None, (looks, "transcript" if see.transcript else ""))) or "blind"
+
+
+def replace_questions(video: Video, given: dict[str, list[Verdict]]) -> Video:
+    """The row with the replies written into its questions."""
+    questions = [with_answers(q, given.get(q.question_id, ())) for q in video.questions or ()]
+    return replace(video, questions=tuple(questions))

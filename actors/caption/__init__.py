@@ -1,0 +1,1 @@
+"""Keyframes to sentences: one module for each choice of `caption=`."""

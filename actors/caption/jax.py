@@ -1,0 +1,80 @@
+"""caption=jax: keyframes to sentences by a PaliGemma in JAX, on TPU, GPU or CPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from dataclasses import dataclass
+from typing import ClassVar
+
+from actors import checkpoint
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import UserError
+from mustsee.nn import weights
+from mustsee.records import Caption, Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class JaxCaptioner:
+    """A caption for every keyframe that got one; the keyframes of a video go in together.
+
+    `model`: a PaliGemma or PaliGemma 2 by folder or Hugging Face id in the cache. `prompt`: a task
+    that it was tuned on ("caption en", "describe en", "ocr"). `batches`: how many pictures may go
+    in at once; one program is compiled for each that is met, and counted as "caption programs
+    compiled".
+    """
+
+    version: ClassVar[str] = "1"
+    threaded: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("captions",)
+
+    model: str
+    revision: str | None = weights.pinned()
+    prompt: str = "caption en"
+    dtype: str = "bfloat16"
+    max_tokens: int = 48
+    temperature: float = 0.0
+    seed: int = 0
+    batches: tuple[int, ...] = hardware((1, 8, 32))
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("bfloat16", "float32"):
+            raise UserError(f"caption.dtype={self.dtype!r}: expected bfloat16 or float32")
+        if not self.batches or min(self.batches) < 1 or self.max_tokens < 1:
+            raise UserError(
+                f"caption.batches={list(self.batches)!r}, caption.max_tokens={self.max_tokens!r}: "
+                "expected at least one batch size, all of them at least 1"
+            )
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.paligemma import Captioner, Decoding
+        from mustsee.nn.siglip import pixels
+
+        captioner = Captioner.load(
+            self.model, revision=self.revision, dtype=self.dtype, batches=self.batches
+        )
+        prompt = captioner.tokens(self.prompt)
+        decoding = Decoding(
+            max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
+        )
+        device = threading.Lock()  # rows come in threads: one decodes JPEGs while another computes
+
+        def caption(video: Video) -> Video:
+            keyframes = video.keyframes or ()
+            pictures = pixels([keyframe.jpeg for keyframe in keyframes], captioner.size)
+            with device:
+                before = captioner.compiled
+                texts = captioner.texts(captioner.generate(pictures, prompt, decoding))
+                run.count("caption programs compiled", captioner.compiled - before)
+            captions = zip(keyframes, texts, strict=True)
+            return dataclasses.replace(
+                video, captions=tuple(Caption(k.time, text) for k, text in captions if text)
+            )
+
+        return caption

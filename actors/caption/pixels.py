@@ -1,0 +1,30 @@
+"""caption=pixels: sentences from measurements, without any model."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+from actors.part import Opened, RunContext
+from mustsee.media.pixels import captions
+from mustsee.records import Caption, Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pixels:
+    """Light, dominant colours, motion, faces and on-screen text of each keyframe, in words."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("captions",)
+
+    def open(self, run: RunContext) -> Opened:
+        def caption(video: Video) -> Video:
+            found = captions(video.keyframes or (), video.frames or (), video.texts or ())
+            return dataclasses.replace(
+                video, captions=tuple(Caption(time, text) for time, text in found)
+            )
+
+        return caption

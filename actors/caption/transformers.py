@@ -1,0 +1,121 @@
+"""caption=transformers: keyframes to sentences by any image-text model of transformers."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from actors import checkpoint
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import UserError
+from mustsee.nn import weights
+from mustsee.records import Caption, Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformersCaptioner:
+    """A caption for every keyframe that got one, the likeliest words (greedy), so that a caption
+    does not depend on its company.
+
+    `model`: what `AutoModelForImageTextToText` loads, by folder or Hugging Face id in the cache;
+    code from its repository is never run, pickled weights are never read. `prompt`: what is asked
+    of each picture, put into the processor's chat template; without one (PaliGemma) it stands
+    behind the picture as it is. `device`: "auto" takes a GPU where there is one.
+    """
+
+    version: ClassVar[str] = "1"
+    threaded: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("captions",)
+
+    model: str
+    revision: str | None = weights.pinned()
+    prompt: str = "Describe this picture in one sentence."
+    dtype: str = "bfloat16"
+    max_tokens: int = 80
+    device: str = hardware("auto")
+    batch_size: int = hardware(16)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in checkpoint.DTYPES:
+            raise UserError(
+                f"caption.dtype={self.dtype!r}: expected {' or '.join(checkpoint.DTYPES)}"
+            )
+        if self.batch_size < 1 or self.max_tokens < 1:
+            raise UserError(
+                f"caption.batch_size={self.batch_size!r}, caption.max_tokens={self.max_tokens!r}: "
+                "expected at least 1"
+            )
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json")
+
+    def open(self, run: RunContext) -> Opened:
+        eyes = Eyes(self)
+
+        def caption(video: Video) -> Video:
+            keyframes = video.keyframes or ()
+            texts = eyes.describe([keyframe.jpeg for keyframe in keyframes])
+            captions = zip(keyframes, texts, strict=True)
+            return dataclasses.replace(
+                video, captions=tuple(Caption(k.time, text) for k, text in captions if text)
+            )
+
+        return caption
+
+
+class Eyes:
+    """A loaded model with its processor."""
+
+    def __init__(self, config: TransformersCaptioner) -> None:
+        self._model, self._processor = checkpoint.load(
+            "caption",
+            config.model,
+            config.revision,
+            kind="AutoModelForImageTextToText",
+            reader="AutoProcessor",
+            dtype=config.dtype,
+            device=config.device,
+        )
+        self._model.generation_config.update(temperature=None, top_p=None, top_k=None)
+        self._config, self._text = config, self._asked(config.prompt)
+        self._device = threading.Lock()
+
+    def describe(self, jpegs: Sequence[bytes]) -> list[str]:
+        """A text for each picture. Raises BadRow for what is no picture."""
+        pictures = checkpoint.pictures(jpegs)
+        size = self._config.batch_size
+        batches = (pictures[i : i + size] for i in range(0, len(pictures), size))
+        return [text for batch in batches for text in self._batch(batch)]
+
+    def _asked(self, prompt: str) -> str:
+        """The text that goes with a picture, the picture's place marked in it."""
+        if not getattr(self._processor, "chat_template", None):
+            return f"{getattr(self._processor, 'image_token', '<image>')}{prompt}"
+        content = [{"type": "image"}, {"type": "text", "text": prompt}]
+        return self._processor.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True
+        )
+
+    def _batch(self, pictures: list[Any]) -> list[str]:
+        import torch
+
+        asked: Any = self._processor(
+            text=[self._text] * len(pictures),
+            images=[[picture] for picture in pictures],
+            return_tensors="pt",
+            padding=True,
+        )
+        with self._device, torch.inference_mode():
+            asked = asked.to(self._model.device, dtype=self._model.dtype)
+            found = self._model.generate(
+                **asked, max_new_tokens=self._config.max_tokens, do_sample=False, num_beams=1
+            )
+        answers = found[:, asked["input_ids"].shape[1] :].cpu()
+        texts = self._processor.batch_decode(answers, skip_special_tokens=True)
+        return [" ".join(text.split()) for text in texts]

@@ -1,0 +1,1 @@
+"""Classifiers that tell the narrator from dialogue: the classes behind `classifier=`."""

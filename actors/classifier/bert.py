@@ -1,0 +1,88 @@
+"""Visual or dialogue by a fine-tuned BERT (CinePile, 2.1): transformers and torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mustsee.align.sentences import Floats, Sentence
+from mustsee.errors import UserError
+
+
+def _torch() -> tuple[Any, Any]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise UserError("classifier=bert needs torch: pip install 'mustsee[torch]'") from error
+    return torch, transformers
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertTrainer:
+    """Fine-tunes `base` with a binary head: the paper's way, 3 epochs. Writes a model folder
+    (safetensors). `longest`: tokens of a sentence that are read.
+    """
+
+    base: str = "google-bert/bert-base-uncased"
+    epochs: int = 3
+    rate: float = 5e-5
+    batch: int = 32
+    longest: int = 64
+    device: str = "cpu"
+
+    def __call__(self, train: Sequence[Sentence], folder: str, seed: int) -> BertClassifier:
+        torch, transformers = _torch()
+        from mustsee.nn import weights
+
+        base = str(weights.find(self.base))
+        torch.manual_seed(seed)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=2)
+        model.to(self.device).train()
+        steps = max(1, self.epochs * -(-len(train) // self.batch))
+        optimiser = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=0.01)
+        schedule = transformers.get_linear_schedule_with_warmup(optimiser, steps // 10, steps)
+        order = np.random.default_rng(seed)
+        for _ in range(self.epochs):
+            places = order.permutation(len(train))
+            for at in range(0, len(train), self.batch):
+                chosen = [train[i] for i in places[at : at + self.batch]]
+                read = tokenizer([s.text for s in chosen], padding=True, truncation=True,
+                                 max_length=self.longest, return_tensors="pt")  # fmt: skip
+                labels = torch.tensor([int(s.visual) for s in chosen])
+                inputs = {k: v.to(self.device) for k, v in read.items()}
+                loss = model(**inputs, labels=labels.to(self.device)).loss
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimiser.step()
+                schedule.step()
+                optimiser.zero_grad()
+        model.eval().save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return BertClassifier(folder, longest=self.longest, device=self.device)
+
+
+class BertClassifier:
+    """A fine-tuned folder, ready to say what is visual."""
+
+    def __init__(self, folder: str, *, longest: int = 64, device: str = "cpu") -> None:
+        self._torch, transformers = _torch()
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self._model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+        self._model.to(device).eval()
+        self._longest, self._device = longest, device
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Probability that each text is visual, [n]."""
+        found: list[Floats] = []
+        with self._torch.no_grad():
+            for at in range(0, len(texts), 64):
+                read = self._tokenizer(list(texts[at : at + 64]), padding=True, truncation=True,
+                                       max_length=self._longest, return_tensors="pt")  # fmt: skip
+                inputs = {k: v.to(self._device) for k, v in read.items()}
+                found.append(self._model(**inputs).logits.softmax(-1)[:, 1].cpu().numpy())
+        return np.concatenate(found).astype(np.float64) if found else np.zeros(0)

@@ -1,0 +1,1 @@
+"""Text or frames to vectors: the classes behind `embed=`."""

@@ -1,0 +1,66 @@
+"""embed=minilm, embed=jax: one vector for a video, from what was said and seen in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors import checkpoint
+from actors.part import Opened, RunContext
+from mustsee.nn import weights
+from mustsee.records import Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embed:
+    """The mean of the sentence vectors of title, transcript lines and captions (each text once),
+    of length 1; empty for a video without any text.
+
+    `model`: a BERT-type encoder by folder, `package:NAME/FOLDER` or Hugging Face id; `sha256`: what
+    its weights must hash to, where they are known.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("lines", "captions", "title")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+
+    model: str
+    revision: str | None = weights.pinned()
+    sha256: str | None = None
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.bert import Encoder
+
+        encoder = Encoder.load(self.model, revision=self.revision, sha256=self.sha256)
+
+        def embed(video: Video) -> Video:
+            return dataclasses.replace(video, embedding=middle(encoder.encode(texts(video))))
+
+        return embed
+
+
+def middle(vectors: NDArray[np.float32]) -> tuple[float, ...]:
+    """The mean of vectors [n, d], of length 1; empty where there are none."""
+    if not len(vectors):
+        return ()
+    mean = vectors.mean(axis=0)
+    return tuple(map(float, mean / max(float(np.linalg.norm(mean)), 1e-12)))
+
+
+def texts(video: Video) -> list[str]:
+    """What an embedding of the whole video is made of: each text once, in order."""
+    found = [
+        video.title or "",
+        *(line.text for line in video.lines or ()),
+        *(caption.text for caption in video.captions or ()),
+    ]
+    return list(dict.fromkeys(text.strip() for text in found if text.strip()))

@@ -1,0 +1,57 @@
+"""embed=siglip: one vector for a video, from what its keyframes look like."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+from actors import checkpoint
+from actors.embed.jax import middle
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import UserError
+from mustsee.nn import weights
+from mustsee.records import Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameEmbed:
+    """The mean of the keyframes' vectors, of length 1; empty for a video without keyframes.
+
+    `model`: a SigLIP by folder or Hugging Face id, or a PaliGemma, whose tower then serves.
+    `batch`: pictures at once.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+
+    model: str
+    revision: str | None = weights.pinned()
+    dtype: str = "bfloat16"
+    batch: int = hardware(32)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("bfloat16", "float32") or self.batch < 1:
+            raise UserError(
+                f"embed.dtype={self.dtype!r}, embed.batch={self.batch!r}: expected bfloat16 or "
+                "float32, and at least 1"
+            )
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json")
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.siglip import FrameEncoder
+
+        encoder = FrameEncoder.load(
+            self.model, revision=self.revision, dtype=self.dtype, batch=self.batch
+        )
+
+        def embed(video: Video) -> Video:
+            vectors = encoder.encode([keyframe.jpeg for keyframe in video.keyframes or ()])
+            return dataclasses.replace(video, embedding=middle(vectors))
+
+        return embed

@@ -1,0 +1,1 @@
+"""Sound to timed lines: one module for each choice of `hear=`."""

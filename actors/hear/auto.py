@@ -1,0 +1,33 @@
+"""hear=auto: subtitles where there are any, else a recogniser."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from actors.hear.subtitles import Subtitles
+from actors.part import Opened, Part, RunContext
+from mustsee.records import Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto:
+    """`subtitles` first; a video for which they give no line is heard by `engine`."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+
+    engine: Part
+    subtitles: Subtitles = field(default_factory=Subtitles)
+
+    def open(self, run: RunContext) -> Opened:
+        listen = self.engine.open(run)
+
+        def hear(video: Video) -> Video | Awaitable[Video]:
+            found = self.subtitles.hear(video)
+            return found if found.lines else listen(video)
+
+        return hear

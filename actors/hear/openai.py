@@ -1,0 +1,202 @@
+"""hear=openai: speech to timed lines and words, by an OpenAI-compatible transcription endpoint.
+
+The sound is sent in chunks under the endpoint's size limit, cut where it is quiet; the times of a
+chunk's words are moved to where the chunk lies in the video.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+import json
+import math
+import wave
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from actors.endpoint import Endpoint, Estimate
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import Transient, UserError
+from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.media.silence import quiet_cuts
+from mustsee.media.sound import Sound, audio_chunks
+from mustsee.media.transcript import ordered
+from mustsee.records import Line, Video, Word
+
+PROMPT = "hear"  # the name of these calls in the ledger
+RATE = 16_000
+HEADER = 44  # bytes before the samples of a WAV file
+INAUDIBLE = 1e-3  # of full scale: such a chunk holds no speech, and models make some up
+NO_SPEECH, UNSURE = 0.6, -1.0  # whisper's own rule for a segment that it made up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transcriptions:
+    """A transcription model as a configured `Llm`: the request's only picture is the sound (WAV),
+    the reply's text is the endpoint's verbose JSON. `language`: ISO code, None to detect it.
+    """
+
+    endpoint: Endpoint
+    language: str | None = None
+    usd_per_minute: float = dataclasses.field(default=0.0, metadata={"identity": False})
+
+    @property
+    def identity(self) -> str:
+        return f"transcriptions {self.endpoint.identity} language={self.language}"
+
+    def usd(self, wav: bytes) -> float:
+        return (len(wav) - HEADER) / (2 * RATE) / 60 * self.usd_per_minute
+
+    def estimate(self, request: Request) -> Estimate:
+        return Estimate(usd=self.usd(request.messages[0].images[0]))
+
+    def open(self) -> Llm:
+        return TranscriptionsClient(self)
+
+
+class TranscriptionsClient:
+    """The connected model. Raises UserError without a key."""
+
+    def __init__(self, config: Transcriptions) -> None:
+        self._config, self._connection = config, config.endpoint.connect()
+
+    @property
+    def identity(self) -> str:
+        return self._config.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """One call, tried once; a reply without a text is Transient, an empty text is silence."""
+        wav, config = request.messages[0].images[0], self._config
+        more: dict[str, Any] = {} if config.language is None else {"language": config.language}
+        found = await self._connection.call(
+            lambda client: client.audio.transcriptions.create(
+                model=config.endpoint.model,
+                file=("sound.wav", wav, "audio/wav"),
+                response_format="verbose_json",
+                timestamp_granularities=["word", "segment"],
+                temperature=0.0,
+                **more,
+            )
+        )
+        if getattr(found, "text", None) is None:
+            raise Transient(f"{config.endpoint.identity}: the transcription holds no text")
+        text = json.dumps(found.model_dump(mode="json"), sort_keys=True)
+        return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIHearing:
+    """`chunk`: the longest stretch of sound in one request, in seconds. `max_bytes`: the largest
+    file that the endpoint takes. `together`: chunks of one video in flight.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    model: Transcriptions
+    chunk: float = 600.0
+    max_bytes: int = 24_000_000
+    together: int = hardware(4)
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raises UserError where no sound would be sent."""
+        for name, value in (("chunk", self.chunk), ("together", self.together)):
+            if value <= 0:
+                raise UserError(f"hear.{name}={value!r}: more than 0")
+
+    def open(self, run: RunContext) -> Opened:
+        llm = run.llm(self.model)
+
+        async def hear(video: Video) -> Video:
+            lines: list[Line] = []
+            languages: Counter[str] = Counter()
+            chunks = self._chunks(video) if video.has_audio is not False else iter(())
+            while now := await asyncio.to_thread(lambda: list(islice(chunks, self.together))):
+                replies = await asyncio.gather(*(llm.complete(_request(c)) for c in now))
+                for chunk, reply in zip(now, replies, strict=True):
+                    heard = json.loads(reply.text)
+                    lines += rebased(heard, chunk.start, len(chunk.samples) / RATE)
+                    languages[heard.get("language") or ""] += len(heard["text"])
+            spoken = ordered(lines)
+            most = languages.most_common(1)[0][0] if spoken else ""
+            return dataclasses.replace(
+                video,
+                lines=spoken,
+                language=self.model.language or _code(most),
+                heard_by=f"openai ({self.model.endpoint.model})",
+            )
+
+        return hear
+
+    def _chunks(self, video: Video) -> Iterator[Sound]:
+        """The audible chunks; times are those of the video."""
+        longest = min(self.chunk, (self.max_bytes - HEADER) / (2 * RATE))
+        stretches = audio_chunks(video.uri, RATE, start=video.start or 0.0, end=video.end)
+        for sound in quiet_cuts(stretches, RATE, longest):
+            if len(sound.samples) and float(np.abs(sound.samples).max()) > INAUDIBLE:
+                yield sound
+
+
+def _request(sound: Sound) -> Request:
+    return Request(prompt=PROMPT, digest="", messages=(Message("user", "", (wav(sound),)),))
+
+
+def wav(sound: Sound) -> bytes:
+    """The samples as a 16-bit WAV file."""
+    samples = np.clip(sound.samples * 32767, -32768, 32767).astype("<i2")
+    held = io.BytesIO()
+    with wave.open(held, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(samples.tobytes())
+    return held.getvalue()
+
+
+def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
+    """The lines of one chunk's verbose JSON, `start` seconds later: one for each segment, with the
+    words whose middle lies in it; without segments, one line as long as the words, or as the chunk
+    of `seconds`.
+    """
+    words = [
+        (w["start"] + start, max(w["start"], w["end"]) + start, w["word"].strip())
+        for w in heard.get("words") or ()
+    ]
+    segments: Sequence[dict[str, Any]] = heard.get("segments") or ()
+    if not segments and heard["text"].strip():
+        within = (words[0][0] - start, words[-1][1] - start) if words else (0.0, seconds)
+        segments = [{"start": within[0], "end": within[1], "text": heard["text"]}]
+    lines: list[Line] = []
+    for i, segment in enumerate(segments):
+        first = segment["start"] + start
+        last = max(segment["start"], segment["end"]) + start
+        after = segments[i + 1]["start"] + start if i + 1 < len(segments) else math.inf
+        sure = segment.get("avg_logprob") or 0.0
+        inside = [w for w in words if (first if i else -1) <= (w[0] + w[1]) / 2 < after]
+        if (segment.get("no_speech_prob") or 0.0) > NO_SPEECH and sure < UNSURE:
+            continue
+        score = math.exp(min(sure, 0.0))
+        lines.append(
+            Line(
+                start=first,
+                end=last,
+                text=" ".join(segment["text"].split()),
+                words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
+            )
+        )
+    return lines
+
+
+def _code(language: str) -> str | None:
+    """ISO 639-1 code of a language that the endpoint names in English (or by its code)."""
+    from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
+
+    name = language.lower()
+    return TO_LANGUAGE_CODE.get(name, name) or None

@@ -1,0 +1,84 @@
+"""hear=sphinx: pocketsphinx with the English model in its wheel; no weights to fetch, no GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from actors.part import Opened, RunContext
+from mustsee.errors import UserError
+from mustsee.media import transcript
+from mustsee.media.speech import RATE, Voice, Window, spoken
+from mustsee.records import Line, Video, Word
+
+if TYPE_CHECKING:
+    from pocketsphinx import Decoder
+
+FRAMES_A_SECOND = 100  # pocketsphinx's own frame rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sphinx:
+    """One line per utterance, with word times to 10 ms. English only.
+
+    `window`: seconds of sound held at once.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+
+    voice: Voice = field(default_factory=Voice)
+    window: float = 300.0
+
+    def open(self, run: RunContext) -> Opened:
+        try:
+            from pocketsphinx import Decoder
+        except ImportError as error:
+            raise UserError(
+                "hear=sphinx needs pocketsphinx: pip install 'mustsee[offline]'"
+            ) from error
+        decoder = Decoder(samprate=RATE, loglevel="ERROR")
+
+        def hear(video: Video) -> Video:
+            lines = transcript.ordered(
+                line
+                for window in spoken(video, seconds=self.window, voice=self.voice)
+                for line in _lines(decoder, window)
+            )
+            return dataclasses.replace(
+                video, lines=lines, language="en" if lines else None, heard_by="sphinx"
+            )
+
+        return hear
+
+
+def _lines(decoder: Decoder, window: Window) -> Iterator[Line]:
+    for span in window.speech:
+        samples = (window.cut(span) * 32767).astype("<i2").tobytes()
+        decoder.reinit_feat()  # without this, the noise heard before changes what is understood
+        decoder.start_utt()
+        decoder.process_raw(samples, full_utt=True)
+        decoder.end_utt()
+        words = tuple(_words(decoder, span.start, span.end))
+        if words:
+            text = " ".join(w.word for w in words)
+            yield Line(start=words[0].start, end=words[-1].end, text=text, words=words)
+
+
+def _words(decoder: Decoder, start: float, end: float) -> Iterator[Word]:
+    """What was recognised, without silences, noises and the numbers of pronunciations."""
+    scale = decoder.get_logmath()
+    for piece in decoder.seg() or ():
+        if piece.word[0] in "<[+":
+            continue
+        yield Word(
+            start + piece.start_frame / FRAMES_A_SECOND,
+            min(end, start + (piece.end_frame + 1) / FRAMES_A_SECOND),
+            re.sub(r"\(\d+\)$", "", piece.word),
+            min(1.0, scale.exp(piece.prob)),
+        )

@@ -1,0 +1,245 @@
+"""hear=whisperx: batched Whisper, forced alignment to word times, speakers where asked (Bain et al.
+2023, WhisperX). Needs the extra `whisperx`, and a GPU to be worth it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import UserError
+from mustsee.media import transcript
+from mustsee.media.speech import Window, spoken
+from mustsee.nn import weights
+from mustsee.records import Line, Video, Word
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhisperX:
+    """One line per aligned sentence, with word times and, with a `diarizer`, speakers.
+
+    `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (the one of
+    `mustsee.media.speech`; whisperx's own silero would fetch code and run it). `aligner`: a
+    wav2vec2 folder or id; null takes whisperx's choice for the language. A language without an aligner keeps
+    the times of its segments: `heard_by` says so, and the run counts it. `window`: seconds of sound
+    held at once; speakers are told apart within a window, and named after it where there are more.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+
+    model: str
+    revision: str | None = weights.pinned()
+    compute_type: str = "float16"
+    language: str | None = None
+    beam_size: int = 5
+    vad: str = "pyannote"
+    aligner: str | None = None
+    diarizer: str | None = None
+    min_speakers: int | None = None
+    max_speakers: int | None = None
+    window: float = 1800.0
+    device: str = hardware("cuda")
+    batch_size: int = hardware(16)
+    threads: int = hardware(4)
+
+    def __post_init__(self) -> None:
+        if self.vad not in ("pyannote", "silero"):
+            raise UserError(f"hear.vad={self.vad!r}: expected 'pyannote' or 'silero'")
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        weights.find_file(weights.find(self.model, self.revision), "model.bin")
+
+    def open(self, run: RunContext) -> Opened:
+        ears = Ears(self)
+
+        def hear(video: Video) -> Video:
+            language, lines, aligned = self.language, list[Line](), True
+            for number, window in enumerate(spoken(video, seconds=self.window)):
+                language, found, aligned = ears.listen(window, language, number)
+                lines += found
+            if not aligned:
+                run.count(f"hear.unaligned.{language}", 1)
+            return dataclasses.replace(
+                video,
+                lines=transcript.ordered(lines),
+                language=language,
+                heard_by=f"whisperx ({self.model})"
+                + ("" if aligned else f", times of segments: no aligner for {language!r}"),
+            )
+
+        return hear
+
+
+class Ears:
+    """The loaded models: Whisper, aligners by language, the diarizer."""
+
+    def __init__(self, config: WhisperX) -> None:
+        config.check()
+        try:
+            import whisperx.alignment
+            import whisperx.asr
+        except ImportError as error:
+            raise UserError(
+                f"hear=whisperx needs whisperx ({error}): pip install 'mustsee[whisperx]', on the "
+                "workers too"
+            ) from error
+        self.config = config
+        self._aligners: dict[str, tuple[Any, Any] | None] = {}
+        self._vad = _silero() if config.vad == "silero" else None
+        _sentence_splitter()
+        self._asr = whisperx.asr.load_model(
+            str(weights.find(config.model, config.revision)),
+            config.device,
+            compute_type=config.compute_type,
+            asr_options={"beam_size": config.beam_size},
+            language=config.language,
+            vad_model=self._vad,
+            vad_method="pyannote",
+            local_files_only=True,
+            threads=config.threads,
+        )
+
+    def listen(
+        self, window: Window, language: str | None, number: int
+    ) -> tuple[str, list[Line], bool]:
+        """The language, the lines of a window, and whether they are aligned."""
+        if self._vad is not None:
+            self._vad.heard = [
+                (s.start - window.start, s.end - window.start) for s in window.speech
+            ]
+        result = self._asr.transcribe(
+            window.samples, batch_size=max(2, self.config.batch_size), language=language
+        )
+        spoken = str(result["language"])
+        aligner = self._aligner(spoken)
+        if aligner and result["segments"]:
+            from whisperx.alignment import align
+
+            model, metadata = aligner
+            result = align(result["segments"], model, metadata, window.samples, self.config.device)
+        result = self._with_speakers(result, window)
+        lines = _lines(result["segments"], window.start, number)
+        return spoken, list(transcript.within(lines, window.start, window.end)), bool(aligner)
+
+    def _aligner(self, language: str) -> tuple[Any, Any] | None:
+        if language not in self._aligners:
+            self._aligners[language] = self._load_aligner(language)
+        return self._aligners[language]
+
+    def _load_aligner(self, language: str) -> tuple[Any, Any] | None:
+        from whisperx import alignment
+
+        name = self.config.aligner or alignment.DEFAULT_ALIGN_MODELS_HF.get(language)
+        if name is not None:
+            name = str(weights.find(name))
+        elif language not in alignment.DEFAULT_ALIGN_MODELS_TORCH:
+            return None
+        try:
+            return alignment.load_align_model(language, self.config.device, model_name=name)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"cannot load the aligner for {language!r}: {error}; give a wav2vec2 folder or id "
+                "as hear.aligner="
+            ) from error
+
+    @cached_property
+    def _diarizer(self) -> Any:
+        from whisperx.diarize import DiarizationPipeline
+
+        folder = weights.find(str(self.config.diarizer))
+        return DiarizationPipeline(model_name=str(folder), device=self.config.device)
+
+    def _with_speakers(self, result: Any, window: Window) -> Any:
+        if self.config.diarizer is None or not result["segments"]:
+            return result
+        from whisperx.diarize import assign_word_speakers
+
+        turns = self._diarizer(
+            window.samples,
+            min_speakers=self.config.min_speakers,
+            max_speakers=self.config.max_speakers,
+        )
+        return assign_word_speakers(turns, result)
+
+
+def _silero() -> Any:
+    """A voice activity detector for whisperx that repeats what `mustsee.media.speech` has found."""
+    from whisperx.diarize import Segment
+    from whisperx.vads.vad import Vad
+
+    class Found(Vad):
+        heard: Sequence[tuple[float, float]] = ()
+
+        def __call__(self, audio: Any, **options: Any) -> list[Any]:
+            return [Segment(start, end, "UNKNOWN") for start, end in self.heard]
+
+        @staticmethod
+        def preprocess_audio(audio: Any) -> Any:
+            return audio
+
+        @staticmethod
+        def merge_chunks(
+            segments: Any, chunk_size: float, onset: float, offset: float | None
+        ) -> list[Any]:
+            return Vad.merge_chunks(segments, chunk_size, onset, offset) if segments else []
+
+    return Found(0.5)
+
+
+def _sentence_splitter() -> None:
+    """whisperx splits sentences with NLTK's punkt tables; better no start than a failure at the
+    first sentence.
+    """
+    import nltk
+
+    try:
+        nltk.data.find("tokenizers/punkt_tab/english/")
+    except LookupError:
+        if not nltk.download("punkt_tab", quiet=True):
+            raise UserError(
+                "hear=whisperx needs NLTK's sentence tables: python -m nltk.downloader punkt_tab"
+            ) from None
+
+
+def _lines(segments: Sequence[Any], zero: float, number: int) -> Iterator[Line]:
+    for segment in segments:
+        text = str(segment["text"]).strip()
+        if not text:
+            continue
+        speaker = segment.get("speaker")
+        if speaker and number:
+            speaker = f"{speaker} ({number + 1})"
+        start, end = zero + float(segment["start"]), zero + float(segment["end"])
+        words = _words(segment.get("words", ()), zero, start, end)
+        yield Line(start=start, end=end, text=text, speaker=speaker, words=words)
+
+
+def _words(raw: Sequence[Any], zero: float, start: float, end: float) -> tuple[Word, ...]:
+    """Word times; words that the aligner could not place (numbers, foreign letters) lie between
+    their neighbours, with score 0.
+    """
+    placed = [i for i, w in enumerate(raw) if "start" in w and "end" in w]
+    if not placed:
+        return ()
+    words: dict[int, Word] = {}
+    for i in placed:
+        w = raw[i]
+        first, last = zero + float(w["start"]), zero + float(w["end"])
+        words[i] = Word(first, last, str(w["word"]), float(w.get("score", 0.0)))
+    for left, right in pairwise((-1, *placed, len(raw))):
+        low = words[left].end if left in words else start
+        high = max(low, words[right].start if right in words else end)
+        missing = range(left + 1, right)
+        step = (high - low) / max(1, len(missing))
+        for k, i in enumerate(missing):
+            words[i] = Word(low + k * step, low + (k + 1) * step, str(raw[i]["word"]), 0.0)
+    return tuple(words[i] for i in range(len(raw)))

@@ -1,0 +1,195 @@
+"""The judge `gem`: a Gemma 2 that was trained by `ray_jobs.judge_train`, run by transformers.
+
+One forward pass of the prompt; the last hidden state against the two label rows of the head, in
+float32 and after the model's soft cap (a two-class head without it gives other probabilities).
+Attention is eager: the fused kernels do not cap the attention logits. With causal attention the
+instructions, which all prompts share, are run once and kept; with prefix attention every token sees
+every other, so nothing can be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actors.judge.tokens import GemTokens, settle, weights_hash
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
+from mustsee.judge.prompt import Triple
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gem:
+    """`path`: the checkpoint folder. `attention` and `dtype` are those of its `judge.json` unless
+    given. `budget`: tokens in one forward pass, padding included.
+    """
+
+    path: str
+    attention: str | None = None
+    dtype: str | None = None
+    zero_shot: bool = False
+    limit: int = TOKENS
+    device: str = hardware("auto")
+    keep_prefix: bool = hardware(True)
+    pad_left: bool = hardware(False)
+    budget: int = hardware(16384)
+
+    def open(self) -> Engine:
+        return GemEngine(self)
+
+
+class GemEngine:
+    """A loaded Gemma 2. Raises UserError for a checkpoint that cannot be served as asked."""
+
+    def __init__(self, config: Gem) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        metadata = settle(config.path, config.attention, config.zero_shot)
+        dtype = config.dtype or metadata.dtype
+        if dtype not in DTYPES:
+            raise UserError(f"dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
+        self.tokens = GemTokens(config.path)
+        self.config, self.attention, self.limit = config, metadata.attention, config.limit
+        device = config.device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            config.path, dtype=getattr(torch, dtype), attn_implementation="eager"
+        )
+        window = getattr(model.config, "sliding_window", None)
+        if window is not None and window < config.limit:
+            raise UserError(
+                f"{config.path!r} attends over a window of {window} tokens, the limit is "
+                f"{config.limit}: set limit={window} or less"
+            )
+        self._model = model.to(device).eval()
+        self._cap = getattr(model.config, "final_logit_softcapping", None)
+        self._rows = self._model.lm_head.weight[list(self.tokens.labels)].float()
+        self.identity = Identity(
+            engine="gem",
+            weights=weights_hash(config.path),
+            prompt=metadata.prompt,
+            attention=self.attention,
+            dtype=dtype,
+        )
+        kept = self.attention == "causal" and config.keep_prefix
+        self._shared = self.tokens.shared() if kept else ()
+        self._kept = self._run_shared() if kept else None
+
+    def warm(self) -> None:
+        """Run the largest pass that there is, so that what does not fit an accelerator's memory is
+        known before the first request; on a CPU one prompt. Nothing is compiled and nothing filled
+        up to set lengths: a pass is as long as its longest prompt.
+        """
+        start = self._shared or (self.tokens.pad,)
+        longest = (*start, *(self.limit - len(start)) * (self.tokens.pad,))
+        many = self.config.budget // self.limit if self._model.device.type != "cpu" else 1
+        self._pass([longest] * max(1, many))
+
+    def prepare(self, triple: Triple) -> Prepared:
+        return self.tokens.prepare(triple)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        """Sorted by length, so that a pass pads little; answered in the order asked."""
+        order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
+        found: dict[int, Reading] = {}
+        while order:
+            longest, batch = 0, list[int]()
+            while order and max(longest, prepared[order[0]].length) * (len(batch) + 1) <= max(
+                self.config.budget, prepared[order[0]].length
+            ):
+                longest = max(longest, prepared[order[0]].length)
+                batch.append(order.pop(0))
+            found.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
+        return [found[i] for i in range(len(prepared))]
+
+    def _run_shared(self) -> list[tuple[Any, Any]]:
+        import torch
+        from transformers import DynamicCache
+
+        cache: Any = DynamicCache()
+        ids = torch.tensor([self._shared], device=self._model.device)
+        with torch.inference_mode():
+            self._model.model(
+                input_ids=ids,
+                attention_mask=masks(torch.ones_like(ids), 0, self.attention, self._model.dtype),
+                past_key_values=cache,
+                use_cache=True,
+            )
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    def _pass(self, prompts: list[tuple[int, ...]]) -> list[Reading]:
+        import torch
+        from transformers import DynamicCache
+
+        past = len(self._shared)
+        if any(p[:past] != self._shared for p in prompts):
+            raise RuntimeError("a prompt does not begin with the shared instructions")
+        rest = [p[past:] for p in prompts]
+        width = max(map(len, rest))
+        ids = torch.full((len(rest), width), self.tokens.pad)
+        real = torch.zeros((len(rest), width), dtype=torch.long)
+        for row, tokens in enumerate(rest):
+            start = width - len(tokens) if self.config.pad_left else 0
+            ids[row, start : start + len(tokens)] = torch.tensor(tokens)
+            real[row, start : start + len(tokens)] = 1
+        ids, real = ids.to(self._model.device), real.to(self._model.device)
+        cache: Any = None
+        if self._kept is not None:
+            grown = [
+                (k.expand(len(rest), -1, -1, -1), v.expand(len(rest), -1, -1, -1))
+                for k, v in self._kept
+            ]
+            cache = DynamicCache(grown)
+        with torch.inference_mode():
+            hidden = self._model.model(
+                input_ids=ids,
+                attention_mask=masks(real, past, self.attention, self._model.dtype),
+                position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
+                past_key_values=cache,
+                use_cache=cache is not None,
+            ).last_hidden_state
+            last = (real * torch.arange(1, width + 1, device=real.device)).argmax(1)
+            return self._read(hidden[torch.arange(len(rest), device=real.device), last])
+
+    def _read(self, hidden: Any) -> list[Reading]:
+        """From the hidden states [batch, d] at the readout position."""
+        import torch
+
+        two = capped(hidden.float() @ self._rows.T, self._cap)
+        whole = capped(self._model.lm_head(hidden).float(), self._cap)
+        mass = (torch.logsumexp(two, 1) - torch.logsumexp(whole, 1)).exp().clamp(max=1)
+        return [
+            Reading(float(d), float(m)) for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
+        ]
+
+
+def masks(real: Any, past: int, attention: str, dtype: Any) -> dict[str, Any]:
+    """Additive masks [batch, 1, n, past + n] from `real` [batch, n], 1 for a token, 0 for padding.
+
+    Given as a dict, because eager attention ignores a flag on the config. The same for both kinds
+    of layers: no prompt is longer than the window.
+    """
+    import torch
+
+    batch, n = real.shape
+    seen = torch.cat([real.new_ones(batch, past), real], 1).bool()[:, None, None, :]
+    if attention == "causal":
+        places = torch.arange(past + n, device=real.device)
+        seen = seen & (places[None, :] <= places[past:, None])[None, None]
+    # a padded query sees itself, so that no row of the softmax is empty
+    itself = torch.eye(n, past + n, dtype=torch.bool, device=real.device).roll(past, 1)
+    seen = (seen | itself[None, None]).expand(batch, 1, n, past + n)
+    mask = torch.zeros(seen.shape, dtype=dtype, device=real.device)
+    mask = mask.masked_fill(~seen, torch.finfo(dtype).min)
+    return {"full_attention": mask, "sliding_attention": mask}
+
+
+def capped(logits: Any, cap: float | None) -> Any:
+    """Gemma 2's soft cap of the final logits."""
+    return logits if cap is None else cap * (logits / cap).tanh()

@@ -1,0 +1,289 @@
+"""Training a Gemma 2 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
+
+Loss on the one token that is the verdict, over the whole vocabulary, so that the label mass stays
+near one. Prefix or causal attention is chosen here and stored with the weights. Weights are float32
+and the forward pass is bfloat16 where asked: at GEM's learning rate of 1e-6 an update is below the
+last bit of a bfloat16 weight and would be lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from actors.judge.gem import masks
+from actors.judge.tokens import GemTokens, Metadata
+from mustsee.errors import MustseeError, UserError
+from mustsee.judge import calibrate
+from mustsee.judge.data import Pair
+from mustsee.judge.judge import TOKENS
+from mustsee.judge.prompt import prompt_hash, triple
+
+Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemFit:
+    """`rank`: of the LoRA adapters, merged at the end; 0 trains all weights. `steps` of `batch`
+    prompts over all workers; `passes` splits a worker's share to save memory. Evaluated every
+    `every` steps; stopped after `patience` evaluations without a better dev loss (0: never).
+    """
+
+    base: str
+    attention: Literal["causal", "prefix"] = "prefix"
+    rank: int = 16
+    rate: float = 1e-4
+    steps: int = 1000
+    batch: int = 32
+    passes: int = 1
+    warmup: int = 50
+    decay: float = 0.0
+    every: int = 100
+    patience: int = 5
+    bf16: bool = True
+    checkpointing: bool = True
+    limit: int = TOKENS
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One of `world` processes; `wrap` makes the model a distributed one, `tell` takes figures."""
+
+    rank: int = 0
+    world: int = 1
+    device: str = "cpu"
+    wrap: Callable[[Any], Any] = lambda model: model
+    tell: Callable[[dict[str, Any]], None] = lambda figures: None
+
+
+def encoded(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
+    """Prompts with their labels, a pair's references each; those over the limit are left out.
+
+    A pair that is not equivalent is so to every reference; one that is equivalent fits its nearest.
+    """
+    from mustsee.judge.mini_fit import nearest
+
+    rows: list[Row] = []
+    for pair in pairs:
+        for reference in (nearest(pair),) if pair.label else pair.references:
+            ids = tokens.prepare(triple(pair.question, pair.candidate, reference)[0]).payload
+            if len(ids) <= limit:
+                rows.append((ids, pair.label, pair.group))
+    return rows
+
+
+def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me: Worker) -> None:
+    """Train; the best checkpoint by dev loss ends in `out`, beside `metrics.jsonl`.
+
+    A run that was stopped goes on from `out/last.pt`.
+    """
+    import torch
+
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens = GemTokens(config.base)
+    rows, held = encoded(tokens, train, config.limit), encoded(tokens, dev, config.limit)
+    if not rows or not held:
+        raise UserError(f"{len(rows)} training and {len(held)} dev prompts: neither may be empty")
+    torch.manual_seed(config.seed)
+    model = _load(config, me.device)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=config.rate, weight_decay=config.decay)
+    state = _resume(folder, config, model, optimiser)
+    run = me.wrap(model)
+    began, losses = time.time(), list[float]()
+    for step in range(state["step"], config.steps):
+        if config.patience and state["stale"] >= config.patience:  # a run that has stopped, too
+            break
+        for group in optimiser.param_groups:
+            group["lr"] = config.rate * _schedule(step, config)
+        losses.append(
+            _step(run, optimiser, trained, _batch(rows, step, config, me), tokens, config)
+        )
+        if (step + 1) % config.every and step + 1 != config.steps:
+            continue
+        figures = evaluate(model, held, tokens, config)
+        figures |= {
+            "step": step + 1,
+            "epoch": round((step + 1) * config.batch / len(rows), 3),
+            "train_loss": sum(losses) / len(losses),
+            "seconds": round(time.time() - began, 1),
+        }
+        losses.clear()
+        better = figures["dev_loss"] < state["best"]
+        state |= {"step": step + 1, "stale": 0 if better else state["stale"] + 1}
+        state["best"] = min(state["best"], figures["dev_loss"])
+        if me.rank == 0:
+            _keep(folder, config, model, optimiser, state, figures, better)
+        me.tell(figures)
+
+
+def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> dict[str, Any]:
+    """Dev loss, and F1 and AUC of the label probabilities."""
+    import torch
+
+    model.eval()
+    diffs, total = list[float](), 0.0
+    with torch.no_grad():
+        for at in range(0, len(rows), 32):
+            part = rows[at : at + 32]
+            logits, labels = _logits(model, part, tokens, config)
+            total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
+            two = logits[:, list(tokens.labels)]
+            diffs += (two[:, 0] - two[:, 1]).tolist()
+    model.train()
+    labels, scores = [r[1] for r in rows], [1 / (1 + math.exp(-d)) for d in diffs]
+    f1, auc = calibrate.choose(labels, scores).f1, calibrate.auc(labels, scores)
+    return {
+        "dev_loss": total / len(rows),
+        "dev_f1": f1,
+        "dev_auc": None if math.isnan(auc) else auc,
+    }
+
+
+def _load(config: GemFit, device: str) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        config.base, dtype=torch.float32, attn_implementation="eager"
+    )
+    model.config.use_cache = False
+    if config.rank:
+        from peft import LoraConfig, get_peft_model
+
+        adapters = LoraConfig(
+            r=config.rank, lora_alpha=2 * config.rank, target_modules="all-linear"
+        )
+        model = get_peft_model(model, adapters)
+    if config.checkpointing:
+        newer = getattr(model, "activation_checkpointing_enable", None)
+        (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
+        model.enable_input_require_grads()
+    return model.to(device).train()
+
+
+def _schedule(step: int, config: GemFit) -> float:
+    """Linear warm-up, then linear to nought."""
+    rising = min(1.0, (step + 1) / max(config.warmup, 1))
+    return rising * max(0.0, 1 - step / config.steps)
+
+
+def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[Row]:
+    """This worker's share of step `step`; every epoch has an order of its own."""
+    found: list[Row] = []
+    for k in range(step * config.batch, (step + 1) * config.batch):
+        epoch, place = divmod(k, len(rows))
+        if place == 0 or not found:
+            order = list(range(len(rows)))
+            random.Random(f"{config.seed}/gem/epoch/{epoch}").shuffle(order)
+        found.append(rows[order[place]])
+    return found[me.rank :: me.world]
+
+
+def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> tuple[Any, Any]:
+    """Capped float32 logits [b, vocabulary] at the readout position, and label ids [b]."""
+    import torch
+
+    device = next(model.parameters()).device
+    width = max(len(ids) for ids, *_ in rows)
+    ids = torch.full((len(rows), width), tokens.pad)
+    real = torch.zeros((len(rows), width), dtype=torch.long)
+    for k, (prompt, *_) in enumerate(rows):  # on the left, so that every readout is the last place
+        ids[k, width - len(prompt) :] = torch.tensor(prompt)
+        real[k, width - len(prompt) :] = 1
+    ids, real = ids.to(device), real.to(device)
+    half = config.bf16 and device.type != "cpu"
+    cast = torch.autocast(device.type, torch.bfloat16) if half else contextlib.nullcontext()
+    with cast:
+        out = model(
+            input_ids=ids,
+            attention_mask=masks(real, 0, config.attention, torch.float32),
+            position_ids=(real.cumsum(1) - 1).clamp(min=0),
+            use_cache=False,
+            logits_to_keep=1,
+        ).logits
+    labels = torch.tensor([tokens.labels[0 if label else 1] for _, label, _ in rows]).to(device)
+    return out[:, 0].float(), labels
+
+
+def _step(
+    model: Any, optimiser: Any, trained: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit
+) -> float:
+    import torch
+
+    optimiser.zero_grad()
+    total = 0.0
+    share = math.ceil(len(rows) / config.passes)
+    for at in range(0, len(rows), share):
+        part = rows[at : at + share]
+        logits, labels = _logits(model, part, tokens, config)
+        loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum") / len(rows)
+        loss.backward()
+        total += float(loss.detach())
+    torch.nn.utils.clip_grad_norm_(trained, 1.0)
+    optimiser.step()
+    if not math.isfinite(total):
+        raise MustseeError(f"the loss is {total!r}: lower the rate ({config.rate!r})")
+    return total
+
+
+def _resume(folder: Path, config: GemFit, model: Any, optimiser: Any) -> dict[str, Any]:
+    import torch
+
+    path = folder / "last.pt"
+    if not path.exists():
+        return {"step": 0, "best": math.inf, "stale": 0}
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    if saved["config"] != json.dumps(asdict(config), sort_keys=True):
+        raise UserError(
+            f"{str(path)!r} is of a run with other settings: give another out=, or delete it"
+        )
+    model.load_state_dict(saved["model"], strict=False)
+    optimiser.load_state_dict(saved["optimiser"])
+    return saved["state"]
+
+
+def _keep(
+    folder: Path, config: GemFit, model: Any, optimiser: Any, state: dict[str, Any],
+    figures: dict[str, Any], better: bool,
+) -> None:  # fmt: skip
+    """`last.pt` to go on from, `metrics.jsonl`, and the checkpoint where it is the best so far."""
+    import torch
+
+    learnt = {n for n, p in model.named_parameters() if p.requires_grad}
+    kept = {n: v for n, v in model.state_dict().items() if n in learnt}
+    saved = {"model": kept, "optimiser": optimiser.state_dict(), "state": state}
+    saved["config"] = json.dumps(asdict(config), sort_keys=True)
+    torch.save(saved, folder / "last.new")
+    (folder / "last.new").replace(folder / "last.pt")
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**figures, "best": better}) + "\n")
+    if better:
+        save(folder, config, model, figures)
+
+
+def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> None:
+    """A plain checkpoint (adapters merged into a copy), its tokenizer, and `judge.json`."""
+    import copy
+    import shutil
+
+    whole = copy.deepcopy(model).merge_and_unload() if config.rank else model
+    whole.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                 "tokenizer.model", "generation_config.json"):  # fmt: skip
+        if Path(config.base, name).exists():
+            shutil.copyfile(Path(config.base, name), folder / name)
+    training = {**asdict(config), **figures}
+    dtype = "bfloat16" if config.bf16 else "float32"
+    Metadata(
+        attention=config.attention, prompt=prompt_hash(), dtype=dtype, training=training
+    ).write(folder)

@@ -1,0 +1,165 @@
+"""The judge `gem_jax`: the same Gemma 2 as `gem`, run by our own JAX code on TPU, GPU or CPU.
+
+One forward pass of the whole prompt; prompts are filled up to one of a few lengths and batches to
+one of a few sizes, so that a bounded number of programs is compiled, all of them before the first
+request is taken (`warm`). A batch is split over the devices of a host, each with the whole model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from actors.judge.tokens import GemTokens, settle, weights_hash
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
+from mustsee.judge.prompt import Triple
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemJax:
+    """`path`: the checkpoint folder. `attention` and `dtype` are those of its `judge.json` unless
+    given. `lengths`: tokens that prompts are filled up to; `batches`: prompts at once, of which
+    those are used that stay within `budget` tokens a pass.
+    """
+
+    path: str
+    attention: str | None = None
+    dtype: str | None = None
+    zero_shot: bool = False
+    limit: int = TOKENS
+    lengths: tuple[int, ...] = hardware((256, 384, 512, 768, 1024))
+    batches: tuple[int, ...] = hardware((1, 8, 32))
+    budget: int = hardware(16384)
+
+    def open(self) -> Engine:
+        return GemJaxEngine(self)
+
+
+class GemJaxEngine:
+    """A loaded Gemma 2. Raises UserError for a checkpoint that cannot be served as asked."""
+
+    def __init__(self, config: GemJax) -> None:
+        import jax
+        import jax.numpy as jnp
+        from flax import nnx
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+        from mustsee.nn import programs
+        from mustsee.nn.gemma import Gemma, read_config
+        from mustsee.nn.weights import find
+
+        metadata = settle(config.path, config.attention, config.zero_shot)
+        dtype = config.dtype or metadata.dtype
+        if dtype not in ("float32", "bfloat16"):
+            raise UserError(f"dtype {dtype!r}: choose float32 or bfloat16")
+        if read_config(find(config.path)).get("tie_word_embeddings") is False:
+            raise UserError(f"{config.path!r} has a head of its own: no Gemma 2; use judge=gem")
+        programs.keep()
+        self.tokens = GemTokens(config.path)
+        self.attention, self.limit = metadata.attention, config.limit
+        model = Gemma.load(config.path, dtype=jnp.dtype(dtype))
+        if model.shape.window < config.limit and any(model.shape.sliding):
+            raise UserError(
+                f"{config.path!r} attends over a window of {model.shape.window} tokens, the limit "
+                f"is {config.limit}: set limit={model.shape.window} or less"
+            )
+        devices = jax.local_devices()
+        mesh = Mesh(np.array(devices), ("data",))
+        self._split = NamedSharding(mesh, PartitionSpec("data"))
+        graph, state = nnx.split(model)
+        state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
+        self._lengths = sorted({*(n for n in config.lengths if n < self.limit), self.limit})
+        self._batches = sorted({-(-size // len(devices)) * len(devices) for size in config.batches})
+        self._budget = config.budget
+        labels = jnp.asarray(self.tokens.labels)
+        run = jax.jit(partial(_read, graph, prefix=self.attention == "prefix"))
+        self._run = lambda ids, real: run(state, labels, ids, real)
+        self.identity = Identity(
+            engine="gem_jax",
+            weights=weights_hash(config.path),
+            prompt=metadata.prompt,
+            attention=self.attention,
+            dtype=dtype,
+        )
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """(prompts, tokens) of every pass that there is."""
+        pairs = itertools.product(self._lengths, self._batches)
+        fit = [(b, n) for n, b in pairs if b == self._batches[0] or b * n <= self._budget]
+        return sorted(fit)
+
+    def warm(self) -> None:
+        """Compile every shape, so that no caller waits for it."""
+        for size, length in self.shapes:
+            self._pass([], size, length)
+
+    def prepare(self, triple: Triple) -> Prepared:
+        return self.tokens.prepare(triple)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        """Sorted by length, so that a pass pads little; answered in the order asked."""
+        order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
+        found: dict[int, Reading] = {}
+        while order:
+            size, length = self._shape([prepared[i].length for i in order])
+            batch, order = order[:size], order[size:]
+            prompts = [prepared[i].payload for i in batch]
+            found.update(zip(batch, self._pass(prompts, size, length), strict=True))
+        return [found[i] for i in range(len(prepared))]
+
+    def _shape(self, lengths: Sequence[int]) -> tuple[int, int]:
+        """The shape of the next pass over prompts of these lengths, the shortest first: the
+        smallest that holds them all, or the largest batch that can be filled.
+        """
+        best = self._batches[0], self._held(lengths[: self._batches[0]][-1])
+        for size in self._batches:
+            length = self._held(lengths[:size][-1])
+            if (size, length) in self.shapes and best[0] < len(lengths):
+                best = size, length
+        return best
+
+    def _held(self, tokens: int) -> int:
+        return next((n for n in self._lengths if n >= tokens), tokens)
+
+    def _pass(self, prompts: Sequence[tuple[int, ...]], size: int, length: int) -> list[Reading]:
+        import jax
+
+        ids = np.full((size, length), self.tokens.pad, np.int32)
+        real = np.zeros((size, length), bool)
+        real[:, 0] = True  # so that no row of the softmax is empty
+        for row, tokens in enumerate(prompts):
+            ids[row, : len(tokens)] = tokens
+            real[row, : len(tokens)] = True
+        found = self._run(jax.device_put(ids, self._split), jax.device_put(real, self._split))
+        pairs = np.asarray(found)[: len(prompts)].tolist()
+        return [Reading(difference, min(1.0, mass)) for difference, mass in pairs]
+
+
+def _read(graph: Any, state: Any, labels: Any, ids: Any, real: Any, *, prefix: bool) -> Any:
+    """float32 `[batch, 2]`: logit(TRUE) - logit(FALSE) behind each prompt, and the mass of both."""
+    import jax
+    import jax.numpy as jnp
+    from flax import nnx
+
+    from mustsee.nn.gemma import visible
+
+    model = nnx.merge(graph, state)
+    batch, length = ids.shape
+    places = jnp.broadcast_to(jnp.arange(length), ids.shape)
+    seen = visible(real, places, model.shape.window, real if prefix else None)
+    hidden, _ = model(model.embed(ids), places, seen, model.empty_cache(batch, length), 0)
+    last = hidden[jnp.arange(batch), real.sum(axis=1) - 1]
+    two, whole = model.logits(last, labels), model.logits(last)
+    mass = jnp.exp(jax.nn.logsumexp(two, axis=1) - jax.nn.logsumexp(whole, axis=1))
+    return jnp.stack([two[:, 0] - two[:, 1], mass], axis=1)
+
+
+__all__ = ["GemJax"]

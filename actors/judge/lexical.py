@@ -1,0 +1,53 @@
+"""The judge `lexical`: word overlap with the reference. A baseline, with no idea of meaning."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mustsee.errors import UserError
+from mustsee.judge import lexical
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.prompt import Triple
+
+EDGE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexical:
+    """`measure`: rouge_l, token_f1 or token_recall. The score is the measure itself."""
+
+    measure: str = "token_recall"
+
+    def open(self) -> Engine:
+        if self.measure not in lexical.MEASURES:
+            known = ", ".join(lexical.MEASURES)
+            raise UserError(f"measure {self.measure!r}: choose one of {known}")
+        return LexicalEngine(self.measure)
+
+
+@dataclass(frozen=True)
+class LexicalEngine:
+    measure: str
+    limit: int = 4096
+
+    @property
+    def identity(self) -> Identity:
+        """The measure is its code, so the code is what is hashed."""
+        parts = lexical.words, lexical.common, lexical.MEASURES[self.measure]
+        code = "".join(map(inspect.getsource, parts))
+        return Identity(
+            engine=f"lexical/{self.measure}",
+            weights=hashlib.sha256(code.encode()).hexdigest(),
+            prompt="none",
+        )
+
+    def prepare(self, triple: Triple) -> Prepared:
+        return Prepared(triple, sum(len(t.split()) for t in vars(triple).values()))
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        measure = lexical.MEASURES[self.measure]
+        values = (measure(p.triple.candidate, p.triple.reference) for p in prepared)
+        return [Reading(logit(min(max(v, EDGE), 1 - EDGE))) for v in values]

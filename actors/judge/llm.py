@@ -1,0 +1,153 @@
+"""The judge `llm`: any model behind the LLM seam, asked with the judge's prompt.
+
+With `verdict="logprobs"` the probability comes from the alternatives of the first token that is a
+label; a model that gives none is refused for the item, never read otherwise in silence. With
+`verdict="word"` the reply must be TRUE or FALSE, and the score is near 0 or 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from actors.part import LlmConfig, RunContext, hardware
+from mustsee.errors import BadRow, Transient
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
+from mustsee.llm import Llm, Message, Reply, Request, Sampling
+
+LONGEST = 30.0  # seconds of a Retry-After; beyond, the call has failed
+SURE = math.log(1e6)  # the logit of a mere word: no finer than one in a million
+_WORD = re.compile(rf"\W*(?:{OPENING})?\W*(TRUE|FALSE)\W*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlmJudge:
+    """`llm`: a choice of conf/llm. `connections`: calls at once."""
+
+    llm: LlmConfig
+    verdict: Literal["word", "logprobs"] = "word"
+    connections: int = hardware(16)
+
+    def open(self) -> Engine:
+        return LlmEngine(self, Patient(self.llm.open(), getattr(self.llm, "attempts", 1)))
+
+    def within(self, run: RunContext) -> Within:
+        """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
+        return Within(self, run.llm(self.llm))
+
+
+@dataclass(frozen=True)
+class Within:
+    """A judge with its model connected already."""
+
+    judge: LlmJudge
+    llm: Llm
+
+    def open(self) -> Engine:
+        return LlmEngine(self.judge, self.llm)
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A model that is asked again where the call may work later, as the gateway does in a run."""
+
+    llm: Llm
+    attempts: int
+
+    @property
+    def identity(self) -> str:
+        return self.llm.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """As `Llm.complete`."""
+        for attempt in range(1, self.attempts):
+            try:
+                return await self.llm.complete(request)
+            except Transient as error:
+                asked = error.retry_after or 0.0
+                if asked > LONGEST:
+                    raise
+                await asyncio.sleep(max(asked, 0.25 * 2**attempt))
+        return await self.llm.complete(request)
+
+
+class LlmEngine:
+    """Holds an event loop of its own, so that `score` may be called from any thread."""
+
+    limit = 4096  # words, counted roughly: the endpoint has its own limit and says so
+
+    def __init__(self, config: LlmJudge, llm: Llm) -> None:
+        self._config, self._llm = config, llm
+        self.identity = Identity(
+            engine=f"llm/{config.verdict}",
+            weights=hashlib.sha256(llm.identity.encode()).hexdigest(),
+            prompt=prompt_hash(),
+            dtype="unknown",
+        )
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="judge-llm").start()
+
+    def prepare(self, triple: Triple) -> Prepared:
+        text = render(triple)
+        return Prepared(triple, math.ceil(len(text) / 4), text)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        async def everything() -> list[Reading]:
+            gate = asyncio.Semaphore(self._config.connections)
+            return await asyncio.gather(*(self._one(p, gate) for p in prepared))
+
+        found: Future[list[Reading]] = asyncio.run_coroutine_threadsafe(everything(), self._loop)
+        return found.result()
+
+    async def _one(self, prepared: Prepared, gate: asyncio.Semaphore) -> Reading:
+        words = self._config.verdict == "word"
+        request = Request(
+            prompt=PROMPT,
+            digest=prompt_hash()[:16],
+            messages=(Message("user", prepared.payload),),
+            variables=asdict(prepared.triple),
+            sampling=Sampling(max_tokens=16, top_logprobs=0 if words else 20),
+        )
+        async with gate:
+            try:
+                reply = await self._llm.complete(request)
+            except BadRow as error:
+                return Reading(math.nan, error=str(error))
+        return word(reply) if words else alternatives(reply)
+
+
+def word(reply: Reply) -> Reading:
+    """The verdict that the reply states, or an error."""
+    found = _WORD.fullmatch(reply.text.strip())
+    if found is None:
+        return Reading(math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label")
+    return Reading(SURE if found.group(1).upper() == "TRUE" else -SURE)
+
+
+def alternatives(reply: Reply) -> Reading:
+    """From the alternatives of the first token that is (the beginning of) a label."""
+    if not reply.logprobs:
+        return Reading(
+            math.nan, error=f"{reply.model} gave no logprobs: set judge.engine.verdict=word"
+        )
+    for token in reply.logprobs:
+        likeliest = max(token, key=lambda t: token[t])
+        if likeliest.strip().upper() in ("TRUE", "FALSE"):
+            true, false = _mass(token, "TRUE"), _mass(token, "FALSE")
+            # a label outside the alternatives is below the least of them
+            floor = math.exp(min(token.values()))
+            diff = math.log(max(true, min(floor, 1e-6))) - math.log(max(false, min(floor, 1e-6)))
+            return Reading(diff, min(true + false, 1.0))
+    return Reading(math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label")
+
+
+def _mass(token: Mapping[str, float], label: str) -> float:
+    return sum(math.exp(v) for t, v in token.items() if t.strip().upper() == label)

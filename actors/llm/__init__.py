@@ -1,0 +1,1 @@
+"""Language models: one module for each choice of `llm=`."""

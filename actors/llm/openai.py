@@ -1,0 +1,210 @@
+"""Any OpenAI-compatible chat endpoint: OpenAI, Gemini, vLLM, SGLang, Ollama, or one in the cluster.
+
+python -m ray_jobs.neptune videos=V out=O llm=openai llm.model=gpt-4.1-mini
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate, Prices
+from actors.part import hardware
+from mustsee.errors import BadRow, Transient, UserError
+from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.run.limits import Limits
+
+IMAGE_TOKENS = 1100  # a 512 x 768 picture in four tiles; small pictures take less
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAI:
+    """A chat model behind an endpoint.
+
+    `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
+    until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
+    tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
+    The rest as in `Endpoint`.
+    """
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    structured: Literal["auto", "json_schema", "none"] = "auto"
+    token_limit: str = "max_completion_tokens"
+    detail: Literal["auto", "low", "high"] = "auto"
+    omit: Sequence[str] = ()
+    extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    key_env: str | None = hardware("OPENAI_API_KEY")
+    timeout: float = hardware(120.0)
+    max_connections: int = hardware(256)
+    limits: Limits = field(default_factory=Limits, metadata={"identity": False})
+    prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
+    attempts: int = hardware(6)
+    patience: float = hardware(300.0)
+
+    def __post_init__(self) -> None:
+        if self.structured not in ("auto", "json_schema", "none"):
+            raise UserError(
+                f"structured={self.structured!r}: choose one of auto, json_schema, none"
+            )
+
+    @property
+    def identity(self) -> str:
+        """Model, address, and what differs from the defaults."""
+        named = f"openai {self.model} at {self.base_url}"
+        other = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.metadata.get("identity", True) and f.name not in ("model", "base_url")
+        }
+        changed = {name: v for name, v in other.items() if v and v != DEFAULTS[name]}
+        return named + (f" {json.dumps(changed, sort_keys=True, default=list)}" if changed else "")
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(**{f.name: getattr(self, f.name) for f in fields(Endpoint)})
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a missing key, or a budget without a price."""
+        self.endpoint.check(budget_usd)
+
+    def estimate(self, request: Request) -> Estimate:
+        tokens_in = sum(
+            len(m.text) / CHARACTERS_PER_TOKEN + 4 + IMAGE_TOKENS * len(m.images)
+            for m in request.messages
+        )
+        most = request.sampling.max_tokens
+        usd = self.endpoint.price.usd(tokens_in, most)
+        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
+
+    def open(self) -> Llm:
+        return OpenAIChat(self)
+
+
+DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
+
+
+class OpenAIChat:
+    """The connected model. Raises UserError without a key."""
+
+    def __init__(self, config: OpenAI) -> None:
+        self._config = config
+        self._connection: Connection = config.endpoint.connect()
+        self._structured = config.structured != "none"
+
+    @property
+    def identity(self) -> str:
+        return self._config.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or
+        one that is too long is BadRow; a model that declines is a reply with finish "refusal".
+        """
+        structured = self._structured and request.form is not None
+        try:
+            return self._read(request, await self._send(request, structured))
+        except BadRow as error:
+            refused = any(word in str(error) for word in ("response_format", "json_schema"))
+            if not (structured and refused and self._config.structured == "auto"):
+                raise
+            self._structured = False  # this endpoint knows no schemas: the prompt has to do
+            return self._read(request, await self._send(request, False))
+
+    async def _send(self, request: Request, structured: bool) -> Mapping[str, Any]:
+        return await self._connection.post("/chat/completions", self._body(request, structured))
+
+    def _body(self, request: Request, structured: bool) -> dict[str, Any]:
+        config, sampling = self._config, request.sampling
+        body: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": request.seed,
+            config.token_limit: sampling.max_tokens,
+        }
+        if sampling.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
+        if structured and request.form is not None:
+            schema = {
+                "name": request.prompt.replace("/", "_"),
+                "schema": request.form,
+                "strict": is_strict(request.form),
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body = {k: v for k, v in body.items() if k not in config.omit}
+        body |= {"model": config.model, "messages": [self._said(m) for m in request.messages]}
+        return {**body, **config.extra_body}
+
+    def _said(self, message: Message) -> dict[str, Any]:
+        if not message.images:
+            return {"role": message.role, "content": message.text}
+        pictures = [
+            {"type": "image_url", "image_url": {"url": data_url(i), "detail": self._config.detail}}
+            for i in message.images
+        ]
+        text = {"type": "text", "text": message.text}
+        return {"role": message.role, "content": [*pictures, text]}
+
+    def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
+        where = self._connection.place
+        try:
+            choice = completion["choices"][0]
+            finish, message = choice.get("finish_reason"), choice["message"]
+            declined, content = message.get("refusal"), message.get("content")
+        except (LookupError, TypeError, AttributeError):
+            raise Transient(f"{where}: the reply holds no choices") from None
+        if finish == "content_filter":
+            raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
+        text = str(declined or content or "")
+        if not text.strip() and finish != "length":
+            raise Transient(f"{where}: the reply is empty")
+        tokens_in, tokens_out = self._used(request, completion, text)
+        finish = "refusal" if declined else finish
+        return Reply(
+            text=text,
+            model=completion.get("model") or self._config.model,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            usd=self._connection.endpoint.price.usd(tokens_in, tokens_out),
+            finish=finish if finish in ("length", "refusal") else "stop",
+            logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
+        )
+
+    def _used(self, request: Request, completion: Mapping[str, Any], text: str) -> tuple[int, int]:
+        """Tokens in and out, as the endpoint says, or estimated where it says nothing."""
+        usage = completion.get("usage") or {}
+        if usage.get("prompt_tokens") is not None:
+            return int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+        estimate = self._config.estimate(request)
+        return round(estimate.tokens_in), round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def data_url(jpeg: bytes) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether a JSON schema meets the rule of strict structured output: every object lists all its
+    properties as required and allows no others.
+    """
+    if isinstance(schema, Mapping):
+        if schema.get("type") == "object" or "properties" in schema:
+            listed = set(schema.get("properties", {}))
+            if schema.get("additionalProperties") is not False:
+                return False
+            if set(schema.get("required", ())) != listed:
+                return False
+        return all(is_strict(value) for value in schema.values())
+    return all(map(is_strict, schema)) if isinstance(schema, (list, tuple)) else True
+
+
+def _logprobs(choice: Mapping[str, Any]) -> tuple[Mapping[str, float], ...] | None:
+    """For each output token its alternatives, the chosen one among them."""
+    tokens = (choice.get("logprobs") or {}).get("content")
+    if tokens is None:
+        return None
+    return tuple(
+        {a["token"]: a["logprob"] for a in (*(t.get("top_logprobs") or ()), t)} for t in tokens
+    )

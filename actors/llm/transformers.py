@@ -1,0 +1,339 @@
+"""llm=transformers: a chat model in the worker's own process, by transformers on torch.
+
+Calls that wait together are generated together. Every reply depends on its own request only: greedy
+at temperature 0, else drawn with the request's seed by adding Gumbel noise to its scores
+(arXiv 1411.0030), whatever else is in the batch. Up to rounding, that is: in bfloat16 the padding
+of a batch can move a near tie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors import checkpoint
+from actors.part import hardware
+from mustsee.errors import BadRow, UserError
+from mustsee.llm import Llm, Message, Reply, Request, Sampling
+from mustsee.nn import weights
+
+GATHER = 0.005  # seconds for which calls are gathered into one batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformers:
+    """Any chat model of `AutoModelForImageTextToText` (with pictures) or `AutoModelForCausalLM`.
+
+    `model`: folder, or Hugging Face id in the cache. `batch_size`: requests generated at once. A
+    request for a JSON form has to be met by the prompt alone. `device`: "auto" takes a GPU where
+    the stage has one.
+    """
+
+    model: str
+    revision: str | None = weights.pinned()
+    dtype: str = "bfloat16"
+    device: str = hardware("auto")
+    batch_size: int = hardware(8)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in checkpoint.DTYPES:
+            expected = ", ".join(checkpoint.DTYPES)
+            raise UserError(f"llm.dtype={self.dtype!r}: expected one of {expected}")
+        if self.batch_size < 1:
+            raise UserError(f"llm.batch_size={self.batch_size!r}: expected at least 1")
+
+    @property
+    def identity(self) -> str:
+        pinned = weights.which(self.model, self.revision)[:12]
+        return f"transformers {self.model}@{pinned} {self.dtype}"
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the weights are there. Raises UserError."""
+        checkpoint.find(self.model, self.revision, "config.json")
+
+    def open(self) -> Llm:
+        return TransformersChat(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """A request and where its reply goes."""
+
+    request: Request
+    reply: Future[Reply] = field(default_factory=lambda: Future[Reply]())
+
+    @property
+    def kind(self) -> tuple[int, int, bool]:
+        """Requests of one kind can be generated together."""
+        sampling = self.request.sampling
+        shown = sum(len(message.images) for message in self.request.messages)
+        return sampling.max_tokens, shown, sampling.top_logprobs > 0
+
+
+class TransformersChat:
+    """The loaded model. Raises UserError for what cannot be loaded."""
+
+    def __init__(self, config: Transformers) -> None:
+        self._config, self.identity = config, config.identity
+        self._sees = takes_pictures(config)
+        self._model, self._reader = checkpoint.load(
+            "llm",
+            config.model,
+            config.revision,
+            kind="AutoModelForImageTextToText" if self._sees else "AutoModelForCausalLM",
+            reader="AutoProcessor" if self._sees else "AutoTokenizer",
+            dtype=config.dtype,
+            device=config.device,
+        )
+        self._tokenizer: Any = getattr(self._reader, "tokenizer", self._reader)
+        if self._tokenizer.pad_token is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        settings = self._model.generation_config
+        settings.update(temperature=None, top_p=None, top_k=None)
+        ends = settings.eos_token_id
+        self._ends = {ends} if isinstance(ends, int) else set(ends or ())
+        text = self._model.config.get_text_config()
+        self._longest: int | None = getattr(text, "max_position_embeddings", None)
+        self._waiting: deque[Waiting] = deque()
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="llm-transformers")
+
+    async def complete(self, request: Request) -> Reply:
+        """Raises BadRow for a request that is too long, has pictures that cannot be read or that
+        the model does not take, or does not fit the memory on its own.
+        """
+        waiting = Waiting(request)
+        with self._lock:
+            self._waiting.append(waiting)
+        asyncio.get_running_loop().call_later(GATHER, self._thread.submit, self._turn)
+        return await asyncio.wrap_future(waiting.reply)
+
+    def _turn(self) -> None:
+        """Answer the requests that have waited longest, as many as go together."""
+        batch = self._next()
+        while batch:
+            try:
+                replies = self._answer([w.request for w in batch])
+                for waiting, reply in zip(batch, replies, strict=True):
+                    waiting.reply.set_result(reply)
+                return
+            except Exception as error:
+                if len(batch) == 1:
+                    batch[0].reply.set_exception(_plain(error))
+                    return
+            with self._lock:  # one of them is at fault, or they are too many: the first half alone
+                self._waiting.extendleft(reversed(batch[len(batch) // 2 :]))
+            self._thread.submit(self._turn)
+            batch = batch[: len(batch) // 2]
+
+    def _next(self) -> list[Waiting]:
+        with self._lock:
+            open_calls = [w for w in self._waiting if not w.reply.cancelled()]
+            kind = open_calls[0].kind if open_calls else None
+            batch = [w for w in open_calls if w.kind == kind][: self._config.batch_size]
+            self._waiting = deque(w for w in open_calls if w not in batch)
+            return [w for w in batch if w.reply.running() or w.reply.set_running_or_notify_cancel()]
+
+    def _answer(self, requests: Sequence[Request]) -> list[Reply]:
+        import torch
+
+        try:
+            inputs = self._read(requests)
+        except (ValueError, TypeError, IndexError) as error:  # what a processor refuses
+            said = str(error).strip().splitlines()[0]
+            raise BadRow(f"{self._config.model!r} does not take this request: {said}") from error
+        lengths: list[int] = inputs["attention_mask"].sum(dim=1).tolist()
+        sampling = requests[0].sampling
+        for length in lengths:
+            if self._longest is not None and length + sampling.max_tokens > self._longest:
+                raise BadRow(
+                    f"{length} tokens and {sampling.max_tokens} for the reply are more than the "
+                    f"{self._longest} of {self._config.model!r}: show fewer frames, less "
+                    "transcript, or ask for less"
+                )
+        with torch.inference_mode():
+            cast = {"dtype": self._model.dtype} if self._sees else {}  # of the pictures
+            inputs = inputs.to(self._model.device, **cast)
+            found: Any = self._model.generate(
+                **inputs,
+                max_new_tokens=sampling.max_tokens,
+                do_sample=False,
+                num_beams=1,
+                pad_token_id=self._tokenizer.pad_token_id,
+                logits_processor=[Draw(requests)],
+                output_logits=sampling.top_logprobs > 0,
+                return_dict_in_generate=True,
+            )
+        rows = found.sequences[:, inputs["input_ids"].shape[1] :].tolist()
+        return [
+            self._reply(request.sampling, lengths[i], rows[i], _row(found.logits, i))
+            for i, request in enumerate(requests)
+        ]
+
+    def _read(self, requests: Sequence[Request]) -> Any:
+        """The requests as the model's inputs, padded in front."""
+        chats = [self._chat(request.messages) for request in requests]
+        if getattr(self._reader, "chat_template", None):
+            given: dict[str, Any] = {
+                "add_generation_prompt": True,
+                "tokenize": True,
+                "return_dict": True,
+                "return_tensors": "pt",
+            }
+            given |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
+            return templated(self._reader, chats, given)
+        texts = [self._plain_text(request.messages) for request in requests]
+        if not self._sees:
+            return self._reader(texts, return_tensors="pt", padding=True)
+        shown = [_pictures(request.messages) for request in requests]
+        images = {"images": shown} if any(shown) else {}
+        return self._reader(text=texts, return_tensors="pt", padding=True, **images)
+
+    def _chat(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """As chat templates read it: text alone for a tokenizer, parts for a processor."""
+        if not self._sees:
+            if any(message.images for message in messages):
+                raise BadRow(
+                    f"{self._config.model!r} takes no pictures: answer without frames, or set a "
+                    "model that sees"
+                )
+            return [{"role": m.role, "content": m.text} for m in messages]
+        return [
+            {
+                "role": message.role,
+                "content": [
+                    *({"type": "image", "image": p} for p in checkpoint.pictures(message.images)),
+                    {"type": "text", "text": message.text},
+                ],
+            }
+            for message in messages
+        ]
+
+    def _plain_text(self, messages: Sequence[Message]) -> str:
+        """For a model without a chat template: the turns one after another, pictures in front."""
+        place = getattr(self._reader, "image_token", "<image>") if self._sees else ""
+        return "\n\n".join(place * len(m.images) + m.text for m in messages)
+
+    def _reply(self, sampling: Sampling, length: int, row: list[int], logits: Any) -> Reply:
+        end = next((i for i, token in enumerate(row) if token in self._ends), None)
+        said = row if end is None else row[:end]
+        return Reply(
+            text=self._tokenizer.decode(said, skip_special_tokens=True).strip(),
+            model=self._config.model,
+            tokens_in=length,
+            tokens_out=len(row) if end is None else end + 1,
+            finish="length" if end is None else "stop",
+            logprobs=self._alternatives(logits[: len(said)], sampling.top_logprobs),
+        )
+
+    def _alternatives(self, logits: Any, most: int) -> tuple[dict[str, float], ...] | None:
+        """Text -> log-probability of the likeliest tokens at each place of the reply; tokens of one
+        text are one alternative.
+        """
+        if not most:
+            return None
+        import numpy as np
+
+        found = list[dict[str, float]]()
+        for place in logits:
+            values, ids = place.float().log_softmax(dim=-1).topk(min(most, place.shape[-1]))
+            texts = self._tokenizer.batch_decode([[token] for token in ids.tolist()])
+            merged: dict[str, float] = {}
+            for text, value in zip(texts, values.tolist(), strict=True):
+                merged[text] = float(np.logaddexp(merged.get(text, -np.inf), value))
+            found.append(merged)
+        return tuple(found)
+
+
+class Draw:
+    """Turns the greedy choice of each row into the choice of its request: nothing at temperature 0,
+    else one draw from the `top_p` nucleus of the scores at that temperature.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        import torch
+
+        self._samplings = [request.sampling for request in requests]
+        self._dice = [
+            torch.Generator().manual_seed(
+                int(hashlib.sha256(request.key("draw").encode()).hexdigest()[:15], 16)
+            )
+            for request in requests
+        ]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        import torch
+
+        for row, (sampling, dice) in enumerate(zip(self._samplings, self._dice, strict=True)):
+            if sampling.temperature <= 0:
+                continue
+            chances = scores[row].float() / sampling.temperature
+            if sampling.top_p < 1:
+                shares, order = chances.softmax(dim=-1).sort(descending=True)
+                beyond = order[shares.cumsum(0) - shares >= sampling.top_p]
+                chances[beyond] = -torch.inf
+            even = torch.rand(chances.shape, generator=dice).clamp_(1e-20, 1 - 1e-7)
+            scores[row] = chances - (-even.log()).log().to(chances.device)
+        return scores
+
+
+def takes_pictures(config: Transformers) -> bool:
+    """Whether it is an image-text model. Raises UserError for what is no model of transformers."""
+    folder = checkpoint.find(config.model, config.revision, "config.json")
+    from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoConfig
+
+    try:
+        found = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"llm.model={config.model!r} cannot be loaded: {said}") from error
+    return type(found) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+
+def templated(reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]) -> Any:
+    """The chats through the model's template; where that knows no system turn (Gemma's), what the
+    system says stands before what the user says first.
+    """
+    from jinja2 import TemplateError
+
+    try:
+        return reader.apply_chat_template(chats, **given)
+    except TemplateError:
+        if not any(chat[0]["role"] == "system" for chat in chats):
+            raise
+        return reader.apply_chat_template([_without_system(chat) for chat in chats], **given)
+
+
+def _without_system(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(chat) < 2 or chat[0]["role"] != "system":
+        return chat
+    told, asked, *rest = chat
+    if isinstance(told["content"], str):
+        content: Any = f"{told['content']}\n\n{asked['content']}"
+    else:
+        content = [*told["content"], *asked["content"]]
+    return [{"role": asked["role"], "content": content}, *rest]
+
+
+def _pictures(messages: Sequence[Message]) -> list[Any]:
+    return [picture for m in messages for picture in checkpoint.pictures(m.images)]
+
+
+def _row(logits: Any, row: int) -> list[Any]:
+    """The scores of one row at each place of its reply."""
+    return [step[row] for step in logits or ()]
+
+
+def _plain(error: Exception) -> Exception:
+    """A request that does not fit the memory alone is a bad one."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError):
+        return BadRow("the request does not fit the GPU's memory: show fewer or smaller frames")
+    return error

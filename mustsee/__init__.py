@@ -1,0 +1,29 @@
+"""Mustsee: questions that must be seen to be answered.
+
+Long videos become question-answering datasets that need the video, and models are judged on them.
+This package is pure: records in, records out. It imports neither Ray nor Hydra and opens no socket.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mustsee.judge.client import JudgeClient as JudgeClient
+    from mustsee.layouts.detect import read as read
+
+__version__ = "0.1.0"
+
+# Loaded when first asked for: `import mustsee` alone costs nothing.
+_PUBLIC = {"JudgeClient": "mustsee.judge.client", "read": "mustsee.layouts.detect"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*_PUBLIC, "__version__"]

@@ -1,0 +1,8 @@
+"""Where a clip lies in its film's audio description.
+
+from mustsee.align import align
+"""
+
+from mustsee.align.place import Alignment, Options, align
+
+__all__ = ["Alignment", "Options", "align"]

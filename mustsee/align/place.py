@@ -1,0 +1,350 @@
+"""Where in a movie's audio description does a clip lie? (CinePile, 2.1, "Scene localization in AD")
+
+The clip's first and last lines are looked up among the description's lines by their embeddings
+(FAISS); their hits, and the pairs of words that both transcripts share, vote in a rolling window
+over the description for the place where the clip begins. The best places are then read word by
+word: a monotone alignment of the clip's words with the description's words inside a band of time.
+It gives the start and the end below the line (the lines of two transcripts never coincide), the
+rate (a film sped up from 24 to 25 frames a second), and the share of the clip's words found, which
+is the score.
+
+    found = align(clip_lines, description_lines, encoder.encode)
+    if found.refused is None:
+        print(found.span, found.score, len(found.lines))
+
+Everything is linear in the number of description lines; `Description` is made once per movie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.align.description import (
+    WORD,
+    Description,
+    Embed,
+    Floats,
+    Ints,
+    Spoken,
+    clean,
+    common,
+    spoken,
+    unit,
+)
+from mustsee.records import Line, Span
+
+_REACH = 10.0  # seconds: how far a line's word may lie from where its time says, before reading
+_STRAIGHT = 0.6  # share of the matches that a straight line explains when the film never halts
+_AROUND = 4  # matches on each side that decide the offset; 1 missed 1.1 % of the spans, 4 0.2 %
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a match must show: a score of `threshold` + `evidence` / (the clip's words, weighted by
+    how rare they are). Few words are more easily found by chance. Calibrated on the sweep of
+    `ray_jobs/benches/align.py`.
+
+    `anchors`: lines embedded at each end of the clip. `margin`: by how much the best place must
+    beat any other place. `tolerance`, `tolerance_share`: how many seconds, and what share of the
+    clip's duration, the matched interval may differ from it. `rates`: description seconds per clip
+    second that are tried. `few`: a clip with fewer words than this (weighted by how rare they are)
+    is refused. `gap`: seconds of the clip's speech in a row that may be missing.
+    """
+
+    anchors: int = 3
+    neighbours: int = 16
+    candidates: int = 6
+    threshold: float = 0.44
+    evidence: float = 0.3
+    margin: float = 0.08
+    tolerance: float = 6.0
+    tolerance_share: float = 0.08
+    rates: tuple[float, ...] = (1.0, 25 / 24, 24 / 25)
+    few: float = 3.0
+    gap: float = 25.0
+
+    def slack(self, seconds: float) -> float:
+        """By how much a matched interval may differ from that of a clip of so many seconds."""
+        return self.tolerance + self.tolerance_share * seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """`span`: from the clip's first spoken word to its last, in description seconds, null when
+    `refused` says why there is none. `score` 0 to 1.
+
+    `head`, `tail`: cosine of the clip's first and last lines to the description where they are
+    placed. `words`: share of the clip's words found in order and in time. `rate`: description
+    seconds per clip second. `offset`: description second at which the clip's second 0 lies.
+    `lines`: the description's lines between start and end, as they are.
+    """
+
+    span: Span | None
+    score: float
+    head: float
+    tail: float
+    words: float
+    rate: float = 1.0
+    offset: float = 0.0
+    lines: tuple[Line, ...] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One place read word by word: matched positions, share of words found, rate, and both ends."""
+
+    here: Ints
+    there: Ints
+    share: float
+    rate: float
+    start: float
+    end: float
+
+
+def align(
+    clip_lines: Sequence[Line],
+    description_lines: Sequence[Line] | Description,
+    embed: Embed,
+    *,
+    duration: float | None = None,
+    options: Options | None = None,
+) -> Alignment:
+    """Place a clip in a description.
+
+    `embed`: texts -> float32 [n, d]. `duration`: the clip's seconds, when known beyond its lines.
+    Never raises for a clip that cannot be placed: `refused` says why.
+    """
+    options = options or Options()
+    movie = (
+        description_lines
+        if isinstance(description_lines, Description)
+        else Description(description_lines, embed)
+    )
+    lines = sorted(
+        (line for line in clip_lines if WORD.search(clean(line.text))),
+        key=lambda line: (line.start, line.end),
+    )
+    clip = spoken(lines)
+    if not clip.words:
+        return _refuse("the clip has no spoken words: nothing to place it by")
+    if not movie.spoken.words:
+        return _refuse("the description has no words")
+    ids = np.array([movie.known.get(word, -1) for word in clip.words], dtype=np.int64)
+    weights = movie.weights(ids)
+    if weights.sum() < options.few:
+        return _refuse(
+            f"the clip has only {len(clip.words)} words, {weights.sum():.1f} when common words "
+            f"count less: at least {options.few:g} are needed"
+        )
+    texts = [clean(line.text) for line in lines]
+    count = min(options.anchors, len(lines))
+    vectors = unit(np.asarray(embed([*texts[:count], *texts[-count:]]), dtype=np.float32))
+    places = _places(movie, clip, ids, lines, vectors, options)
+    readings = [_read(movie, clip, ids, weights, place, options) for place in places]
+    readings = _distinct([r for r in readings if r is not None])
+    if not readings:
+        return _refuse("no words in common with the description")
+    weight = float(weights.sum())
+    return _judge(movie, clip, lines, vectors, readings, weight, duration, options)
+
+
+def _refuse(reason: str) -> Alignment:
+    return Alignment(span=None, score=0.0, head=0.0, tail=0.0, words=0.0, refused=reason)
+
+
+def _places(
+    movie: Description,
+    clip: Spoken,
+    ids: Ints,
+    lines: Sequence[Line],
+    vectors: NDArray[np.float32],
+    options: Options,
+) -> list[float]:
+    """Description seconds at which the clip's second 0 may lie, best first: the peaks of the votes
+    in a rolling window.
+    """
+    here, there, votes = movie.shared(ids)
+    offsets = movie.spoken.start[there] - clip.start[here]
+    count = len(vectors) // 2
+    anchors = [*lines[:count], *lines[-count:]]
+    near, hits = movie.index.search(vectors, min(options.neighbours, len(movie.lines)))
+    begins = np.array([line.start for line in anchors])
+    lengths = np.maximum(0.0, near) ** 4  # 0.9 counts ten times as much as 0.5
+    offsets = np.concatenate([offsets, (movie.starts[hits] - begins[:, None]).ravel()])
+    votes = np.concatenate([votes, lengths.ravel()])
+    # A rate other than 1 moves the offset by up to 4 % along the clip: the window is that wide.
+    width = _REACH / 2 + 0.02 * float(clip.end[-1])
+    order = np.argsort(offsets, kind="stable")
+    offsets, votes = offsets[order], votes[order]
+    total = np.concatenate([[0.0], np.cumsum(votes)])
+    sums = total[np.searchsorted(offsets, offsets + width, side="right")] - total[: len(offsets)]
+    found: list[float] = []
+    for place in np.argsort(-sums, kind="stable"):
+        middle = float(offsets[place]) + width / 2
+        if all(abs(middle - other) > width / 2 for other in found):
+            found.append(middle)
+        if len(found) == options.candidates:
+            break
+    return found
+
+
+def _read(
+    movie: Description, clip: Spoken, ids: Ints, weights: Floats, place: float, options: Options
+) -> Reading | None:
+    """Read the clip against the description around `place`: once in a wide band to learn the rate
+    and the offset along the clip, once in a narrow one.
+    """
+    reach = _REACH + options.tolerance_share * float(clip.end[-1])
+    times, begins = movie.spoken.start, clip.start
+    here, there = common(movie, ids, weights, begins + place - reach, begins + place + reach)
+    if len(here) < 2:
+        return None
+    rate, local = _track(begins, here, times[there], place, options)
+    here, there = common(movie, ids, weights, begins + local - 2.5, begins + local + 2.5)
+    if len(here) < 2:
+        return None
+    local = _smooth(begins, here, times[there] - begins[here], rate)
+    return Reading(
+        here=here,
+        there=there,
+        share=float(weights[here].sum() / weights.sum()),
+        rate=rate,
+        start=float(begins[0] + local[0]),
+        end=float(clip.end[-1] + local[-1] + (rate - 1.0) * (clip.end[-1] - begins[-1])),
+    )
+
+
+def _track(
+    times: Floats, here: Ints, there: Floats, place: float, options: Options
+) -> tuple[float, Floats]:
+    """The rate that explains most matches, and the offset [n] at each of the clip's words."""
+    best, chosen, middle = -1.0, 1.0, place
+    shift = there - times[here]
+    for rate in options.rates:
+        straight = shift - (rate - 1.0) * times[here]
+        order = np.sort(straight)
+        inside = np.searchsorted(order, order + 2.0, side="right") - np.arange(len(order))
+        at = int(np.argmax(inside))
+        if inside[at] > best * 1.1:  # a rate other than 1 must explain clearly more
+            best, chosen = float(inside[at]), rate
+            middle = float(np.median(order[at : at + int(inside[at])]))
+    line = middle + (chosen - 1.0) * times
+    near = np.abs(shift - line[here]) <= 3.0
+    if near.sum() < _STRAIGHT * len(here):
+        # A description that halts the film for its narrator drifts away from the straight line.
+        near = np.abs(shift - line[here]) <= options.slack(float(times[-1] - times[0]))
+    return chosen, _smooth(times, here[near], shift[near], chosen)
+
+
+def _smooth(times: Floats, here: Ints, shift: Floats, rate: float) -> Floats:
+    """The offset at each of the clip's words: the median of the nearest matches' offsets, freed of
+    the rate's drift.
+    """
+    values = (shift - (rate - 1.0) * times[here]).tolist()
+    last = max(0, len(values) - 2 * _AROUND - 1)
+    begins = [min(max(0, i - _AROUND), last) for i in range(len(values))]
+    windows = [median_low(values[b : b + 2 * _AROUND + 1]) for b in begins]
+    return np.interp(times, times[here], windows) + (rate - 1.0) * times
+
+
+def _distinct(readings: Sequence[Reading]) -> list[Reading]:
+    """Best first, without those that lie where a better one lies."""
+    kept: list[Reading] = []
+    for reading in sorted(readings, key=lambda r: -r.share):
+        if all(min(abs(reading.start - k.start), abs(reading.end - k.end)) > 3.0 for k in kept):
+            kept.append(reading)
+    return kept
+
+
+def _judge(
+    movie: Description,
+    clip: Spoken,
+    lines: Sequence[Line],
+    vectors: NDArray[np.float32],
+    readings: Sequence[Reading],
+    weight: float,
+    duration: float | None,
+    options: Options,
+) -> Alignment:
+    """Score the best reading, and refuse what does not hold."""
+    best = readings[0]
+    count = len(vectors) // 2
+    spans = (
+        (best.start, best.start + best.rate * (lines[count - 1].end - clip.start[0])),
+        (best.end - best.rate * (clip.end[-1] - lines[-count].start), best.end),
+    )
+    head, tail = (
+        _cosine(vectors[part].sum(axis=0), movie.mean(*span))
+        for part, span in zip((slice(None, count), slice(count, None)), spans, strict=True)
+    )
+    score = min(1.0, best.share)
+    least = options.threshold + options.evidence / weight
+    found = Alignment(
+        span=Span(max(0.0, best.start), max(0.0, best.start, best.end)),
+        score=score,
+        head=head,
+        tail=tail,
+        words=best.share,
+        rate=best.rate,
+        offset=best.start - best.rate * float(clip.start[0]),
+        lines=between(movie.lines, best.start, best.end),
+    )
+    reason = _doubt(clip, readings, score, least, duration, options)
+    return found if reason is None else replace(found, span=None, lines=(), refused=reason)
+
+
+def _doubt(
+    clip: Spoken,
+    readings: Sequence[Reading],
+    score: float,
+    least: float,
+    duration: float | None,
+    options: Options,
+) -> str | None:
+    """Why the best reading is not to be believed, or None."""
+    best = readings[0]
+    if score < least:
+        return (
+            f"score {score:.2f} is below the threshold {least:.2f}: {best.share:.0%} of "
+            f"the clip's words are found at {best.start:.0f} s; another work, or too few words"
+        )
+    length = float(clip.end[-1] - clip.start[0])
+    found, wanted = best.end - best.start, best.rate * length
+    if abs(found - wanted) > options.slack(length):
+        return (
+            f"the matched start and end lie {found:.1f} s apart, but the clip's speech lasts "
+            f"{wanted:.1f} s"
+        )
+    if duration is not None and duration < length - options.slack(length):
+        return f"the clip's lines last {length:.1f} s, but the clip only {duration:.1f} s"
+    if len(readings) > 1 and readings[1].share > best.share - options.margin:
+        return (
+            f"ambiguous: the words fit at {best.start:.0f} s ({best.share:.0%}) and at "
+            f"{readings[1].start:.0f} s ({readings[1].share:.0%}); a song or a repeated scene"
+        )
+    heard = np.concatenate([clip.start[:1], clip.start[best.here], clip.end[-1:]])
+    longest = float(np.diff(heard).max())
+    spoken_there = np.diff(np.searchsorted(clip.start, heard))[int(np.argmax(np.diff(heard)))]
+    if longest > options.gap and spoken_there > longest / 2:
+        return (
+            f"{longest:.0f} s of the clip's speech in a row are not in the description: the clip "
+            "was edited, or only a part of it is there"
+        )
+    return None
+
+
+def _cosine(left: NDArray[np.float32], right: NDArray[np.float32] | None) -> float:
+    if right is None:
+        return 0.0
+    return float(left @ right / max(1e-12, float(np.linalg.norm(left) * np.linalg.norm(right))))
+
+
+def between(lines: Sequence[Line], start: float, end: float) -> tuple[Line, ...]:
+    """The lines of which at least half is heard between two times (seconds)."""
+    return tuple(line for line in lines if start <= (line.start + line.end) / 2 <= end)

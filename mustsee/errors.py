@@ -1,0 +1,46 @@
+"""The exceptions of the house, all of them.
+
+`UserError` is a mistake in configuration or input, said before any work (exit code 2). `BadRow` is
+a deterministic failure of one row: the stage turns it into that row's `problem` and stores it.
+`Transient` is a failure that another attempt may mend: it is never stored. Everything else is a bug
+and is let out.
+"""
+
+from __future__ import annotations
+
+
+class MustseeError(Exception):
+    """Base of the exceptions below; the text says what is wrong, where, and what to do."""
+
+
+class UserError(MustseeError):
+    """Wrong configuration or input; printed in one line, without a traceback."""
+
+
+class BadRow(MustseeError):
+    """This row cannot be processed, and would fail again in the same way."""
+
+
+class Transient(MustseeError):
+    """A time-out, a lost connection, a rate limit: the same call may work later.
+
+    `retry_after` is the number of seconds that the other side asked us to wait, if it did.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+        self.message = message
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class BudgetSpent(MustseeError):
+    """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
+
+
+class Unparsed(MustseeError):
+    """A model's reply is not of the form asked for; the text says what is wrong, and is shown to
+    the model.
+    """

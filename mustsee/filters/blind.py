@@ -1,0 +1,248 @@
+"""Filters that let a model guess without the video: what it gets right too often is dropped.
+
+With the question and its options alone this is Neptune's QAD filter, with the transcript added its
+ASR filter (C.2.5, C.4): the model ranks all options, several times with other seeds, and a question
+stays if the first-ranked option is wrong at least `min_failures` times. (The paper says "remove
+what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe
+"keep what fails at least X times". At its X = 2 the two are one.)
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from asyncio import gather
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.llm import Asker
+from mustsee.records import Line, Question, Verdict, Video
+from mustsee.text import Terms
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """One such filter. `name`: how verdicts and drops name it; `prompt`: the prompt's name.
+
+    `min_failures` of the `runs` runs must fail for a question to pass. `shuffle`: each run sees the
+    options in an order of its own, so that runs differ even where a model ignores seeds.
+    `transcript`: the prompt is given what is said, at most `max_words` of it. `drops`: a question
+    that does not pass is dropped; else it only stays out of the subset.
+    """
+
+    name: str
+    prompt: str
+    runs: int = 3
+    min_failures: int = 2
+    shuffle: bool = True
+    transcript: bool = False
+    max_words: int = 20_000
+    drops: bool = True
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise UserError(f"vet: {self.name}.runs={self.runs!r}: at least 1")
+        if not 0 <= self.min_failures <= self.runs:
+            raise UserError(
+                f"vet: {self.name}.min_failures={self.min_failures!r}: from 0 to runs={self.runs}"
+            )
+
+
+async def guess(
+    video: Video,
+    asker: Asker,
+    filters: Sequence[Guess],
+    seed: int = 0,
+    subset: str | None = None,
+) -> Video:
+    """The video whose questions carry the filters' verdicts, each filter asked about each question
+    that nothing has dropped before. Those that pass all belong to `subset`.
+    """
+    lines = video.lines or ()
+
+    async def vet(question: Question) -> Question:
+        if question.drop is not None or question.answer_index is None or not question.options:
+            return question
+        found = await gather(*(verdicts(question, lines, asker, f, seed) for f in filters))
+        for filter_, given in zip(filters, found, strict=True):
+            question = judged(question, filter_, given)
+        passed = all(question.metrics[f"{f.name}_passed"] for f in filters)
+        if passed and subset is not None:
+            question = replace(question, subsets=(*question.subsets, subset))
+        return question
+
+    return replace(video, questions=tuple(await gather(*map(vet, video.questions or ()))))
+
+
+async def verdicts(
+    question: Question, lines: Sequence[Line], asker: Asker, filter_: Guess, seed: int
+) -> tuple[Verdict, ...]:
+    """One verdict for each run. A run whose replies cannot be read has `correct` null: one vote
+    less, not a lost film.
+    """
+    variables: dict[str, Any] = {"question": question.question}
+    if filter_.transcript:
+        wanted = " ".join((question.question, *question.options))
+        variables["transcript"] = excerpt(lines, wanted, filter_.max_words)
+    digest = asker.prompts.digest(filter_.prompt)
+
+    async def run(number: int) -> Verdict:
+        order = list(range(len(question.options)))
+        if filter_.shuffle:
+            random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
+        blank = Verdict(
+            filter=filter_.name,
+            model=asker.llm.identity,
+            seed=seed + number,
+            prompt=digest,
+            detail="options shown as " + "".join(LETTERS[i] for i in order),
+        )
+        options = tuple(question.options[i] for i in order)
+        try:
+            reply, ranking = await asker.ask(
+                filter_.prompt,
+                lambda text: (text, parse_ranking(text, len(options))),
+                seed=seed + number,
+                options=options,
+                **variables,
+            )
+        except BadRow as error:
+            return replace(blank, detail=f"{blank.detail}; {error}")
+        chosen = order[ranking[0]]
+        return replace(blank, reply=reply, correct=chosen == question.answer_index)
+
+    return tuple(await gather(*(run(number) for number in range(filter_.runs))))
+
+
+def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Question:
+    """The question with a filter's verdicts; dropped, for the first reason, where it does not pass.
+
+    A run without an answer counts neither as right nor as a failure.
+    """
+    failures = sum(v.correct is False for v in given)
+    right = sum(v.correct is True for v in given)
+    passed = failures >= filter_.min_failures
+    reason = None
+    if not passed and filter_.drops:
+        unread = len(given) - right - failures
+        open_ = failures + unread >= filter_.min_failures
+        reason = f"{filter_.name}: right in {right} of {len(given)} runs" + (
+            f", {unread} without an answer" if open_ else ""
+        )
+    return replace(
+        question,
+        verdicts=(*question.verdicts, *given),
+        metrics={
+            **question.metrics,
+            f"{filter_.name}_failures": float(failures),
+            f"{filter_.name}_passed": float(passed),
+        },
+        drop=question.drop or reason,
+    )
+
+
+_RANK = re.compile(r"[A-Z](?:[\s\])*._]*(?:>+|»|≻|,|→)[\s\[(*_]*[A-Z](?![a-z]))+")
+_ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
+
+
+def parse_ranking(reply: str, count: int) -> tuple[int, ...]:
+    """The options from the most to the least probable, counted from 0, from `* ANSWER: B > A > C`.
+
+    Every letter must be there once: a model that ranks four of five has not done what was asked.
+    Raises Unparsed.
+    """
+    places = [m[1] for m in _ANSWER.finditer(reply)]
+    ranks = [
+        re.findall(r"[A-Z]", match.group())
+        for place in (*reversed(places), reply)
+        for match in _RANK.finditer(re.sub(r"(?i)\boption\s+", "", place))
+    ]
+    wanted = list(LETTERS[:count])
+    for rank in ranks:
+        if sorted(rank) == wanted:
+            return tuple(wanted.index(letter) for letter in rank)
+    shape = " > ".join(wanted)
+    if not ranks:
+        raise Unparsed(f"it has no line of the form '* ANSWER: {shape}' with all letters ranked")
+    raise Unparsed(f"it ranks {''.join(ranks[0])}, but each of {shape} must be there exactly once")
+
+
+def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
+    """The transcript with times; of a longer one, the lines nearest in words to `wanted`, in their
+    order, up to `most` words.
+    """
+    written = [(f"[{x.start:.1f}-{x.end:.1f}] {' '.join(x.text.split())}", x) for x in lines]
+    if not written:
+        return "(nothing is said)"
+    sizes = [len(text.split()) for text, _ in written]
+    if sum(sizes) <= most:
+        return "\n".join(text for text, _ in written)
+    likeness = _terms(tuple(x.text for x in lines)).likeness(wanted)
+    kept: set[int] = set()
+    room = most
+    for index in sorted(range(len(written)), key=lambda i: (-likeness[i], i)):
+        if sizes[index] <= room:
+            kept.add(index)
+            room -= sizes[index]
+    return "\n".join(written[i][0] for i in sorted(kept))
+
+
+@lru_cache(maxsize=4)
+def _terms(texts: tuple[str, ...]) -> Terms:
+    return Terms(texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """What is left when questions must fail at least `min_failures` runs of each of `filters`.
+
+    `accuracy`: filter -> share of its runs on the questions left that were right; null without any.
+    """
+
+    filters: str
+    min_failures: int
+    questions: int
+    share: float
+    accuracy: Mapping[str, float | None]
+
+
+def sweep(questions: Sequence[Question]) -> list[dict[str, object]]:
+    """Dataset size and accuracy for each threshold (Neptune, Fig. 11), from the verdicts: first the
+    blind filters alone, then with each further one, in the order in which verdicts name them.
+
+    A filter's own accuracy on what it let through is low by construction; the other's is the news.
+    """
+    told = [q for q in questions if any(v.correct is not None for v in q.verdicts)]
+    names = list(dict.fromkeys(v.filter for q in told for v in q.verdicts))
+    most = max((len(_runs(q, n)) for q in told for n in names), default=0)
+    table: list[dict[str, object]] = []
+    for count in range(1, len(names) + 1):
+        for threshold in range(most + 1):
+            left = [q for q in told if all(_failures(q, n) >= threshold for n in names[:count])]
+            row = Threshold(
+                filters="+".join(names[:count]),
+                min_failures=threshold,
+                questions=len(left),
+                share=len(left) / len(told),
+                accuracy={n: _share([r for q in left for r in _runs(q, n)]) for n in names},
+            )
+            table.append(dict(vars(row)))
+    return table
+
+
+def _runs(question: Question, name: str) -> list[bool]:
+    found = (v.correct for v in question.verdicts if v.filter == name)
+    return [correct for correct in found if correct is not None]
+
+
+def _failures(question: Question, name: str) -> int:
+    return _runs(question, name).count(False)
+
+
+def _share(right: Sequence[bool]) -> float | None:
+    return sum(right) / len(right) if right else None

@@ -1,0 +1,1 @@
+"""Answer equivalence: whether a candidate answer says what the reference says."""

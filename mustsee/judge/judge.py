@@ -1,0 +1,370 @@
+"""The answer-equivalence judge: is a model's answer as good as the reference answer?
+
+The method is GEM's (Neptune, appendix D): one prompt with the question, the candidate and the
+reference; the probability of TRUE against FALSE as the next token; a threshold that maximises F1
+on human labels. Every engine (`actors/judge_*.py`) gives a `Reading` for a prepared triple; `Judge`
+adds what all of them share: cut candidates, refused prompts, empty answers, several references,
+and the threshold record without which no verdict is given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mustsee.errors import MustseeError, UserError
+from mustsee.judge.prompt import Triple, blank, triple
+from mustsee.store import identity
+
+TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
+NEAR = 0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
+
+
+class Refused(MustseeError):
+    """This item cannot be judged; the text says why. Other items are not touched by it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """What a caller asks: a candidate and one or more references (any of them will do)."""
+
+    question: str
+    candidate: str
+    references: tuple[str, ...]
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A triple made ready by an engine: `length` is its cost in tokens, `payload` the engine's own
+    form of it.
+    """
+
+    triple: Triple
+    length: int
+    payload: Any = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one forward pass says.
+
+    `logit_diff` is logit(TRUE) - logit(FALSE), so p(TRUE) is its sigmoid; `label_mass` the
+    probability of both labels among all tokens (1 for a judge with two outcomes only): far below 1
+    the prompt, the checkpoint or the token ids do not fit each other. `error`: why there is none.
+    """
+
+    logit_diff: float
+    label_mass: float = 1.0
+    error: str | None = None
+
+    @property
+    def p(self) -> float:
+        return sigmoid(self.logit_diff)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """All that decides an engine's readings. Hashes are SHA-256 in hex; `attention` is "causal" or
+    "prefix" for a language model, "none" for the others.
+    """
+
+    engine: str
+    weights: str
+    prompt: str
+    attention: str = "none"
+    dtype: str = "float32"
+
+
+class Engine(Protocol):
+    """Something that reads triples. `limit` is the longest prompt in tokens."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    @property
+    def limit(self) -> int: ...
+
+    def prepare(self, triple: Triple) -> Prepared:
+        """Raises Refused for a triple that this engine cannot take."""
+        ...
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        """One reading each, in the same order, whatever the company."""
+        ...
+
+
+class EngineConfig(Protocol):
+    """A configured engine (`conf/judge/*.yaml`), light and picklable; `open` loads the model."""
+
+    def open(self) -> Engine: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """The answer for one item. `score` is p(TRUE) after the record's temperature; `reference` the
+    index of the reference that fitted best; `warning` is "empty_candidate", "near_threshold" or
+    null; `error` is set, and the score null, where the item was refused.
+    """
+
+    score: float | None = None
+    equivalent: bool | None = None
+    logit_diff: float | None = None
+    label_mass: float | None = None
+    candidate_truncated: bool = False
+    prompt_tokens: int = 0
+    reference: int | None = None
+    warning: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A threshold and all that it is bound to. It holds for these weights, this prompt, attention,
+    dtype and engine, and for nothing else.
+
+    `f1` is on the very set that chose the threshold, `f1_nested` by nested cross-validation over
+    questions: the honest one. Intervals are 95 %, bootstrap by question. `notes`: sources,
+    licences, other figures.
+    """
+
+    threshold: float
+    identity: Identity
+    dev: str
+    temperature: float = 1.0
+    f1: float = math.nan
+    f1_nested: float = math.nan
+    f1_interval: tuple[float, float] = (math.nan, math.nan)
+    auc: float = math.nan
+    brier: float = math.nan
+    sensitivity: float = math.nan
+    specificity: float = math.nan
+    positive: int = 0
+    negative: int = 0
+    notes: str = ""
+
+    def check(self, identity: Identity, *, dev: str | None = None) -> None:
+        """Raises UserError naming everything in which an engine differs from the one calibrated."""
+        held, found = dataclasses.asdict(self.identity), dataclasses.asdict(identity)
+        wrong = [
+            f"{k} is {found[k]!r}, calibrated was {held[k]!r}" for k in held if held[k] != found[k]
+        ]
+        if dev is not None and dev != self.dev:
+            wrong.append(f"dev set is {dev!r}, calibrated was {self.dev!r}")
+        if wrong:
+            raise UserError(
+                f"the threshold record does not fit this judge: {'; '.join(wrong)}. A threshold "
+                "does not carry over: run `python -m ray_jobs.judge_calibrate` for this judge, or "
+                "start the one that was calibrated"
+            )
+
+    def dump(self) -> str:
+        """JSON; figures that are not known are null."""
+        return json.dumps(_nulls(dataclasses.asdict(self)), indent=2, sort_keys=True) + "\n"
+
+    @staticmethod
+    def load(text: str, source: str = "record") -> Record:
+        """Raises UserError for anything that is not a record."""
+        try:
+            data = {k: v for k, v in json.loads(text).items() if v is not None}
+            data["identity"] = Identity(**data["identity"])
+            data["f1_interval"] = tuple(
+                math.nan if v is None else v for v in data.get("f1_interval", (None, None))
+            )
+            record = Record(**data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UserError(
+                f"{source} is not a threshold record ({type(error).__name__}: {error}): "
+                "write one with `python -m ray_jobs.judge_calibrate`"
+            ) from None
+        if not 0 < record.threshold < 1 or not record.temperature > 0:
+            raise UserError(
+                f"{source}: threshold {record.threshold!r} must lie between 0 and 1, temperature "
+                f"{record.temperature!r} above 0"
+            )
+        return record
+
+    @staticmethod
+    def read(path: str | Path) -> Record:
+        try:
+            return Record.load(Path(path).read_text(encoding="utf-8"), repr(str(path)))
+        except FileNotFoundError:
+            raise UserError(
+                f"no threshold record at {str(path)!r}: run `python -m ray_jobs.judge_calibrate`, "
+                "or name another one"
+            ) from None
+
+
+def _nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _nulls(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_nulls(v) for v in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def logit(p: float) -> float:
+    """The inverse of `sigmoid`; infinite at 0 and 1."""
+    if p <= 0 or p >= 1:
+        return math.copysign(math.inf, p - 0.5)
+    return math.log(p / (1 - p))
+
+
+def hash_files(paths: Sequence[str | Path]) -> str:
+    """SHA-256 of files, by name and content."""
+    total = hashlib.sha256()
+    for path in sorted(map(Path, paths)):
+        with path.open("rb") as file:
+            total.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An item made ready: a prepared triple for each reference, or the score it already has."""
+
+    item: Item
+    prepared: tuple[Prepared, ...] = ()
+    truncated: bool = False
+    done: Score | None = None
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An engine with its threshold record. Raises UserError at once where the two do not fit."""
+
+    engine: Engine
+    record: Record
+
+    def __post_init__(self) -> None:
+        self.record.check(self.engine.identity)
+
+    def plan(self, item: Item) -> Plan:
+        """Everything that needs no model. An item that cannot be judged has its error already."""
+        if all(blank(r) for r in item.references):
+            return Plan(
+                item, done=Score(error="no reference answer: give one, and not an empty one")
+            )
+        if blank(item.question):
+            return Plan(item, done=Score(error="the question is empty"))
+        if blank(item.candidate):
+            low = Score(score=0.0, equivalent=False, warning="empty_candidate")
+            return Plan(item, done=low)
+        prepared: list[Prepared] = []
+        truncated = False
+        for reference in item.references:
+            if blank(reference):
+                continue
+            cleaned, truncated = triple(item.question, item.candidate, reference)
+            try:
+                ready = self.engine.prepare(cleaned)
+            except Refused as error:
+                return Plan(item, done=Score(error=str(error)))
+            if ready.length > self.engine.limit:
+                message = (
+                    f"the prompt has {ready.length} tokens, the limit is {self.engine.limit}: "
+                    "shorten the question or the reference (the candidate is cut at 100 words)"
+                )
+                return Plan(item, done=Score(error=message, prompt_tokens=ready.length))
+            prepared.append(ready)
+        return Plan(item, tuple(prepared), truncated)
+
+    def verdict(
+        self, plan: Plan, readings: Sequence[Reading], threshold: float | None = None
+    ) -> Score:
+        """The score of a plan from its readings, one for each reference: the best one counts."""
+        if plan.done is not None:
+            return plan.done
+        failed = next((e for r in readings if (e := _unreadable(r)) is not None), None)
+        if failed is not None:
+            return Score(error=failed, prompt_tokens=sum(p.length for p in plan.prepared))
+        threshold = self.record.threshold if threshold is None else threshold
+        best = max(range(len(readings)), key=lambda i: readings[i].logit_diff)
+        reading = readings[best]
+        scaled = reading.logit_diff / self.record.temperature
+        given = [i for i, r in enumerate(plan.item.references) if not blank(r)]
+        return Score(
+            score=sigmoid(scaled),
+            equivalent=sigmoid(scaled) > threshold,
+            logit_diff=reading.logit_diff,
+            label_mass=reading.label_mass,
+            candidate_truncated=plan.truncated,
+            prompt_tokens=sum(p.length for p in plan.prepared),
+            reference=given[best],
+            warning="near_threshold" if abs(scaled - logit(threshold)) < NEAR else None,
+        )
+
+    def score(self, items: Sequence[Item], threshold: float | None = None) -> list[Score]:
+        """One score each, in the same order. Errors are per item."""
+        plans = [self.plan(item) for item in items]
+        readings = iter(self.engine.score([p for plan in plans for p in plan.prepared]))
+        return [
+            self.verdict(plan, [next(readings) for _ in plan.prepared], threshold) for plan in plans
+        ]
+
+
+def _unreadable(reading: Reading) -> str | None:
+    """Why there is no verdict in a reading, or null."""
+    if reading.error is None and not math.isfinite(reading.logit_diff + reading.label_mass):
+        return (
+            f"the model's output is no number (logit difference {reading.logit_diff!r}): its dtype "
+            "is too narrow for these weights (Gemma 2 overflows in float16), or they are damaged"
+        )
+    return reading.error
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig:
+    """A judge as configured: an engine and the path of its threshold record.
+
+    `record` null is an uncalibrated judge, which must be asked for by `uncalibrated`: its threshold
+    is one half, and it says so wherever it is described.
+    """
+
+    engine: EngineConfig
+    record: str | None = None
+    uncalibrated: bool = False
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the record is there, if there is to be one. Raises UserError."""
+        self._known()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is configured, and what the record says, the hash of the weights included: trained
+        or calibrated anew under the same name, it is another judge. Raises UserError.
+        """
+        known = self._known()
+        record = None if known is None else known.dump()
+        return {"class": "JudgeConfig", "engine": identity(self.engine), "record": record}
+
+    def open(self) -> Judge:
+        """Raises UserError where the record is missing or belongs to another judge."""
+        known, engine = self._known(), self.engine.open()
+        if known is None:
+            known = Record(
+                threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
+            )
+        return Judge(engine, known)
+
+    def _known(self) -> Record | None:
+        if self.record is None:
+            if self.uncalibrated:
+                return None
+            raise UserError(
+                "this judge has no threshold record: set record= to one made by `python -m "
+                "ray_jobs.judge_calibrate`, or uncalibrated=true for a threshold of one half"
+            )
+        path = Path(self.record)
+        here = Path(__file__).parents[1] / "assets" / path.name
+        return Record.read(here if path.parent == Path("assets") else path)

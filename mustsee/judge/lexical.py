@@ -1,0 +1,186 @@
+"""What can be said about two answers from their words alone: overlap, numbers, order, refusals.
+
+Baselines for the judges, and half of the features of the judge `mini`. Pure functions of strings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+
+from mustsee.judge.prompt import Triple
+
+_WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
+_STOP = frozenset(
+    _WORD.findall(
+        "a an the of in on at to for and or is was were are be been by with from as that this it "
+        "its his her their he she they which who what where when how did does do has have had"
+    )
+)
+_CARDINAL = _WORD.findall(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+)
+_ORDINAL = _WORD.findall("first second third fourth fifth sixth seventh eighth ninth tenth")
+_NUMBER: dict[str, str] = {
+    **{w: str(i) for i, w in enumerate(_CARDINAL)},
+    **{w: str(i) for i, w in enumerate(_ORDINAL, 1)},
+}
+_REFUSAL = re.compile(
+    r"\b(?:i (?:do not|don't|cannot|can't|am unable|am not able|am not sure)|"
+    r"i'm (?:sorry|not sure)|unable to|as an ai|no information|real-time|knowledge cutoff|"
+    r"not (?:mentioned|provided|present|available|specified|shown|clear|possible to \w+))\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|no|never|without|neither|nor|none|cannot)\b|n['’]t\b", re.I)
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words and numbers, without accents; number words up to twenty and ordinals up to
+    ten become digits, thousands lose their comma.
+    """
+    flat = unicodedata.normalize("NFKD", text).lower().replace("’s", "").replace("'s", "")
+    flat = "".join(c for c in flat if not unicodedata.combining(c))
+    flat = re.sub(r"(?<=\d),(?=\d{3})", "", flat)
+    return [_NUMBER.get(w, w) for w in map(str, _WORD.findall(flat))]
+
+
+def common(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        above = 0
+        for j, y in enumerate(b, 1):
+            above, row[j] = row[j], above + 1 if x == y else max(row[j], row[j - 1])
+    return row[-1]
+
+
+def _harmonic(a: float, b: float) -> float:
+    return 2 * a * b / (a + b) if a + b else 0.0
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def rouge_l(candidate: str, reference: str) -> float:
+    """F-measure of the longest common subsequence of words (Lin 2004), 0 to 1."""
+    c, r = words(candidate), words(reference)
+    length = common(c, r)
+    return _harmonic(_share(length, len(c)), _share(length, len(r)))
+
+
+def token_f1(candidate: str, reference: str) -> float:
+    """F1 of the bags of words (SQuAD's measure)."""
+    c, r = words(candidate), words(reference)
+    both = sum((Counter(c) & Counter(r)).values())
+    return _harmonic(_share(both, len(c)), _share(both, len(r)))
+
+
+def token_recall(candidate: str, reference: str) -> float:
+    """Share of the reference's words that the candidate has."""
+    c, r = words(candidate), words(reference)
+    return _share(sum((Counter(c) & Counter(r)).values()), len(r))
+
+
+MEASURES: dict[str, Callable[[str, str], float]] = {
+    "rouge_l": rouge_l,
+    "token_f1": token_f1,
+    "token_recall": token_recall,
+}
+
+
+def refuses(text: str) -> bool:
+    """The text says that it cannot answer."""
+    return bool(_REFUSAL.search(text))
+
+
+def _near(word: str, others: Sequence[str]) -> float:
+    """How close the nearest of the other words is in its letters, 0 to 1; a number is like no other
+    number.
+    """
+    if word in others:
+        return 1.0
+    if word[0].isdigit():
+        return 0.0
+    alike = (SequenceMatcher(None, word, o).ratio() for o in others if o[0] == word[0])
+    return max(alike, default=0.0)
+
+
+def _letters(tokens: Sequence[str]) -> Counter[str]:
+    text = f" {' '.join(tokens)} "
+    return Counter(text[i : i + 3] for i in range(len(text) - 2))
+
+
+FEATURES = tuple(
+    re.findall(
+        r"\w+",
+        """f1 precision recall rouge_l lcs_recall content_recall new_recall new_precision contained
+        contained_at equal contains letters_recall letters_precision near_mean near_min
+        numbers_recall reference_has_number candidate_has_number other_numbers no_number
+        log_candidate log_reference log_new candidate_numbers refusal negation early
+        asks_who asks_when asks_where asks_count order""",
+    )
+)
+
+
+def features(triple: Triple) -> list[float]:
+    """The values of `FEATURES` for a triple. "New" words are those that the question has not;
+    `order` is the share of the shared words that stand in the reference's order.
+    """
+    q, c, r = words(triple.question), words(triple.candidate), words(triple.reference)
+    asked, said, told = set(q), set(c), set(r)
+    content_r = [w for w in r if w not in _STOP] or r
+    content_c = [w for w in c if w not in _STOP] or c
+    new_r = [w for w in content_r if w not in asked] or content_r
+    new_c = [w for w in content_c if w not in asked]
+    numbers_r = [w for w in r if w[0].isdigit()]
+    numbers_c = [w for w in c if w[0].isdigit()]
+    both = sum((Counter(c) & Counter(r)).values())
+    precision, recall = _share(both, len(c)), _share(both, len(r))
+    run = common(c, r)
+    letters_c, letters_r = _letters(c), _letters(r)
+    alike = sum((letters_c & letters_r).values())
+    near = [_near(w, content_c) for w in new_r[:40]]
+    text_c, text_r = f" {' '.join(c)} ", f" {' '.join(r)} "
+    inside = bool(r) and text_r in text_c
+    negated = bool(_NEGATION.search(triple.candidate)), bool(_NEGATION.search(triple.reference))
+    return [
+        _harmonic(precision, recall),
+        precision,
+        recall,
+        _harmonic(_share(run, len(c)), _share(run, len(r))),
+        _share(run, len(r)),
+        _share(sum(w in said for w in content_r), len(content_r)),
+        _share(sum(w in said for w in new_r), len(new_r)),
+        _share(sum(w in told for w in new_c), len(new_c)),
+        float(inside),
+        text_c.find(text_r) / len(text_c) if inside else 1.0,
+        float(c == r),
+        float(bool(c) and text_c in text_r),
+        _share(alike, sum(letters_r.values())),
+        _share(alike, sum(letters_c.values())),
+        _share(sum(near), len(near)),
+        min(near, default=1.0),
+        _share(sum(w in numbers_c for w in numbers_r), len(numbers_r)) if numbers_r else 0.5,
+        float(bool(numbers_r)),
+        float(bool(numbers_c)),
+        float(bool(numbers_r and numbers_c) and not set(numbers_r) & set(numbers_c)),
+        float(bool(numbers_r) and not numbers_c),
+        math.log1p(len(c)),
+        math.log1p(len(r)),
+        math.log1p(len(new_c)),
+        _share(len(numbers_c), len(c)),
+        float(refuses(triple.candidate)),
+        float(negated[0]) - float(negated[1]),
+        float(bool(set(c[:5]) & set(new_r))),
+        float(q[:1] == ["who"]),
+        float("when" in asked),
+        float(q[:1] == ["where"]),
+        float("many" in asked or "much" in asked),
+        _share(run, both) if both > 1 else 1.0,
+    ]

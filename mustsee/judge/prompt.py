@@ -1,0 +1,71 @@
+"""The prompt of the answer-equivalence judge: its frozen bytes, and what fills its slots."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from mustsee.prompts import Prompts
+
+PROMPT = "judge/equivalence"
+OPENING = "EQUIVALENT:"  # what the model's turn begins with; the next token is the verdict
+LABELS = (" TRUE", " FALSE")
+WORDS = 100  # of the candidate (Neptune D.3)
+
+_FORGED = re.compile(
+    r"\b(EQUIVALENT|ANSWERS_ARE_EQUIVALENT|(?:Reference|Candidate)\s+Answer|Question|Verdict)\s*:",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Triple:
+    """One question, candidate and reference, cleaned by `triple`."""
+
+    question: str
+    candidate: str
+    reference: str
+
+
+def plain(text: str) -> str:
+    """A slot's text on one line, without a heading or a verdict that it forges; the prompt file
+    takes away control tokens and fences.
+    """
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    return _FORGED.sub(r"\1 -", " ".join(text.split()))
+
+
+def blank(text: str) -> bool:
+    """Nothing that a reader would see."""
+    return not any(c.isprintable() and not c.isspace() for c in text)
+
+
+def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
+    """The cleaned triple, and whether the candidate was cut at 100 words."""
+    words = plain(candidate).split(" ")
+    cut = Triple(plain(question), " ".join(words[:WORDS]), plain(reference))
+    return cut, len(words) > WORDS
+
+
+def render(triple: Triple) -> str:
+    """The user's turn of the prompt."""
+    slots = dataclasses.asdict(triple)
+    return _prompts().render(PROMPT, **slots).user
+
+
+@cache
+def _prompts() -> Prompts:
+    return Prompts()
+
+
+@cache
+def prompt_hash() -> str:
+    """SHA-256 of the prompt as rendered, with the model's opening and the limits: what a checkpoint
+    and its threshold are bound to.
+    """
+    frozen = [render(Triple("{question}", "{candidate}", "{reference}")), OPENING, *LABELS]
+    return hashlib.sha256(json.dumps([*frozen, WORDS]).encode()).hexdigest()

@@ -1,0 +1,152 @@
+"""EgoSchema's release: `questions.json`, `subset_answers.json`, `uid_to_ego4d.json`.
+
+Questions hold `q_uid`, `google_drive_id`, `question` and `option 0` to `option 4` (with a space),
+and no answer; the answers of a public subset are a mapping of `q_uid` to 0-4 (its datasheet says
+1-5). Clips are `videos/{q_uid}.mp4`, one file per question. Submissions are `q_uid,answer`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.layouts.reading import Notes, Reading, Row, by_id, dump_json, kept, rows_of
+from mustsee.records import Question, Video
+
+PUBLIC = "subset"
+_OPTION = re.compile(r"option (\d+)")
+
+
+def read(path: Path, answers: Path | None = None) -> Reading:
+    """A questions file, or the folder that holds it; answers and clip times are looked for beside
+    it. A question without a public answer has no `answer_index`.
+    """
+    file = path if path.is_file() else path / "questions.json"
+    if not file.exists():  # a folder of the mirror
+        file = next(iter(sorted(path.rglob("*.parquet"))), file)
+    folder = file.parent
+    notes = Notes(file.name)
+    known = _answers(answers or folder / "subset_answers.json", notes)
+    times = _mapping(folder / "uid_to_ego4d.json")
+    questions, videos = list[Question](), list[Video]()
+    for number, row in enumerate(rows_of(file)):
+        question = _question(number, row, notes, known)
+        questions.append(question)
+        clip: Any = times.get(question.question_id, {})
+        local = folder / "videos" / f"{question.video_id}.mp4"
+        videos.append(
+            Video(
+                video_id=question.video_id,
+                uri=str(local) if local.exists() else "",
+                source=clip.get("video_uid"),
+                start=_seconds(clip.get("starting_sec")),
+                end=_seconds(clip.get("ending_sec")),
+            )
+        )
+    for missing in sorted(set(known) - {q.question_id for q in questions}):
+        notes.add(-1, missing, "an answer without its question", known[missing])
+    return Reading(
+        layout="egoschema",
+        questions=notes.unique(questions),
+        videos=tuple({v.video_id: v for v in videos}.values()),
+        findings=tuple(notes.found),
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise UserError(f"cannot read {str(path)!r}: {error}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{str(path)!r} holds a {type(value).__name__}: expected q_uid -> value")
+    return value
+
+
+def _answers(path: Path, notes: Notes) -> dict[str, Any]:
+    """q_uid -> answer; counted from 1 when a 5 occurs and no 0 does."""
+    known = _mapping(path)
+    numbers = {v for v in known.values() if isinstance(v, int)}
+    if 5 in numbers and 0 not in numbers:
+        notes.add(-1, "", "answers are counted from 1", path.name)
+        return {k: v - 1 if isinstance(v, int) else v for k, v in known.items()}
+    return known
+
+
+def _question(number: int, row: Row, notes: Notes, known: Mapping[str, Any]) -> Question:
+    if "video_idx" in row:  # the mirror: options are one list of "A. ..."
+        uid = str(row["video_idx"])
+        listed: Sequence[Any] = row.get("option") or ()
+        options = tuple(re.sub(r"^[A-Z][.)]\s*", "", str(o)) for o in listed)
+        given: Any = row.get("answer")
+    else:
+        uid = notes.text(number, str(row.get("q_uid")), row, "q_uid") or f"row-{number}"
+        keys = sorted((int(m[1]), k) for k in row if (m := _OPTION.fullmatch(k)))
+        options = tuple(str(row[k]) for _, k in keys)
+        given = known.get(uid)
+    if len(options) != 5:
+        notes.add(number, uid, "not five options", len(options))
+    index = notes.index(number, uid, options, given=given)
+    return Question(
+        question_id=uid,
+        video_id=uid,
+        recipe="egoschema",
+        question=notes.text(number, uid, row, "question"),
+        question_type="",
+        options=options,
+        answer_index=index,
+        answer=options[index] if index is not None else "",
+        subsets=(PUBLIC,) if given is not None else (),
+    )
+
+
+def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+    """The kept questions into the folder `path`. Answers of the subset "subset" are public; where
+    no question is in it, all are.
+    """
+    path, chosen, known = Path(path), kept(questions), by_id(videos)
+    rows = [
+        {
+            "q_uid": q.question_id,
+            "google_drive_id": "",
+            "question": q.question,
+            **{f"option {i}": option for i, option in enumerate(q.options)},
+        }
+        for q in chosen
+    ]
+    dump_json(rows, path / "questions.json")
+    public = [q for q in chosen if PUBLIC in q.subsets] or chosen
+    answers = {q.question_id: q.answer_index for q in public if q.answer_index is not None}
+    dump_json(answers, path / "subset_answers.json")
+    clips = {q.question_id: known.get(q.video_id) for q in chosen}
+    dump_json(
+        {
+            uid: {
+                "video_uid": video.source or video.video_id,
+                "starting_sec": video.start or 0.0,
+                "ending_sec": video.until,
+            }
+            for uid, video in clips.items()
+            if video is not None
+        },
+        path / "uid_to_ego4d.json",
+    )
+
+
+def submission(answers: Mapping[str, int], path: str | Path) -> None:
+    """`q_uid,answer` (0 to 4), as the public leaderboard takes it."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["q_uid", "answer"])
+        table.writerows(sorted(answers.items()))

@@ -1,0 +1,191 @@
+"""A Hugging Face dataset folder: `data/<split>.parquet` and a README card.
+
+`datasets.load_dataset(folder)` reads it without a network. The card says where the data comes from:
+the funnel, the prompts' hashes, the models, licences, and what is known to be biased in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mustsee import schemas
+from mustsee.layouts.reading import kept
+from mustsee.records import Question, Video
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What the card says beyond the questions. `run`: a job's `run.json`. `licence`: of the
+    questions; of the videos `video_licence` says.
+    """
+
+    title: str = "A long-video question-answering dataset"
+    licence: str = "other"
+    video_licence: str = "not included; the rights stay with their owners"
+    run: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: str = ""
+
+
+def write(
+    questions: Sequence[Question],
+    path: str | Path,
+    videos: Iterable[Video] = (),
+    card: Card | None = None,
+) -> None:
+    """The kept questions into the folder `path`, split by the subsets "train", "validation" and
+    "test" (all of them are "test" where none occurs).
+    """
+    import pyarrow.parquet as pq
+
+    path, chosen = Path(path), kept(questions)
+    (path / "data").mkdir(parents=True, exist_ok=True)
+    parts = split(chosen)
+    for name, part in parts.items():
+        pq.write_table(_table(part), path / "data" / f"{name}.parquet", compression="zstd")
+    text = card_text(card or Card(), parts, questions, list(videos), files="data/{}.parquet")
+    (path / "README.md").write_text(text, encoding="utf-8")
+
+
+def split(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """Split -> its questions; those in no split join "train" if there is one, else "test"."""
+    found: dict[str, list[Question]] = {}
+    rest = "train" if any("train" in q.subsets for q in questions) else "test"
+    for question in questions:
+        name = next((s for s in SPLITS if s in question.subsets), rest)
+        found.setdefault(name, []).append(question)
+    return found or {"test": []}
+
+
+def _table(questions: Sequence[Question]) -> Any:
+    """The questions with verdicts and provenance; `metrics` as a list of name and value, which the
+    dataset library reads on every version.
+    """
+    import pyarrow as pa
+
+    table = schemas.questions_table(questions)
+    pairs = [[{"name": k, "value": v} for k, v in q.metrics.items()] for q in questions]
+    kind = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
+    place = table.schema.get_field_index("metrics")
+    return table.set_column(place, pa.field("metrics", kind), pa.array(pairs, type=kind))
+
+
+def biases(questions: Sequence[Question]) -> dict[str, float | int]:
+    """What gives answers away without the video: the longest option being right, and uneven places
+    of the answer. Chance counts ties.
+    """
+    choice = [q for q in questions if q.options and q.answer_index is not None]
+    if not choice:
+        return {}
+    longest = chance = 0.0
+    for question in choice:
+        sizes = [len(o) for o in question.options]
+        most = sizes.count(max(sizes))
+        longest += sizes[question.answer_index or 0] == max(sizes)
+        chance += most / len(sizes)
+    places = Counter(q.answer_index for q in choice)
+    return {
+        "questions": len(choice),
+        "answer_is_longest": longest / len(choice),
+        "answer_is_longest_by_chance": chance / len(choice),
+        "most_common_place": max(places.values()) / len(choice),
+    }
+
+
+def card_text(
+    card: Card,
+    parts: Mapping[str, Sequence[Question]],
+    questions: Sequence[Question],
+    videos: Sequence[Video],
+    *,
+    files: str,
+) -> str:
+    """The README of a dataset folder. `parts`: split -> its kept questions; `files`: the path of a
+    split's file, with {} for its name; `questions`: all that were made.
+    """
+    chosen = [q for part in parts.values() for q in part]
+    listed = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
+    head = (
+        f"---\nlicense: {card.licence}\ntask_categories:\n- multiple-choice\n"
+        f"- visual-question-answering\ntags:\n- video\n- long-video\n- question-answering\n"
+        f"configs:\n- config_name: default\n  data_files:\n{listed}\n---\n"
+    )
+    kinds = Counter(q.question_type or "(no type)" for q in chosen)
+    sections = [
+        f"# {card.title}",
+        f"{len(chosen)} questions on {len({q.video_id for q in chosen})} videos, "
+        + ", ".join(f"{len(part)} in {name}" for name, part in parts.items())
+        + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
+        "the raw reply, and its provenance.",
+        "## Question types\n\n" + _listed(kinds),
+        "## How many were made, and what fell\n\n" + _funnel(card.run, questions),
+        "## Models and prompts\n\n" + _provenance(card.run, chosen),
+        "## Known biases\n\n" + _biases(chosen),
+        f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
+        + (f" {sum(v.uri != '' for v in videos)} addresses are listed." if videos else ""),
+    ]
+    if card.notes:
+        sections.append(f"## Notes\n\n{card.notes}")
+    return head + "\n" + "\n\n".join(sections) + "\n"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return "\n".join(["| type | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)])
+
+
+def _funnel(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
+    lines = [
+        f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
+    ]
+    fallen = Counter((q.drop or "").split(":")[0] for q in questions if q.drop)
+    counted: Mapping[str, Any] = run.get("questions", {"made": len(questions), "dropped": fallen})
+    lines.append(f"- questions made: {counted['made']}")
+    reasons = sorted(counted["dropped"].items(), key=lambda item: (-item[1], item[0]))
+    lines += [f"- dropped as {reason}: {n}" for reason, n in reasons]
+    return "\n".join(lines)
+
+
+def _provenance(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
+    made = Counter(
+        (q.provenance.llm, q.provenance.prompts, q.provenance.git or run.get("git", ""))
+        for q in questions
+        if q.provenance
+    )
+    lines = [
+        f"- {n} questions by `{llm}`, prompts `{p}`, source `{g}`"
+        for (llm, p, g), n in made.items()
+    ]
+    judges = Counter((v.filter, v.model) for q in questions for v in q.verdicts)
+    lines += [f"- {n} verdicts of `{name}` by `{model}`" for (name, model), n in judges.items()]
+    recipes = {q.recipe for q in questions}
+    prompts: Mapping[str, str] = run.get("prompts", {})
+    used = {k: v for k, v in prompts.items() if k.split("/")[0] in {*recipes, "filters"}}
+    lines += [f"- prompt `{name}`: `{digest}`" for name, digest in sorted(used.items())]
+    return "\n".join(lines) or "Not recorded."
+
+
+def _biases(questions: Sequence[Question]) -> str:
+    found = biases(questions)
+    if not found:
+        return "No multiple-choice questions with a public answer."
+    return (
+        f"- The answer is the longest option (or one of them) in "
+        f"{100 * found['answer_is_longest']:.1f} % of {found['questions']} questions; by chance "
+        f"{100 * found['answer_is_longest_by_chance']:.1f} %.\n"
+        f"- The most frequent place of the answer holds "
+        f"{100 * found['most_common_place']:.1f} % of the answers."
+    )
+
+
+def read_run(folder: str | Path) -> Mapping[str, Any]:
+    """The record of the job that made `folder` (or the folder of that file), or nothing."""
+    place = Path(folder)
+    file = (place if place.is_dir() else place.parent) / "run.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

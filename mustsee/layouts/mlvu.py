@@ -1,0 +1,169 @@
+"""MLVU's release: nine JSON lists (dev, four candidates), and `test_mcq_gt.json` (six).
+
+`answer` is the option's text; letters follow from its place in `candidates`. Two released needle
+questions have an answer that is not among their candidates: they are found, kept, and have no
+`answer_index`. Sub-scene captions carry `scoring_points`. The mirror (`video_name`, `task_type`,
+answer a letter, options inside the question) is read too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.layouts.reading import (
+    Notes,
+    Reading,
+    Row,
+    answer_of,
+    by_id,
+    dump_json,
+    kept,
+    rows_of,
+)
+from mustsee.records import Question, Video
+
+FILES = {  # question_type -> file of the dev release
+    "plotQA": "1_plotQA",
+    "findNeedle": "2_needle",
+    "ego": "3_ego",
+    "count": "4_count",
+    "order": "5_order",
+    "anomaly_reco": "6_anomaly_reco",
+    "topic_reasoning": "7_topic_reasoning",
+    "subPlot": "8_sub_scene",
+    "summary": "9_summary",
+}
+_TEST = ("test_mcq_gt", "test_ssc_gt", "test_vs_gt")
+_EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
+
+
+def read(path: Path) -> Reading:
+    """One list, or a folder with the lists of the dev or the test release."""
+    lists = [path] if path.is_file() else sorted(path.rglob("*.json"))
+    parts = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
+    return Reading(
+        layout="mlvu",
+        questions=tuple(q for part in parts for q in part),
+        videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
+        findings=tuple(f for part in parts for f in part.findings),
+    )
+
+
+def is_list(stem: str) -> bool:
+    """Whether a file of this name is one of the lists: released, or `write`'s of another type."""
+    number, _, kind = stem.partition("_")
+    own = number.isdecimal() and int(number) > len(FILES) and kind != ""
+    return own or stem in {*FILES.values(), *_TEST}
+
+
+def _read_file(path: Path) -> Reading:
+    notes = Notes(path.name)
+    questions, videos = list[Question](), list[Video]()
+    for number, row in enumerate(rows_of(path)):
+        file = str(row.get("video") or row.get("video_name") or "")
+        question = _question(number, row, notes, path.stem, file)
+        questions.append(question)
+        duration = row.get("duration")
+        beside = path.parent / "video" / file
+        videos.append(
+            Video(
+                video_id=question.video_id,
+                uri=str(beside) if file and beside.exists() else file,
+                duration=float(duration) if isinstance(duration, int | float) else None,
+            )
+        )
+    return Reading(
+        layout="mlvu",
+        questions=notes.unique(questions),
+        videos=tuple({v.video_id: v for v in videos}.values()),
+        findings=tuple(notes.found),
+    )
+
+
+def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Question:
+    kind = str(row.get("question_type") or row.get("task_type") or stem.partition("_")[2])
+    name = str(row.get("question_id") or f"{kind}_{number}")
+    if not file:
+        notes.add(number, name, "no video")
+    text = notes.text(number, name, row, "question")
+    listed: Any = row.get("candidates")
+    options = tuple(str(c) for c in listed or ())
+    answer: str = str(row.get("answer") or "")
+    if listed is None and (inside := _EMBEDDED.findall(text)):
+        options = tuple(option.strip() for _, option in inside)
+        text = text[: next(_EMBEDDED.finditer(text)).start()].strip()
+        letters = [letter for letter, _ in inside]
+        answer = options[letters.index(answer)] if answer in letters else answer
+    index = None
+    if options and answer:
+        index = notes.index(number, name, options, answer=answer)
+    elif not answer:
+        notes.add(number, name, "no answer")
+    points: Any = row.get("scoring_points") or ()
+    return Question(
+        question_id=name,
+        video_id=re.sub(r"\.\w{2,4}$", "", file),
+        recipe="mlvu",
+        question=text,
+        question_type=kind,
+        options=options,
+        answer_index=index,
+        answer=answer,
+        scoring_points=tuple(str(p) for p in points),
+    )
+
+
+def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+    """The kept questions as the dev release into the folder `path`: one list per question type,
+    numbered as released; types of other names follow from 10.
+    """
+    path, chosen, known = Path(path), kept(questions), by_id(videos)
+    others = sorted({q.question_type for q in chosen} - set(FILES))
+    names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(others)}}
+    for kind, name in names.items():
+        rows = [_row(q, known) for q in chosen if q.question_type == kind]
+        if rows:
+            dump_json(rows, path / f"{name}.json")
+
+
+def write_test(
+    questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()
+) -> None:
+    """The kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into `path`."""
+    known = by_id(videos)
+    rows = [{**_row(q, known), "question_id": q.question_id} for q in kept(questions) if q.options]
+    dump_json(rows, Path(path) / "test_mcq_gt.json")
+
+
+def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:
+    """A test submission: `question_id`, `question_type`, `option` (a letter) for each answer."""
+    rows = [
+        {"question_id": q.question_id, "question_type": q.question_type, "option": option}
+        for q in questions
+        if (option := letters.get(q.question_id)) is not None
+    ]
+    dump_json(rows, Path(path))
+
+
+def _safe(kind: str) -> str:
+    return re.sub(r"\W+", "_", kind).strip("_") or "other"
+
+
+def _row(question: Question, known: Mapping[str, Video]) -> dict[str, Any]:
+    video = known.get(question.video_id)
+    file = Path(video.uri).name if video is not None and video.uri else f"{question.video_id}.mp4"
+    row: dict[str, Any] = {
+        "video": file,
+        "duration": video.duration if video is not None else None,
+        "question": question.question,
+    }
+    if question.options:
+        row["candidates"] = list(question.options)
+    row["answer"] = answer_of(question)
+    row["question_type"] = question.question_type
+    if question.scoring_points:
+        row["scoring_points"] = list(question.scoring_points)
+    return row

@@ -1,0 +1,136 @@
+"""Neptune's release: `neptune_{full,mmh,mma}.json`, a list of objects.
+
+Keys: `key` ("<video>/<n>"), `video_id`, `question`, `answer`, `answer_choice_0` to `_4`,
+`answer_id`, `question type` (with a space; a mirror writes `question_type` and `video_path`).
+The release's notes call `video_id` an address and count four choices; the files hold bare ids and
+five. Both are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mustsee.layouts.reading import (
+    Notes,
+    Reading,
+    Row,
+    answer_of,
+    dump_json,
+    kept,
+    rows_of,
+)
+from mustsee.records import Question, Video
+
+_ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
+_CHOICE = re.compile(r"answer_choice_(\d+)")
+
+
+def read(path: Path) -> Reading:
+    """A file, or a folder with `neptune_*.json`: the subset files there mark the questions of the
+    full one.
+    """
+    if path.is_file():
+        return _read_file(path)
+    parts = [_read_file(p) for p in sorted(path.glob("neptune_*.json"))]
+    merged: dict[tuple[str, str], Question] = {}
+    for question in (q for part in parts for q in part):
+        key = (question.question_id, question.question)
+        known = merged.get(key, question)
+        subsets = tuple(dict.fromkeys((*known.subsets, *question.subsets)))
+        merged[key] = replace(known, subsets=subsets)
+    return Reading(
+        layout="neptune",
+        questions=tuple(merged.values()),
+        videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
+        findings=tuple(f for part in parts for f in part.findings),
+    )
+
+
+def _read_file(path: Path) -> Reading:
+    notes = Notes(path.name)
+    subset = re.fullmatch(r"neptune_(\w+)", path.stem)
+    subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
+    read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
+    questions = notes.unique(read)
+    ids = dict.fromkeys(q.video_id for q in questions)
+    return Reading(
+        layout="neptune",
+        questions=questions,
+        videos=tuple(Video(video_id=i, uri="") for i in ids),
+        findings=tuple(notes.found),
+    )
+
+
+def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> Question:
+    address = str(row.get("video_id") or row.get("video_path") or "")
+    match = _ADDRESS.search(address)
+    name = str(row.get("key") or f"{match[1] if match else address}/{number}")
+    if not address:
+        notes.add(number, name, "no video_id")
+    choices = sorted((int(m[1]), k) for k in row if (m := _CHOICE.fullmatch(k)))
+    options = tuple(str(row[k]) for _, k in choices if row[k] is not None)
+    if len(options) < len(choices) or [n for n, _ in choices] != list(range(len(choices))):
+        notes.add(number, name, "answer choices are missing", [k for _, k in choices])
+    answer = notes.text(number, name, row, "answer")
+    given: Any = row.get("answer_id")
+    return Question(
+        question_id=name,
+        video_id=match[1] if match else re.sub(r"\.\w{2,4}$", "", address.rsplit("/", 1)[-1]),
+        recipe="neptune",
+        question=notes.text(number, name, row, "question"),
+        question_type=str(row.get("question type") or row.get("question_type") or ""),
+        options=options,
+        answer_index=notes.index(number, name, options, answer=answer or None, given=given),
+        answer=answer,
+        subsets=subsets,
+    )
+
+
+def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+    """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json` and
+    one `neptune_<subset>.json` for each subset.
+    """
+    path, chosen = Path(path), kept(questions)
+    keys = _keys(chosen)
+    if path.suffix == ".json":
+        dump_json([_row(q, keys[q.question_id]) for q in chosen], path)
+        return
+    dump_json([_row(q, keys[q.question_id]) for q in chosen], path / "neptune_full.json")
+    for subset in dict.fromkeys(s for q in chosen for s in q.subsets if s != "full"):
+        rows = [_row(q, keys[q.question_id]) for q in chosen if subset in q.subsets]
+        dump_json(rows, path / f"neptune_{subset.lower()}.json")
+
+
+def _keys(questions: Sequence[Question]) -> dict[str, str]:
+    """Question id -> `key`: the video and a running number; ids that are such keys stay."""
+    taken = {q.question_id for q in questions}
+    keys: dict[str, str] = {}
+    count: dict[str, int] = {}
+    for question in questions:
+        if question.question_id.startswith(f"{question.video_id}/"):
+            keys[question.question_id] = question.question_id
+            continue
+        while True:
+            count[question.video_id] = count.get(question.video_id, 0) + 1
+            key = f"{question.video_id}/{count[question.video_id]}"
+            if key not in taken:
+                break
+        keys[question.question_id] = key
+    return keys
+
+
+def _row(question: Question, key: str) -> dict[str, Any]:
+    choices = {f"answer_choice_{i}": option for i, option in enumerate(question.options)}
+    return {
+        "key": key,
+        "video_id": question.video_id,
+        "question": question.question,
+        "answer": answer_of(question),
+        **choices,
+        "answer_id": question.answer_index,
+        "question type": question.question_type,
+    }

@@ -1,0 +1,81 @@
+"""Our own layout: `questions.parquet`, one row per question, with verdicts and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any
+
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.layouts.reading import Notes, Reading, rows_of
+from mustsee.records import Question, Video
+
+NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
+
+
+def read(path: Path) -> Reading:
+    """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
+    videos come from `videos.parquet` beside it. Dropped questions are read too.
+    """
+    file = path if path.is_file() else path / "questions.parquet"
+    files = [file] if file.exists() else sorted(path.rglob("*.parquet"))  # a dataset folder
+    notes = Notes(file.name)
+    questions = list[Question]()
+    for number, row in enumerate(r for f in files for r in rows_of(f)):
+        if missing := NEEDED - set(row):
+            raise UserError(
+                f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
+                f"are {sorted(map(str, row))}"
+            )
+        question = schemas.load(Question, _flat(row))
+        name, options = question.question_id, question.options
+        if options and question.answer_index is None:
+            notes.add(number, name, "no answer index")
+        elif options and not 0 <= (question.answer_index or 0) < len(options):
+            notes.add(number, name, "answer number is outside the options", question.answer_index)
+            question = replace(question, answer_index=None)
+        elif options and question.answer and options[question.answer_index or 0] != question.answer:
+            notes.add(number, name, "answer number and answer text disagree", question.answer)
+        questions.append(question)
+    beside = file.parent / "videos.parquet"
+    known = [_video(row) for row in rows_of(beside)] if beside.exists() else []
+    unknown = dict.fromkeys(q.video_id for q in questions if q.video_id not in _ids(known))
+    return Reading(
+        layout="ours",
+        questions=notes.unique(questions),
+        videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
+        findings=tuple(notes.found),
+    )
+
+
+def _flat(row: Any) -> Any:
+    """A dataset folder holds `metrics` as a list of name and value."""
+    metrics = row.get("metrics")
+    if isinstance(metrics, list) and metrics and isinstance(metrics[0], dict):
+        return {**row, "metrics": {m["name"]: m["value"] for m in metrics}}
+    return row
+
+
+def _ids(videos: Iterable[Video]) -> set[str]:
+    return {v.video_id for v in videos}
+
+
+def _video(row: Any) -> Video:
+    return schemas.load(Video, row)
+
+
+def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+    """All questions, dropped ones included, as `path` (a .parquet) or `path/questions.parquet`;
+    `videos.parquet` beside it where videos are given.
+    """
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    file = path if path.suffix == ".parquet" else path / "questions.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(schemas.questions_table(questions), file, compression="zstd")
+    known = list(videos)
+    if known:
+        pq.write_table(schemas.table(known, Video), file.parent / "videos.parquet")

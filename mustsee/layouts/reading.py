@@ -1,0 +1,175 @@
+"""What every layout's reader gives back, and the pieces that they share."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from mustsee.errors import UserError
+from mustsee.records import Question, Video
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something wrong in a file: where (`row` counts from 0), what, and the value in `repr`."""
+
+    file: str
+    row: int
+    question_id: str
+    what: str
+    value: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Questions in file order, the videos that they are about (as far as the file knows), and
+    everything that was wrong. Iterating gives the questions.
+    """
+
+    layout: str
+    questions: tuple[Question, ...]
+    videos: tuple[Video, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.questions)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, index: int) -> Question:
+        return self.questions[index]
+
+
+class Notes:
+    """Findings of one file while it is read."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: list[Finding] = []
+
+    def add(self, row: int, question_id: str, what: str, value: object = "") -> None:
+        shown = "" if value == "" else repr(value)
+        self.found.append(
+            Finding(file=self.file, row=row, question_id=question_id, what=what, value=shown)
+        )
+
+    def text(self, row: int, question_id: str, source: Row, key: str) -> str:
+        """A text column; missing and empty ones are noted."""
+        value = source.get(key)
+        if value is None or not str(value).strip():
+            self.add(row, question_id, f"no {key}")
+            return ""
+        return str(value)
+
+    def index(
+        self,
+        row: int,
+        question_id: str,
+        options: Sequence[str],
+        *,
+        answer: str | None = None,
+        given: object = None,
+    ) -> int | None:
+        """The answer's index from its number and its text; noted when they are missing, disagree,
+        or lie outside the options. Where both are given and disagree, there is no index.
+        """
+        at = options.index(answer) if answer is not None and answer in options else None
+        if answer is not None and options and at is None:
+            close = [i for i, o in enumerate(options) if _same(o, answer)]
+            at = close[0] if len(close) == 1 else None
+            what = "answer differs from its option in spelling" if close else "answer is no option"
+            self.add(row, question_id, what, answer)
+        if options and len(set(options)) < len(options):
+            self.add(row, question_id, "two options are the same", list(options))
+        if given is None:
+            return at
+        try:
+            number = int(cast(Any, given))
+        except (TypeError, ValueError):
+            self.add(row, question_id, "answer number is no number", given)
+            return at
+        if not 0 <= number < len(options):
+            self.add(row, question_id, "answer number is outside the options", given)
+            return at
+        if at is not None and options[number] != options[at]:
+            self.add(row, question_id, "answer number and answer text disagree", given)
+            return None
+        return number
+
+    def unique(self, questions: Sequence[Question]) -> tuple[Question, ...]:
+        """The questions with ids of their own; a repeated id is noted and numbered."""
+        seen: dict[str, int] = {}
+        result: list[Question] = []
+        for row, question in enumerate(questions):
+            name = question.question_id
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > 1:
+                self.add(row, name, "this id occurs again")
+                question = replace(question, question_id=f"{name}#{seen[name]}")
+            result.append(question)
+        return tuple(result)
+
+
+def _same(left: str, right: str) -> bool:
+    return " ".join(left.split()).strip(" .").lower() == " ".join(right.split()).strip(" .").lower()
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The records of a .json (list), .jsonl, .csv or .parquet file. Raises UserError."""
+    try:
+        value: Any = _loaded(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
+    if not isinstance(value, list):
+        raise UserError(
+            f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
+        )
+    for number, row in enumerate(cast(list[Any], value)):
+        if not isinstance(row, dict):
+            raise UserError(f"{str(path)!r}, row {number}: {row!r} is no object with a question")
+    return cast(list[Row], value)
+
+
+def _loaded(path: Path) -> Any:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path).to_pylist()
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.DictReader(file))
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".jsonl":
+        # not splitlines: U+2028 and the like may stand inside a record
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    return json.loads(text)
+
+
+def kept(questions: Iterable[Question]) -> list[Question]:
+    """Those that no filter dropped: exports hold only these."""
+    return [q for q in questions if q.drop is None]
+
+
+def answer_of(question: Question) -> str:
+    """The answer as text."""
+    if question.answer or question.answer_index is None:
+        return question.answer
+    return question.options[question.answer_index]
+
+
+def by_id(videos: Iterable[Video]) -> dict[str, Video]:
+    return {v.video_id: v for v in videos}
+
+
+def dump_json(value: object, path: Path) -> None:
+    """Write JSON as the releases do: UTF-8, indented; the folder is made."""
+    os.makedirs(path.parent, exist_ok=True)
+    path.write_text(json.dumps(value, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")

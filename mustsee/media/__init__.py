@@ -1,0 +1,1 @@
+"""What a film holds: its files, pictures, sound and lines, decoded once."""

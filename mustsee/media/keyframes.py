@@ -1,0 +1,124 @@
+"""Keyframes: which frames of each shot are kept as small JPEGs, chosen while frames go by.
+
+A shot's end is known only when it has passed, so a few candidate frames of the current stretch are
+held (by reference, the older ones thinned out when the stretch is long), and the best of them is
+encoded when the stretch ends. Nothing else of the film is held.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mustsee.media.pictures import Picture, encode, shrunk
+from mustsee.records import Keyframe, Span
+
+SPACING = 0.25  # seconds between candidate frames
+RECENT = 1.25  # seconds for which every candidate is held, since cuts are found that late
+OLDER = 8  # older candidates held, spread over the stretch
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyframeRules:
+    """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one.
+    At most `most` in all, then spread over the film. `longest`: the JPEG's longer side in pixels.
+    """
+
+    per_stretch: int = 1
+    every: float = 10.0
+    most: int = 240
+    longest: int = 512
+    quality: int = 80
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An encoded candidate; `large` is a bigger JPEG for reading text, where that is wanted."""
+
+    time: float
+    jpeg: bytes
+    large: bytes | None
+
+
+class KeyframePicker:
+    """Picks keyframes while frames go by. `large`: longer side of a second, bigger JPEG."""
+
+    def __init__(self, rules: KeyframeRules, large: int | None = None) -> None:
+        self._rules, self._large = rules, large
+        self._held: list[Picture] = []
+        self._next = float("-inf")
+        self._begin: float | None = None
+        self._fresh = True  # whether the stretch begins a shot
+        self.kept: list[Kept] = []
+
+    def see(self, picture: Picture, cuts: Sequence[float]) -> None:
+        """Look at the next frame, and at the cuts just found."""
+        time = picture.time
+        if self._begin is None:
+            self._begin = time
+        self._cut(cuts)
+        while time - self._begin >= self._rules.every:
+            self._close(self._begin + self._rules.every, fresh=False)
+        if time >= self._next:
+            self._held.append(picture)
+            self._next = time + SPACING
+            older = [p.time for p in self._held if p.time < time - RECENT]
+            if len(older) > OLDER:
+                del self._held[crowded(older)]
+
+    def _close(self, end: float, *, fresh: bool) -> None:
+        """Keep the best candidates of the stretch that ends, and begin the next one."""
+        begin, rules = self._begin or 0.0, self._rules
+        mine = [p for p in self._held if p.time < end]
+        if mine and (self._fresh or end - begin >= rules.every / 4):
+            seconds = (end - begin) / rules.per_stretch
+            targets = [begin + (k + 0.5) * seconds for k in range(rules.per_stretch)]
+            best = {min(mine, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
+            for picture in (p for p in mine if p.time in best):
+                self._keep(picture)
+        self._held = self._held[len(mine) :]
+        self._begin, self._fresh = end, fresh
+        self._next = self._held[-1].time + SPACING if self._held else float("-inf")
+
+    def _keep(self, picture: Picture) -> None:
+        rules = self._rules
+        large = None
+        image = picture.image(max(rules.longest, self._large or 0))
+        if self._large:
+            large = encode(image, 90)
+        self.kept.append(
+            Kept(picture.time, encode(shrunk(image, rules.longest), rules.quality), large)
+        )
+        if len(self.kept) > rules.most:
+            del self.kept[crowded([k.time for k in self.kept])]
+
+    def _cut(self, cuts: Sequence[float]) -> None:
+        for cut in sorted(cuts):
+            if self._begin is not None and cut > self._begin:
+                self._close(cut, fresh=True)
+            else:  # found late: the stretch that has just begun is part of the new shot
+                self._fresh = True
+
+    def finish(self, end: float, cuts: Sequence[float] = ()) -> None:
+        """The film is over; `cuts` are the last ones found."""
+        self._cut(cuts)
+        if self._begin is not None:
+            self._close(max(end, self._begin), fresh=True)
+
+
+def crowded(times: Sequence[float]) -> int:
+    """The one to give up: whose neighbours are nearest to each other (never the first or the last,
+    unless there are no others).
+    """
+    gaps = [later - earlier for earlier, later in zip(times, times[2:], strict=False)]
+    return gaps.index(min(gaps)) + 1 if gaps else len(times) - 1
+
+
+def numbered(kept: Sequence[Kept], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
+    """The keyframes with the numbers of their shots, counted from 0."""
+    starts = [shot.start for shot in shots]
+    return tuple(
+        Keyframe(time=k.time, shot=max(0, bisect_right(starts, k.time) - 1), jpeg=k.jpeg)
+        for k in kept
+    )

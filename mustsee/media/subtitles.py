@@ -1,0 +1,217 @@
+"""Subtitles to transcript lines: `.srt .vtt .ass .ssa` files, and text streams inside a film.
+
+This module finds and opens them, in whatever encoding; `mustsee.media.cues` makes lines of their
+text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyarrow import fs
+
+from mustsee.errors import BadRow
+from mustsee.media.cues import DRAWING, Cue, heard, lines, read_cue
+from mustsee.records import Line
+from mustsee.store import resolve
+
+FORMATS = ("srt", "vtt", "ass", "ssa")
+# ISO 639-1, and the three-letter codes that media containers use.
+_TWO = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy "
+    "da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu "
+    "hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb "
+    "lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om "
+    "or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw "
+    "ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+_THREE = {
+    "ara": "ar", "bul": "bg", "ces": "cs", "chi": "zh", "cze": "cs", "dan": "da", "deu": "de",
+    "dut": "nl", "ell": "el", "eng": "en", "fin": "fi", "fra": "fr", "fre": "fr", "ger": "de",
+    "gre": "el", "heb": "he", "hin": "hi", "hun": "hu", "ind": "id", "ita": "it", "jpn": "ja",
+    "kor": "ko", "nld": "nl", "nor": "no", "per": "fa", "pol": "pl", "por": "pt", "ron": "ro",
+    "rum": "ro", "rus": "ru", "spa": "es", "swe": "sv", "tha": "th", "tur": "tr", "ukr": "uk",
+    "vie": "vi", "zho": "zh",
+}  # fmt: skip
+_CODES = {**{code: code for code in _TWO.split()}, **_THREE}
+_KINDS = frozenset({"cc", "sdh", "captions", "subtitles", "subs", "auto"})
+
+
+@dataclass(frozen=True)
+class Subtitles:
+    """Lines, and the language where the name or the stream tells it (`en`, `pt`)."""
+
+    lines: tuple[Line, ...]
+    language: str | None
+
+
+def language_of(name: str) -> str | None:
+    """The language in a file name: `film.en.vtt`, `film.pt-BR.srt`, `film.eng.cc.srt`."""
+    for token in reversed(posixpath.basename(name).split(".")[1:-1]):
+        code = language_code(token)
+        if code:
+            return code
+    return None
+
+
+def language_code(tag: str | None) -> str | None:
+    """`pt-BR`, `por` and `pt` all as `pt`; None for what is no language."""
+    return _CODES.get(re.split("[-_]", (tag or "").lower())[0])
+
+
+def beside(uri: str, *, prefer: str = "en") -> str | None:
+    """The subtitle file beside a video: `NAME.srt`, else `NAME.LANG.srt`, the language `prefer`
+    first. None when there is none.
+    """
+    filesystem, path = resolve(uri)
+    folder, name = posixpath.split(path)
+    stem = name.rsplit(".", 1)[0]
+    scheme = uri.split("://")[0] + "://" if "://" in uri else ""
+    candidates: list[tuple[bool, bool, int, str]] = []
+    for info in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        found = info.base_name
+        suffix = found[len(stem) + 1 :].lower().split(".")
+        if (
+            info.type != fs.FileType.File
+            or not found.startswith(stem + ".")
+            or suffix[-1] not in FORMATS
+        ):
+            continue
+        tags = suffix[:-1]
+        if all(tag in _KINDS or language_code(tag) for tag in tags):
+            language = language_of("x." + ".".join(suffix))
+            plain, liked = language is not None, language not in (None, language_code(prefer))
+            candidates.append((liked, plain, FORMATS.index(suffix[-1]), found))
+    return f"{scheme}{folder}/{min(candidates)[-1]}" if candidates else None
+
+
+def read(uri: str, *, sounds: bool = False) -> Subtitles:
+    """The lines of a subtitle file. `sounds`: also those that only describe a sound, `[Music]`.
+
+    Raises BadRow when there is no such file, or it is no subtitle file.
+    """
+    filesystem, path = resolve(uri)
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            data = stream.read()
+    except OSError as error:
+        raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
+    kind = path.rsplit(".", 1)[-1].lower()
+    language = language_of(path)
+    return Subtitles(lines(decoded(data, language), kind, sounds=sounds), language)
+
+
+# Encodings that subtitle files really have, other than UTF-8; without this list charset-normalizer
+# takes French for Baltic and Polish for Maltese.
+_USUAL = (
+    "cp1252",
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1256",
+    "gb18030",
+    "shift_jis",
+    "euc_kr",
+    "big5",
+)
+_OF_LANGUAGE = {
+    **dict.fromkeys(("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"), "cp1250"),
+    **dict.fromkeys(("be", "bg", "mk", "ru", "sr", "uk"), "cp1251"),
+    **dict.fromkeys(("da", "de", "en", "es", "fi", "fr", "it", "nl", "no", "pt", "sv"), "cp1252"),
+    **dict.fromkeys(("et", "lt", "lv"), "cp1257"),
+    **{"el": "cp1253", "tr": "cp1254", "he": "cp1255", "ar": "cp1256", "vi": "cp1258"},
+    **{"ja": "shift_jis", "ko": "euc_kr", "th": "cp874"},
+}
+
+
+def decoded(data: bytes, language: str | None = None) -> str:
+    """The text of a file in whatever encoding: by its byte-order mark, UTF-8 (a few broken bytes
+    allowed), else that of the language, where it is known and fits, else what charset-normalizer
+    finds.
+    """
+    for mark, encoding in (
+        (b"\xef\xbb\xbf", "utf-8-sig"),
+        (b"\xff\xfe", "utf-16"),
+        (b"\xfe\xff", "utf-16"),
+    ):
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", errors="replace")
+    broken = text.count("\ufffd")
+    if sum(c > "\x7f" for c in text) > 20 * broken:
+        return text.replace("\ufffd", "")
+    if language in _OF_LANGUAGE:
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode(_OF_LANGUAGE[language])
+    from charset_normalizer import from_bytes
+
+    matches = list(from_bytes(data, cp_isolation=list(_USUAL)))
+    if not matches:
+        return data.decode("cp1252", errors="replace")
+    best = matches[0]
+    equal = (m for m in matches if (m.chaos, m.coherence) == (best.chaos, best.coherence))
+    return str(next((m for m in equal if m.encoding == "cp1252"), best))
+
+
+def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles | None:
+    """The text subtitles inside a film, the language `prefer` first; None when there are none.
+
+    Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
+    Raises BadRow and Transient as `mustsee.media.files.opened` does.
+    """
+    from mustsee.media.files import opened, picture_stream, start_time
+
+    with opened(uri) as container:
+        streams = [s for s in container.streams.subtitles if s.name in _TEXT_CODECS]
+        if not streams:
+            return None
+        wanted = language_code(prefer)
+        stream = min(
+            streams,
+            key=lambda s: (language_code(s.language) != wanted, _is_forced(s), s.index),
+        )
+        picture = picture_stream(container)
+        zero = start_time(picture) if picture is not None else 0.0
+        cues = _stream_cues(container, stream, zero)
+        language = language_code(stream.language)
+    return Subtitles(heard(sorted(cues, key=lambda c: c.start), sounds=sounds), language)
+
+
+_TEXT_CODECS = frozenset({"ass", "ssa", "subrip", "srt", "mov_text", "webvtt", "text", "microdvd"})
+
+
+def _is_forced(stream: Any) -> bool:
+    from av.stream import Disposition
+
+    return bool(stream.disposition & Disposition.forced)
+
+
+def _stream_cues(container: Any, stream: Any, zero: float) -> list[Cue]:
+    from av.error import FFmpegError
+
+    from mustsee.media.files import packets
+
+    cues: list[Cue] = []
+    for packet in packets(container, stream):
+        if packet.pts is None:
+            continue
+        start = float(packet.pts * stream.time_base) - zero
+        end = start + float((packet.duration or 0) * stream.time_base)
+        try:
+            events = packet.decode()
+        except FFmpegError:
+            continue
+        for event in events:
+            dialogue = getattr(event, "ass", b"").decode("utf-8", errors="replace")
+            # ReadOrder, Layer, Style, Name, three margins, Effect, Text
+            fields = dialogue.split(",", 8)
+            if len(fields) == 9 and not DRAWING.search(fields[8]):
+                cues.append(read_cue(start, end, fields[8], fields[3]))
+    return cues

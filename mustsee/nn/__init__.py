@@ -1,0 +1,1 @@
+"""Small models in JAX, read from checkpoints."""

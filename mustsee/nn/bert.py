@@ -1,0 +1,238 @@
+"""A BERT sentence encoder in JAX (Devlin et al. 2019, pooled as sentence-transformers does).
+
+Reads Hugging Face folders (`config.json`, `tokenizer.json`, safetensors, and sentence-transformers'
+pooling configuration where there is one). Runs on TPU, GPU and CPU, in float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.nn import weights
+
+LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens, padded up: with `BATCHES` at most 12 programs
+BATCHES = (4, 32)
+Params = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What of a checkpoint's configuration the computation depends on."""
+
+    heads: int
+    epsilon: float
+    pooling: Literal["mean", "cls"]
+
+
+class Encoder:
+    """Sentences to vectors. `load` makes one; it may be used from one thread at a time."""
+
+    def __init__(
+        self, tokenizer: Any, params: Params, shape: Shape, longest: int, pad: int
+    ) -> None:
+        self._tokenizer, self._params, self._shape = tokenizer, params, shape
+        self._pad = pad
+        self._lengths = (*(n for n in LENGTHS if n < longest), longest)
+        self.dimensions = int(params["words"].shape[1])
+
+    @classmethod
+    def load(
+        cls, path_or_id: str, *, revision: str | None = None, sha256: str | None = None
+    ) -> Encoder:
+        """A model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache; `sha256` is
+        what its weights file must hash to. Raises UserError.
+        """
+        folder = weights.find(path_or_id, revision)
+        params, shape = read(folder, sha256)
+        config = _json(folder / "config.json")
+        limit = _json(folder / "sentence_bert_config.json").get("max_seq_length")
+        longest = min(limit or 512, config["max_position_embeddings"])
+        tokenizer = _tokenizer(folder, longest)
+        return cls(tokenizer, params, shape, longest, config.get("pad_token_id") or 0)
+
+    def encode(self, texts: Sequence[str], *, normalise: bool = True) -> NDArray[np.float32]:
+        """One vector per text, float32 `[n, dimensions]`, of length 1 unless `normalise` is off.
+        What is longer than the model's limit is cut.
+        """
+        ids = [e.ids for e in self._tokenizer.encode_batch(list(texts))]
+        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        result = np.zeros((len(ids), self.dimensions), np.float32)
+        while order:
+            size = BATCHES[0] if len(order) <= BATCHES[0] else BATCHES[-1]
+            chosen, order = order[:size], order[size:]
+            longest = max(len(ids[i]) for i in chosen)
+            length = next(n for n in self._lengths if n >= longest)
+            tokens = np.full((size, length), self._pad, np.int32)
+            mask = np.zeros((size, length), np.float32)
+            mask[:, 0] = 1.0  # an empty row must not divide by zero
+            for row, i in enumerate(chosen):
+                tokens[row, : len(ids[i])] = ids[i]
+                mask[row, : len(ids[i])] = 1.0
+            vectors = _forward(self._params, tokens, mask, shape=self._shape)
+            result[chosen] = np.asarray(vectors)[: len(chosen)]
+        if normalise:
+            result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
+        return result
+
+
+def read(folder: Path, sha256: str | None = None) -> tuple[Params, Shape]:
+    """The encoder in a folder; `sha256` is what its weights file must hash to. Raises UserError."""
+    config = _json(weights.find_file(folder, "config.json"))
+    if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
+        raise UserError(
+            f"{str(folder)!r} is a {config.get('model_type')!r} model with "
+            f"{config.get('hidden_act')!r}: only BERT encoders with gelu can be run here "
+            "(MiniLM, BGE, UAE, E5 v1/v2 ...)"
+        )
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise UserError(f"{str(folder)!r} has relative positions, which are not supported")
+    params = _params(folder, config["num_hidden_layers"], sha256)
+    shape = Shape(
+        heads=config["num_attention_heads"],
+        epsilon=config.get("layer_norm_eps", 1e-12),
+        pooling=_pooling(folder),
+    )
+    return params, shape
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _pooling(folder: Path) -> Literal["mean", "cls"]:
+    """As the checkpoint says; without a word of it, the mean of the tokens."""
+    config = _json(folder / "1_Pooling/config.json")
+    mode = str(config.get("pooling_mode", ""))
+    if config.get("pooling_mode_cls_token") or mode == "cls":
+        return "cls"
+    if not config or config.get("pooling_mode_mean_tokens") or mode == "mean":
+        return "mean"
+    raise UserError(
+        f"{str(folder / '1_Pooling/config.json')!r} asks for another pooling than mean or cls"
+    )
+
+
+def _tokenizer(folder: Path, longest: int) -> Any:
+    from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+    file = weights.find_file(folder, "tokenizer.json", "vocab.txt")
+    if file.name == "vocab.txt":
+        lower = _json(folder / "tokenizer_config.json").get("do_lower_case", True)
+        tokenizer: Any = BertWordPieceTokenizer(str(file), lowercase=lower)
+    else:
+        tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(longest)
+    return tokenizer
+
+
+LAYER = {  # our name of each part of a layer: the checkpoint's
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "out": "attention.output.dense",
+    "attended": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "done": "output.LayerNorm",
+}
+
+
+def _params(folder: Path, layers: int, sha256: str | None) -> Params:
+    """The weights under short names, the layers stacked; matrices `[in, out]`."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for name, value in weights.tensors(folder, sha256=sha256):
+        found[name.removeprefix("bert.")] = np.asarray(value).astype(np.float32)
+
+    def linear(name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        weight = found[f"{name}.weight"]
+        return (weight.T if weight.ndim == 2 else weight), found[f"{name}.bias"]
+
+    try:
+        stacked = {
+            short: tuple(
+                np.stack(part)
+                for part in zip(
+                    *(linear(f"encoder.layer.{i}.{long}") for i in range(layers)), strict=True
+                )
+            )
+            for short, long in LAYER.items()
+        }
+        embeddings = {
+            short: found[f"embeddings.{long}_embeddings.weight"]
+            for short, long in (
+                ("words", "word"),
+                ("positions", "position"),
+                ("types", "token_type"),
+            )
+        }
+        params = {**embeddings, "norm": linear("embeddings.LayerNorm"), "layers": stacked}
+    except KeyError as error:
+        raise UserError(f"the weights in {str(folder)!r} lack {error}: no BERT encoder") from error
+    return jax.device_put(params)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: Shape) -> jax.Array:
+    """Pooled vectors `[batch, d]` of tokens `[batch, length]`."""
+    with jax.default_matmul_precision("highest"):
+        x = embed(params, tokens, jnp.zeros_like(tokens), shape)
+        x, _ = jax.lax.scan(lambda x, p: (layer(x, p, mask, shape), None), x, params["layers"])
+        if shape.pooling == "cls":
+            return x[:, 0]
+        weight = mask[:, :, None]
+        return (x * weight).sum(1) / weight.sum(1)
+
+
+def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: Shape) -> jax.Array:
+    """States `[batch, length, d]` below the first layer, of ids and segments `[batch, length]`."""
+    places = params["positions"][: tokens.shape[1]]
+    x = params["words"][tokens] + places + params["types"][segments]
+    return _norm(x, params["norm"], shape.epsilon)
+
+
+def layer(x: jax.Array, p: Params, mask: jax.Array, shape: Shape) -> jax.Array:
+    """One layer: states `[batch, length, d]`, `mask` `[batch, length]` above 0 for a token.
+
+    A linear map of `p` is (weights `[in, out]`, bias), or with a low-rank adapter (Hu et al. 2021)
+    (weights, bias, down `[in, rank]`, up `[rank, out]`).
+    """
+    hidden = jnp.where(mask[:, None, None, :] > 0, 0.0, jnp.finfo(jnp.float32).min)
+    x = _norm(x + _attend(x, p, hidden, shape.heads), p["attended"], shape.epsilon)
+    wide = jax.nn.gelu(_linear(x, p["up"]), approximate=False)
+    return _norm(x + _linear(wide, p["down"]), p["done"], shape.epsilon)
+
+
+def _linear(x: jax.Array, p: tuple[jax.Array, ...]) -> jax.Array:
+    weights, bias, *adapter = p
+    out = x @ weights + bias
+    return out + (x @ adapter[0]) @ adapter[1] if adapter else out
+
+
+def _norm(x: jax.Array, p: tuple[jax.Array, jax.Array], epsilon: float) -> jax.Array:
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred**2).mean(-1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + epsilon) * p[0] + p[1]
+
+
+def _attend(x: jax.Array, p: Params, hidden: jax.Array, heads: int) -> jax.Array:
+    batch, length, d = x.shape
+
+    def split(name: str) -> jax.Array:
+        return _linear(x, p[name]).reshape(batch, length, heads, d // heads)
+
+    scores = jnp.einsum("bqhd,bkhd->bhqk", split("query"), split("key"))
+    scores = scores / jnp.sqrt(jnp.float32(d // heads)) + hidden
+    mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), split("value"))
+    return _linear(mixed.reshape(batch, length, d), p["out"])

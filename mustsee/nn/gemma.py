@@ -1,0 +1,259 @@
+"""The Gemma decoder in JAX: Gemma 1 and Gemma 2 (arXiv 2403.08295, 2408.00118).
+
+Grouped-query attention, rotary positions, soft caps, alternating sliding windows, causal or prefix
+attention, and a cache of keys and values. Reads Hugging Face safetensors. The layers' weights are
+stacked and scanned over, so that a program is compiled for one layer, however many there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from mustsee.errors import UserError
+from mustsee.nn import weights
+
+Cache = tuple[jax.Array, jax.Array]  # keys and values, [layers, batch, slots, kv heads, head width]
+
+_MATRICES = {
+    "query": "self_attn.q_proj",
+    "key": "self_attn.k_proj",
+    "value": "self_attn.v_proj",
+    "out": "self_attn.o_proj",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+}
+_NORMS = {"attend_in": "input_layernorm", "mlp_in": "post_attention_layernorm"}
+_NORMS_2 = {
+    "attend_in": "input_layernorm",
+    "attend_out": "post_attention_layernorm",
+    "mlp_in": "pre_feedforward_layernorm",
+    "mlp_out": "post_feedforward_layernorm",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmaShape:
+    """What of a checkpoint's configuration the computation depends on.
+
+    `sliding`: for each layer, whether it sees only the last `window` positions. `capped`: soft caps
+    on attention scores and on logits (null: none). `sandwich`: norms behind attention and MLP, too.
+    """
+
+    width: int
+    heads: int
+    kv_heads: int
+    head_width: int
+    layers: int
+    vocabulary: int
+    epsilon: float
+    theta: float
+    query_scale: float
+    attention_cap: float | None
+    logit_cap: float | None
+    window: int
+    sliding: tuple[bool, ...]
+    sandwich: bool
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> GemmaShape:
+        """From a `config.json` (or the `text_config` in one). Raises UserError for other models."""
+        kind = config.get("model_type")
+        if kind not in ("gemma", "gemma2"):
+            raise UserError(f"model type {kind!r}: only gemma and gemma2 decoders can be run here")
+        second, layers = kind == "gemma2", int(config["num_hidden_layers"])
+        head_width = int(config.get("head_dim") or 256)
+        kinds = config.get("layer_types") or [
+            "sliding_attention" if second and i % 2 == 0 else "full_attention"
+            for i in range(layers)
+        ]
+        rope = config.get("rope_parameters") or {}
+        return cls(
+            width=int(config["hidden_size"]),
+            heads=int(config["num_attention_heads"]),
+            kv_heads=int(config["num_key_value_heads"]),
+            head_width=head_width,
+            layers=layers,
+            vocabulary=int(config["vocab_size"]),
+            epsilon=float(config.get("rms_norm_eps", 1e-6)),
+            theta=float(config.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
+            query_scale=float(config.get("query_pre_attn_scalar", 256) if second else head_width)
+            ** -0.5,
+            attention_cap=config.get("attn_logit_softcapping", 50.0) if second else None,
+            logit_cap=config.get("final_logit_softcapping", 30.0) if second else None,
+            window=int(config.get("sliding_window") or 4096),
+            sliding=tuple(k == "sliding_attention" for k in kinds),
+            sandwich=second,
+        )
+
+
+@dataclass(frozen=True)
+class Visible:
+    """Which slots each query may look at, bool `[batch, queries, slots]`: on layers that see all,
+    and on sliding ones.
+    """
+
+    everywhere: jax.Array
+    nearby: jax.Array
+
+
+def visible(
+    valid: jax.Array, positions: jax.Array, window: int, prefix: jax.Array | None = None
+) -> Visible:
+    """Masks of a prompt: causal, except that the tokens of `prefix` all see each other.
+
+    `valid`, `prefix`: bool `[batch, length]`; `positions`: int `[batch, length]`.
+    """
+    length = valid.shape[1]
+    behind = jnp.tril(jnp.ones((length, length), bool))[None]
+    near = (positions[:, :, None] - positions[:, None, :]) < window
+    together = jnp.zeros((1, length, length), bool)
+    if prefix is not None:
+        together = prefix[:, :, None] & prefix[:, None, :]
+    there = valid[:, None, :]
+    return Visible((behind | together) & there, ((behind & near) | together) & there)
+
+
+class Gemma(nnx.Module):
+    """A Gemma decoder. `load` makes one. The layers' weights are stacked: `[layers, in, out]`."""
+
+    def __init__(self, shape: GemmaShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.shape = shape
+
+        def matrix(name: str) -> nnx.Param[jax.Array]:
+            parts = [tensors[f"layers.{i}.{name}.weight"].T for i in range(shape.layers)]
+            return nnx.Param(jnp.asarray(np.stack(parts), dtype))
+
+        def scale(name: str) -> nnx.Param[jax.Array]:
+            parts = [tensors[f"layers.{i}.{name}.weight"] for i in range(shape.layers)]
+            return nnx.Param(jnp.asarray(np.stack(parts), jnp.float32))
+
+        try:
+            self.embedding = nnx.Param(jnp.asarray(tensors["embed_tokens.weight"], dtype))
+            self.final = nnx.Param(jnp.asarray(tensors["norm.weight"], jnp.float32))
+            self.layers = nnx.Dict(
+                {short: matrix(long) for short, long in _MATRICES.items()}
+                | {
+                    short: scale(long)
+                    for short, long in (_NORMS_2 if shape.sandwich else _NORMS).items()
+                }
+            )
+        except KeyError as error:
+            raise UserError(f"the weights lack {error}: no Gemma decoder") from error
+
+    @classmethod
+    def load(cls, path_or_id: str, *, revision: str | None = None, dtype: Any = None) -> Gemma:
+        """A checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
+        folder = weights.find(path_or_id, revision)
+        config = read_config(folder)
+        tensors = {n.removeprefix("model."): t for n, t in weights.tensors(folder)}
+        return cls(GemmaShape.of(config), tensors, dtype or jnp.float32)
+
+    def embed(self, tokens: jax.Array) -> jax.Array:
+        """Token ids `[batch, length]` to vectors `[batch, length, width]`."""
+        scale = jnp.asarray(self.shape.width**0.5, self.embedding.dtype)
+        return self.embedding[tokens] * scale
+
+    def __call__(
+        self, x: jax.Array, positions: jax.Array, seen: Visible, cache: Cache, slot: jax.Array | int
+    ) -> tuple[jax.Array, Cache]:
+        """Hidden states `[batch, length, width]` of vectors `x` that go to the cache's slots from
+        `slot` on, and the cache with them in it. `seen` spans the cache's slots.
+        """
+        shape = self.shape
+        turn = rotation(positions, shape.head_width, shape.theta)
+        sliding = jnp.asarray(shape.sliding)
+
+        def layer(x: jax.Array, scanned: Any) -> tuple[jax.Array, Cache]:
+            p, slides, keys, values = scanned
+            mask = jnp.where(slides, seen.nearby, seen.everywhere)
+            h = norm(x, p["attend_in"], shape.epsilon)
+            h, keys, values = _attend(h, p, shape, turn, mask, keys, values, slot)
+            if shape.sandwich:
+                h = norm(h, p["attend_out"], shape.epsilon)
+            x = x + h
+            h = norm(x, p["mlp_in"], shape.epsilon)
+            h = (jax.nn.gelu(h @ p["gate"], approximate=True) * (h @ p["up"])) @ p["down"]
+            if shape.sandwich:
+                h = norm(h, p["mlp_out"], shape.epsilon)
+            return x + h, (keys, values)
+
+        stacked = {name: param[...] for name, param in self.layers.items()}
+        x, cache = jax.lax.scan(layer, x, (stacked, sliding, *cache))
+        return norm(x, self.final[...], shape.epsilon), cache
+
+    def logits(self, hidden: jax.Array, rows: jax.Array | None = None) -> jax.Array:
+        """float32 logits over the vocabulary, or over some of its `rows`, after the soft cap."""
+        table = self.embedding[...] if rows is None else self.embedding[rows]
+        raw = hidden.astype(jnp.float32) @ table.astype(jnp.float32).T
+        cap = self.shape.logit_cap
+        return raw if cap is None else cap * jnp.tanh(raw / cap)
+
+    def empty_cache(self, batch: int, slots: int) -> Cache:
+        """A cache without anything in it."""
+        shape = self.shape
+        size = (shape.layers, batch, slots, shape.kv_heads, shape.head_width)
+        return jnp.zeros(size, self.embedding.dtype), jnp.zeros(size, self.embedding.dtype)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A model folder's `config.json`."""
+    return json.loads(weights.find_file(folder, "config.json").read_text())
+
+
+def norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:
+    """Root-mean-square norm with the weight counted from one, computed in float32."""
+    wide = x.astype(jnp.float32)
+    wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
+    return (wide * (1.0 + weight)).astype(x.dtype)
+
+
+def rotation(positions: jax.Array, width: int, theta: float) -> tuple[jax.Array, jax.Array]:
+    """Cosine and sine of rotary positions, float32 `[batch, length, 1, width]`."""
+    rates = theta ** (-jnp.arange(0, width, 2, dtype=jnp.float32) / width)
+    angles = positions[..., None].astype(jnp.float32) * rates
+    angles = jnp.concatenate([angles, angles], axis=-1)[:, :, None, :]
+    return jnp.cos(angles), jnp.sin(angles)
+
+
+def _turned(x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
+    half = x.shape[-1] // 2
+    swapped = jnp.concatenate([-x[..., half:], x[..., :half]], axis=-1)
+    return (x * turn[0] + swapped * turn[1]).astype(x.dtype)
+
+
+def _attend(
+    x: jax.Array,
+    p: Mapping[str, jax.Array],
+    shape: GemmaShape,
+    turn: tuple[jax.Array, jax.Array],
+    mask: jax.Array,
+    keys: jax.Array,
+    values: jax.Array,
+    slot: jax.Array | int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Attention over the cache's slots; `mask` bool `[batch, queries, slots]`."""
+    batch, length = x.shape[:2]
+    groups = shape.heads // shape.kv_heads
+    query = _turned((x @ p["query"]).reshape(batch, length, shape.heads, -1), turn)
+    key = _turned((x @ p["key"]).reshape(batch, length, shape.kv_heads, -1), turn)
+    value = (x @ p["value"]).reshape(batch, length, shape.kv_heads, -1)
+    keys = jax.lax.dynamic_update_slice_in_dim(keys, key.astype(keys.dtype), slot, axis=1)
+    values = jax.lax.dynamic_update_slice_in_dim(values, value.astype(values.dtype), slot, axis=1)
+    query = query.reshape(batch, length, shape.kv_heads, groups, -1)
+    scores = jnp.einsum("blkgd,bskd->bkgls", query, keys) * shape.query_scale
+    if shape.attention_cap is not None:
+        scores = shape.attention_cap * jnp.tanh(scores / shape.attention_cap)
+    scores = jnp.where(mask[:, None, None], scores.astype(jnp.float32), -1e30)
+    shares = jax.nn.softmax(scores, axis=-1).astype(values.dtype)
+    mixed = jnp.einsum("bkgls,bskd->blkgd", shares, values)
+    return mixed.reshape(batch, length, -1) @ p["out"], keys, values

@@ -1,0 +1,223 @@
+"""PaliGemma and PaliGemma 2 in JAX (arXiv 2407.07726, 2412.03555): a picture and a prompt to text.
+
+SigLIP's patches, projected, stand in front of the prompt; picture and prompt see each other freely
+(prefix-LM), the answer is causal. Runs on TPU, GPU and CPU from this file; a batch is split over
+the devices of a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.nn import weights
+from mustsee.nn.gemma import Cache, Gemma, GemmaShape, Visible, read_config, visible
+from mustsee.nn.siglip import Siglip, SiglipShape, pixels
+
+
+class PaliGemma(nnx.Module):
+    """The weights: vision tower, projector, decoder."""
+
+    def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.tower = Siglip(
+            SiglipShape.of(config["vision_config"]), _under(tensors, "vision_tower."), dtype
+        )
+        self.decoder = Gemma(
+            GemmaShape.of(config["text_config"]), _under(tensors, "language_model."), dtype
+        )
+        projector = _under(tensors, "multi_modal_projector.linear.")
+        self.project = nnx.Param(jnp.asarray(projector["weight"].T, dtype))
+        self.project_bias = nnx.Param(jnp.asarray(projector["bias"], dtype))
+
+    def prefill(
+        self, pictures: jax.Array, prompt: jax.Array, slots: int
+    ) -> tuple[jax.Array, Cache]:
+        """float32 logits of the token behind the prompt, `[batch, vocabulary]`, and the cache.
+
+        `pictures`: `[batch, size, size, 3]`; `prompt`: ids `[length]`, the same for all.
+        """
+        hidden, cache = self._read(pictures, prompt, slots)
+        return self.decoder.logits(hidden[:, -1]), cache
+
+    def prompt_logits(self, pictures: jax.Array, prompt: jax.Array) -> jax.Array:
+        """float32 logits behind each token of the prompt, `[batch, length, vocabulary]`."""
+        patches = self.tower.shape.patches
+        hidden, _ = self._read(pictures, prompt, patches + prompt.shape[0])
+        return self.decoder.logits(hidden[:, patches:])
+
+    def _read(self, pictures: jax.Array, prompt: jax.Array, slots: int) -> tuple[jax.Array, Cache]:
+        batch = pictures.shape[0]
+        seen = self.tower(pictures) @ self.project[...] + self.project_bias[...]
+        words = self.decoder.embed(jnp.broadcast_to(prompt, (batch, prompt.shape[0])))
+        x = jnp.concatenate([seen.astype(words.dtype), words], axis=1)
+        length = x.shape[1]
+        positions = jnp.broadcast_to(jnp.arange(1, length + 1), (batch, length))
+        everything = jnp.ones((batch, length), bool)
+        masks = visible(everything, positions, self.decoder.shape.window, everything)
+        room = ((0, 0), (0, 0), (0, slots - length))
+        masks = Visible(jnp.pad(masks.everywhere, room), jnp.pad(masks.nearby, room))
+        cache = self.decoder.empty_cache(batch, slots)
+        return self.decoder(x, positions, masks, cache, 0)
+
+    def step(self, tokens: jax.Array, slot: jax.Array, cache: Cache) -> tuple[jax.Array, Cache]:
+        """Logits behind `tokens` `[batch]`, which go to the cache's slot `slot`."""
+        batch, slots = tokens.shape[0], cache[0].shape[2]
+        position = jnp.full((batch, 1), slot + 1)
+        filled = jnp.arange(slots) <= slot
+        near = filled & (slot - jnp.arange(slots) < self.decoder.shape.window)
+        masks = Visible(
+            jnp.broadcast_to(filled, (batch, 1, slots)), jnp.broadcast_to(near, (batch, 1, slots))
+        )
+        x = self.decoder.embed(tokens[:, None])
+        hidden, cache = self.decoder(x, position, masks, cache, slot)
+        return self.decoder.logits(hidden[:, 0]), cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """`temperature` 0 takes the likeliest token; above, tokens are drawn, by `seed` and the
+    picture's place in the call.
+    """
+
+    max_tokens: int = 48
+    temperature: float = 0.0
+    seed: int = 0
+
+
+class Captioner:
+    """Pictures to texts. `load` makes one; one call at a time.
+
+    Batches are filled up to one of `batches` pictures, so at most that many programs are compiled
+    for a prompt of one length; `compiled` says how many were.
+    """
+
+    def __init__(self, model: PaliGemma, tokenizer: Any, eos: int, batches: Sequence[int]) -> None:
+        devices = jax.local_devices()
+        self.batches = sorted({-(-size // len(devices)) * len(devices) for size in batches})
+        mesh = Mesh(np.array(devices), ("data",))
+        self._split = NamedSharding(mesh, PartitionSpec("data"))
+        self._graph, state = nnx.split(model)
+        self._state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
+        self._tokenizer, self._eos = tokenizer, eos
+        self.size = model.tower.shape.picture
+        self._patches = model.tower.shape.patches
+        self.compiled = 0
+        self._shapes: set[tuple[Any, ...]] = set()
+
+    @classmethod
+    def load(
+        cls,
+        path_or_id: str,
+        *,
+        revision: str | None = None,
+        dtype: str = "bfloat16",
+        batches: Sequence[int] = (1, 8, 32),
+    ) -> Captioner:
+        """A PaliGemma checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
+        from tokenizers import Tokenizer
+
+        folder = weights.find(path_or_id, revision)
+        config = read_config(folder)
+        if config.get("model_type") != "paligemma":
+            raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a PaliGemma")
+        tokenizer = Tokenizer.from_file(str(weights.find_file(folder, "tokenizer.json")))
+        tensors = {_plain(name): value for name, value in weights.tensors(folder)}
+        model = PaliGemma(config, tensors, jnp.dtype(dtype))
+        eos = int(config.get("eos_token_id") or config["text_config"].get("eos_token_id") or 1)
+        return cls(model, tokenizer, eos, batches)
+
+    def caption(
+        self, jpegs: Sequence[bytes], prompt: str, decoding: Decoding = Decoding()
+    ) -> list[str]:
+        """One text per picture. Raises BadRow for what is no picture."""
+        return self.texts(self.generate(pixels(jpegs, self.size), self.tokens(prompt), decoding))
+
+    def texts(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Token ids as text, runs of white space as one space."""
+        return [" ".join(self._tokenizer.decode(list(row)).split()) for row in ids]
+
+    def tokens(self, prompt: str) -> NDArray[np.int32]:
+        """The prompt's ids as PaliGemma reads them: BOS, the text, a line break."""
+        bos = self._tokenizer.token_to_id("<bos>")
+        ids = self._tokenizer.encode(prompt + "\n", add_special_tokens=False).ids
+        return np.array([bos, *ids], np.int32)
+
+    def generate(
+        self, pictures: NDArray[np.float32], prompt: NDArray[np.int32], decoding: Decoding
+    ) -> list[list[int]]:
+        """Token ids for each picture, without the end token."""
+        found: list[list[int]] = []
+        while len(found) < len(pictures):
+            left = len(pictures) - len(found)
+            size = next((b for b in self.batches if b >= left), self.batches[-1])
+            chosen = pictures[len(found) : len(found) + size]
+            filled = np.zeros((size, *pictures.shape[1:]), np.float32)
+            filled[: len(chosen)] = chosen
+            self._shapes.add((size, len(prompt), decoding.max_tokens, decoding.temperature > 0))
+            self.compiled = len(self._shapes)
+            rows = len(found) + np.arange(size)
+            drawn = _generate(
+                self._graph, self._state, jax.device_put(filled, self._split), prompt,
+                jax.device_put(rows, self._split), decoding.seed, decoding.temperature,
+                eos=self._eos, steps=decoding.max_tokens, draw=decoding.temperature > 0,
+            )  # fmt: skip
+            for row in np.asarray(drawn)[: len(chosen)].tolist():
+                found.append(row[: row.index(self._eos)] if self._eos in row else row)
+        return found
+
+
+@partial(jax.jit, static_argnames=("graph", "eos", "steps", "draw"))
+def _generate(
+    graph: Any, state: Any, pictures: jax.Array, prompt: jax.Array, rows: jax.Array,
+    seed: int, temperature: float, *, eos: int, steps: int, draw: bool,
+) -> jax.Array:  # fmt: skip
+    """Ids `[batch, steps]`, filled up with the end token; stops when every row has ended."""
+    model: PaliGemma = nnx.merge(graph, state)
+    length = model.tower.shape.patches + prompt.shape[0]
+    logits, cache = model.prefill(pictures, prompt, length + steps)
+    keys = jax.vmap(lambda row: jax.random.fold_in(jax.random.key(seed), row))(rows)
+
+    def pick(logits: jax.Array, step: jax.Array | int) -> jax.Array:
+        if not draw:
+            return logits.argmax(axis=-1)
+        each = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
+        return jax.vmap(jax.random.categorical)(each, logits / temperature)
+
+    first = pick(logits, 0)
+    out = jnp.full((pictures.shape[0], steps), eos, first.dtype).at[:, 0].set(first)
+
+    def going(carry: Any) -> jax.Array:
+        step, tokens, *_ = carry
+        return (step < steps) & ~jnp.all(tokens == eos)
+
+    def go(carry: Any) -> Any:
+        step, tokens, out, cache = carry
+        logits, cache = model.step(tokens, length + step - 1, cache)
+        tokens = jnp.where(tokens == eos, eos, pick(logits, step))
+        return step + 1, tokens, out.at[:, step].set(tokens), cache
+
+    return jax.lax.while_loop(going, go, (1, first, out, cache))[2]
+
+
+def _plain(name: str) -> str:
+    """A tensor's name without what save formats of different ages put around it."""
+    name = name.removeprefix("model.")
+    for inner in ("language_model.model.", "vision_tower.vision_model."):
+        outer = inner.split(".")[0] + "."
+        if name.startswith(inner):
+            return outer + name.removeprefix(inner)
+    return name
+
+
+def _under(tensors: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -1,0 +1,262 @@
+"""The SigLIP vision tower in JAX (arXiv 2303.15343): pictures to one vector per patch.
+
+Reads Hugging Face safetensors, alone or inside a PaliGemma checkpoint. The layers' weights are
+stacked and scanned over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from numpy.typing import NDArray
+
+from mustsee.errors import BadRow, UserError
+from mustsee.nn import weights
+
+LINEAR = {
+    "query": "self_attn.q_proj",
+    "key": "self_attn.k_proj",
+    "value": "self_attn.v_proj",
+    "out": "self_attn.out_proj",
+    "up": "mlp.fc1",
+    "down": "mlp.fc2",
+}
+NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiglipShape:
+    """What of a checkpoint's configuration the computation depends on; sizes in pixels."""
+
+    width: int
+    heads: int
+    layers: int
+    picture: int
+    patch: int
+    epsilon: float
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SiglipShape:
+        """From a `vision_config`. Raises UserError for other activations."""
+        if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
+            raise UserError(f"vision tower with {config['hidden_act']!r}: expected SigLIP's gelu")
+        return cls(
+            width=int(config.get("hidden_size", 768)),
+            heads=int(config.get("num_attention_heads", 12)),
+            layers=int(config.get("num_hidden_layers", 12)),
+            picture=int(config.get("image_size", 224)),
+            patch=int(config.get("patch_size", 16)),
+            epsilon=float(config.get("layer_norm_eps", 1e-6)),
+        )
+
+    @property
+    def patches(self) -> int:
+        return (self.picture // self.patch) ** 2
+
+
+class Siglip(nnx.Module):
+    """The vision tower. `tensors`: names from `embeddings.` and `encoder.` on."""
+
+    def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.shape = shape
+
+        def stacked(name: str) -> nnx.Param[jax.Array]:
+            parts = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
+            array = np.stack([p.T if p.ndim == 2 else p for p in parts])
+            return nnx.Param(jnp.asarray(array, dtype))
+
+        try:
+            patch = tensors["embeddings.patch_embedding.weight"]  # [out, channels, height, width]
+            patch = patch.transpose(2, 3, 1, 0).reshape(-1, shape.width)
+            self.patch = nnx.Param(jnp.asarray(patch, dtype))
+            self.patch_bias = nnx.Param(
+                jnp.asarray(tensors["embeddings.patch_embedding.bias"], dtype)
+            )
+            self.positions = nnx.Param(
+                jnp.asarray(tensors["embeddings.position_embedding.weight"], dtype)
+            )
+            self.final = nnx.Param(jnp.asarray(tensors["post_layernorm.weight"], dtype))
+            self.final_bias = nnx.Param(jnp.asarray(tensors["post_layernorm.bias"], dtype))
+            names = {**LINEAR, **NORMS}
+            self.layers = nnx.Dict(
+                {short: stacked(f"{long}.weight") for short, long in names.items()}
+                | {f"{short}_bias": stacked(f"{long}.bias") for short, long in names.items()}
+            )
+        except KeyError as error:
+            raise UserError(f"the weights lack {error}: no SigLIP vision tower") from error
+
+    def __call__(self, pictures: jax.Array) -> jax.Array:
+        """Patch vectors `[batch, patches, width]` of pictures `[batch, height, width, 3]`.
+
+        Pixels are from -1 to 1.
+        """
+        shape = self.shape
+        batch, side = pictures.shape[0], shape.picture // shape.patch
+        cut = pictures[:, : side * shape.patch, : side * shape.patch]
+        cut = cut.reshape(batch, side, shape.patch, side, shape.patch, 3)
+        cut = cut.transpose(0, 1, 3, 2, 4, 5).reshape(batch, side * side, -1)
+        x = cut.astype(self.patch.dtype) @ self.patch[...] + self.patch_bias[...]
+        x = x + self.positions[...]
+
+        def layer(x: jax.Array, p: Mapping[str, jax.Array]) -> tuple[jax.Array, None]:
+            h = norm(x, p["attend_in"], p["attend_in_bias"], shape.epsilon)
+            x = x + attend(h, p, shape.heads)
+            h = norm(x, p["mlp_in"], p["mlp_in_bias"], shape.epsilon)
+            h = jax.nn.gelu(h @ p["up"] + p["up_bias"], approximate=True)
+            return x + h @ p["down"] + p["down_bias"], None
+
+        x, _ = jax.lax.scan(layer, x, {name: param[...] for name, param in self.layers.items()})
+        return norm(x, self.final[...], self.final_bias[...], shape.epsilon)
+
+
+class Pooling(nnx.Module):
+    """SigLIP's head: one vector for a picture, by attention of a learnt query over its patches.
+    `tensors`: names from `head.` on.
+    """
+
+    def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+        self.shape = shape
+
+        def param(name: str) -> nnx.Param[jax.Array]:
+            return nnx.Param(jnp.asarray(tensors[name].T, dtype))
+
+        try:
+            self.probe = nnx.Param(jnp.asarray(tensors["probe"], dtype))
+            projections = np.split(tensors["attention.in_proj_weight"], 3)
+            shifts = np.split(tensors["attention.in_proj_bias"], 3)
+            parts = zip(("query", "key", "value"), projections, shifts, strict=True)
+            self.attention = nnx.Dict(
+                {
+                    key: nnx.Param(jnp.asarray(array, dtype))
+                    for name, matrix, shift in parts
+                    for key, array in ((name, matrix.T), (f"{name}_bias", shift))
+                }
+                | {
+                    "out": param("attention.out_proj.weight"),
+                    "out_bias": param("attention.out_proj.bias"),
+                }
+            )
+            self.scale, self.shift = param("layernorm.weight"), param("layernorm.bias")
+            self.up, self.up_bias = param("mlp.fc1.weight"), param("mlp.fc1.bias")
+            self.down, self.down_bias = param("mlp.fc2.weight"), param("mlp.fc2.bias")
+        except KeyError as error:
+            raise UserError(f"the weights lack {error}: no head of a SigLIP") from error
+
+    def __call__(self, patches: jax.Array) -> jax.Array:
+        """Vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
+        p = {name: value[...] for name, value in self.attention.items()}
+        probe = jnp.broadcast_to(self.probe[...], (patches.shape[0], 1, patches.shape[2]))
+        x = attend(probe, p, self.shape.heads, patches)
+        h = norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
+        h = jax.nn.gelu(h @ self.up[...] + self.up_bias[...], approximate=True)
+        return (x + h @ self.down[...] + self.down_bias[...])[:, 0]
+
+
+class FrameEncoder:
+    """Frames to vectors, for likeness between pictures. `load` makes one; one call at a time.
+
+    Pictures are filled up to batches of `batch`, so that one program is compiled.
+    """
+
+    def __init__(self, tower: Siglip, head: Pooling | None, batch: int) -> None:
+        self.size, self.dimensions, self.batch = tower.shape.picture, tower.shape.width, batch
+        graph, self._state = nnx.split((tower, head))
+
+        def run(state: Any, pictures: jax.Array) -> jax.Array:
+            tower, head = nnx.merge(graph, state)
+            patches = tower(pictures)
+            found = (patches.mean(axis=1) if head is None else head(patches)).astype(jnp.float32)
+            return found / jnp.maximum(jnp.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+
+        self._run = jax.jit(run)
+
+    @classmethod
+    def load(
+        cls,
+        path_or_id: str,
+        *,
+        revision: str | None = None,
+        dtype: str = "bfloat16",
+        batch: int = 32,
+    ) -> FrameEncoder:
+        """A SigLIP by folder or Hugging Face id in the cache, or the tower of a PaliGemma, which
+        has no head: its vectors are the mean over the patches. Raises UserError.
+        """
+        folder = weights.find(path_or_id, revision)
+        config = json.loads(weights.find_file(folder, "config.json").read_text())
+        if config.get("model_type") not in ("siglip", "siglip_vision_model", "paligemma"):
+            raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a SigLIP")
+        shape = SiglipShape.of(config.get("vision_config", config))
+        held = {
+            re.sub(r"^(model\.|vision_tower\.|vision_model\.)+", "", name): value
+            for name, value in weights.tensors(folder)
+            if not re.match(r"(model\.)?(language_model|text_model)\.", name)
+        }
+        heads = {n.removeprefix("head."): t for n, t in held.items() if n.startswith("head.")}
+        head = Pooling(shape, heads, jnp.dtype(dtype)) if heads else None
+        return cls(Siglip(shape, held, jnp.dtype(dtype)), head, batch)
+
+    def encode(self, jpegs: Sequence[bytes]) -> NDArray[np.float32]:
+        """One vector of length 1 per picture, float32 `[n, dimensions]`. Raises BadRow for what is
+        no picture.
+        """
+        found = np.zeros((len(jpegs), self.dimensions), np.float32)
+        for start in range(0, len(jpegs), self.batch):
+            chosen = pixels(jpegs[start : start + self.batch], self.size)
+            filled = np.zeros((self.batch, *chosen.shape[1:]), np.float32)
+            filled[: len(chosen)] = chosen
+            vectors = np.asarray(self._run(self._state, filled))
+            found[start : start + len(chosen)] = vectors[: len(chosen)]
+        return found
+
+
+def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
+    """JPEGs as float32 `[n, size, size, 3]` from -1 to 1, as SigLIP saw them in training (bicubic,
+    the picture's shape not kept). Raises BadRow for what is no picture.
+    """
+    import io
+
+    from PIL import Image, UnidentifiedImageError
+
+    found = np.empty((len(jpegs), size, size, 3), np.float32)
+    for index, jpeg in enumerate(jpegs):
+        try:
+            picture = Image.open(io.BytesIO(jpeg)).convert("RGB")
+        except (UnidentifiedImageError, OSError) as error:
+            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
+        resized = picture.resize((size, size), Image.Resampling.BICUBIC)
+        found[index] = np.asarray(resized, np.float32) / 127.5 - 1.0
+    return found
+
+
+def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    wide = wide - wide.mean(axis=-1, keepdims=True)
+    wide = wide * jax.lax.rsqrt((wide * wide).mean(axis=-1, keepdims=True) + epsilon)
+    return (wide * weight + bias).astype(x.dtype)
+
+
+def attend(
+    x: jax.Array, p: Mapping[str, jax.Array], heads: int, over: jax.Array | None = None
+) -> jax.Array:
+    """Attention of `x` over itself, or `over` other vectors."""
+    batch, length, width = x.shape
+
+    def split(name: str, x: jax.Array) -> jax.Array:
+        return (x @ p[name] + p[f"{name}_bias"]).reshape(batch, x.shape[1], heads, -1)
+
+    over = x if over is None else over
+    scores = jnp.einsum("blhd,bshd->bhls", split("query", x), split("key", over))
+    scores = scores.astype(jnp.float32) * (width // heads) ** -0.5
+    shares = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
+    mixed = jnp.einsum("bhls,bshd->blhd", shares, split("value", over))
+    mixed = mixed.reshape(batch, length, width)
+    return mixed @ p["out"] + p["out_bias"]

@@ -1,0 +1,1 @@
+"""Rules instead of a model: one module for each area of prompts."""

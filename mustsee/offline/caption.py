@@ -1,0 +1,20 @@
+"""Captions without a model: light and colours of each picture, as the pixel captioner says them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mustsee.llm import Request
+from mustsee.media.pixels import captions
+from mustsee.records import Keyframe
+
+
+def frames(request: Request) -> str:
+    """A numbered sentence for each picture of the request."""
+    pictures = [image for message in request.messages for image in message.images]
+    keyframes = [Keyframe(time=float(i), shot=0, jpeg=p) for i, p in enumerate(pictures)]
+    found = captions(keyframes, (), ())
+    return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
+
+
+RULES: dict[str, Callable[[Request], str]] = {"caption/frames": frames}

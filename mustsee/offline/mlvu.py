@@ -1,0 +1,53 @@
+"""MLVU's prompts answered by rules: a word of the scene's description is asked for."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+from mustsee.llm import Request
+
+_SMALL = frozenset(  # words that are no detail
+    """a an the his her their its in on at of to with from into for by and or is are was were be
+    being while as it this that there some someone something who which very two one his then
+    """.split()  # noqa: SIM905
+)
+_KINDS = (  # words that can stand for each other
+    "red blue green yellow black white brown orange grey purple pink golden".split(),  # noqa: SIM905
+    "man woman boy girl child baby".split(),  # noqa: SIM905
+    "kitchen garden street park beach forest room field".split(),  # noqa: SIM905
+    "dog cat horse bird rabbit cow sheep".split(),  # noqa: SIM905
+)
+_OTHERS = "table bottle chair window hat ladder basket mirror bench lamp rope bucket".split()  # noqa: SIM905
+
+
+def _needle(request: Request) -> str:
+    caption = " ".join(str(request.variables["caption"]).split()).rstrip(".")
+    most, wanted = int(request.variables["most"]), int(request.variables["decoys"])
+    found = [
+        w
+        for w in dict.fromkeys(re.findall(r"[A-Za-z]{3,}", caption))
+        if w.lower() not in _SMALL and len(re.findall(rf"\b{w}\b", caption)) == 1
+    ]
+    rng = random.Random(f"{request.seed}/{caption}")
+    known = [w for w in found if any(w.lower() in kind for kind in _KINDS)]
+    chosen = (known + [w for w in found[::-1] if w not in known])[:most] or [caption]
+    blocks: list[str] = []
+    for number, word in enumerate(chosen, 1):
+        scene = re.sub(rf"\b{re.escape(word)}\b", "...", caption, count=1)
+        kind = next((k for k in _KINDS if word.lower() in k), _OTHERS)
+        others = [w for w in kind if w != word.lower() and w not in caption.lower()]
+        spare = [w for w in _OTHERS if w not in others and w not in caption.lower()]
+        rng.shuffle(others)
+        decoys = [*others, *spare][:wanted]
+        lines = [
+            f"QUESTION {number}: One scene of the video shows: '{scene}'. Which word is left out?",
+            f"CORRECT ANSWER: {word.lower()}",
+            *(f"WRONG ANSWER {n}: {text}" for n, text in enumerate(decoys, 1)),
+        ]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+RULES: dict[str, Callable[[Request], str]] = {"mlvu/needle": _needle}

@@ -1,0 +1,235 @@
+"""Neptune's prompts answered by rules: extracts for captions, templates for questions.
+
+What a model would write, as far as it can be had without one: everything said is taken from the
+video's own captions, lines and words on the screen, and every wrong answer from elsewhere in it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+
+from mustsee.llm import Request
+from mustsee.offline import seen, spoken
+from mustsee.offline.moments import Made, listed, lower, moments, orders, pick, sentence, tidy
+from mustsee.questions.checks import normal
+from mustsee.recipes.neptune.ask import Scene, ScriptPart
+from mustsee.recipes.neptune.script import Unit
+from mustsee.records import Span
+from mustsee.text import Terms, nouns, overlap, summary, terms, words
+
+TOPIC_SECONDS = 30.0  # usual length of a topic
+BLOCK = 2  # units on each side of a border that are compared
+
+
+def shots(request: Request) -> str:
+    """The first frame's caption of each unit, and the last one's where it differs."""
+    lines: list[str] = []
+    for number, unit in enumerate(request.variables["units"], 1):
+        texts = list(dict.fromkeys(t for c in unit.captions if words(t := tidy(c.text))))
+        if texts:
+            told = texts[0] if len(texts) == 1 else f"{texts[0]} At the end: {lower(texts[-1])}"
+        elif unit.texts:
+            told = f"Words on the screen: {' / '.join(tidy(t.text) for t in unit.texts)}."
+        else:
+            told = "Someone speaks." if unit.lines else "Nothing was described."
+        lines.append(f"SHOT {number}: {told}")
+    return "\n".join(lines)
+
+
+def topics(request: Request) -> str:
+    """Runs of units between the borders where the words change most, and titles of them."""
+    script: Sequence[Unit] = request.variables["units"]
+    borders = _borders(script)
+    runs = list(zip([0, *borders], [*borders, len(script)], strict=True))
+    titles = _titles([script[first:last] for first, last in runs])
+    return "\n".join(
+        f"SEGMENT {n}: {first + 1}-{last}: {title}"
+        for n, ((first, last), title) in enumerate(zip(runs, titles, strict=True), 1)
+    )
+
+
+def _text(unit: Unit) -> str:
+    return ". ".join([*(t.text for t in unit.texts), *(x.text for x in unit.lines)])
+
+
+def _borders(script: Sequence[Unit]) -> list[int]:
+    """Units at which a topic begins: where the words before and after are least alike, as many as
+    topics of usual length fit, none shorter than a third of that.
+    """
+    seconds = script[-1].end - script[0].start
+    wanted = min(len(script), max(1, round(seconds / TOPIC_SECONDS))) - 1
+    texts = [_text(u) for u in script]
+    sides = [
+        (" ".join(texts[max(0, i - BLOCK) : i]), " ".join(texts[i : i + BLOCK]))
+        for i in range(1, len(script))
+    ]
+    alike = [overlap(before, after) for before, after in sides]
+    chosen: list[int] = []
+    left = set(range(1, len(script)))
+    while left and len(chosen) < wanted:
+        marks = [script[0].start, script[-1].end, *(script[c].start for c in chosen)]
+        gaps = {i: min(abs(script[i].start - mark) for mark in marks) for i in left}
+        left = {i for i in left if gaps[i] >= TOPIC_SECONDS / 3}
+        if left:
+            chosen.append(min(left, key=lambda i: (round(alike[i - 1], 1), -gaps[i], i)))
+            left.discard(chosen[-1])
+    return sorted(chosen)
+
+
+def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
+    """For each run, the two things that are spoken or read of most in it and least elsewhere."""
+    texts = [". ".join(_text(u) for u in run) for run in runs]
+    weigh = Terms(texts)
+    titles: list[str] = []
+    for number, (run, text) in enumerate(zip(runs, texts, strict=True), 1):
+        counts = Counter(terms(text))
+        read = [t.text.lower() for u in run for t in u.texts if len(t.text.split()) <= 3]
+        things = {
+            x for x in (*nouns(text), *read) if all(len(w) > 2 and w.isalpha() for w in x.split())
+        }
+        score = {
+            x: sum(counts[t] * weigh.weight(t) for t in terms(x)) / len(x.split()) ** 0.5
+            for x in things
+        }
+        best: list[str] = []
+        for thing in sorted(score, key=lambda x: (-score[x], x)):
+            if not any(set(terms(thing)) & set(terms(b)) for b in best):
+                best.append(thing)
+        title = sentence(listed(best[:2])) if best else f"Stretch {number}"
+        titles.append(f"{title} ({number})" if title in titles else title)
+    return titles
+
+
+def dense(request: Request) -> str:
+    """What is seen and said, unit by unit; of a long scene, what stands best for the rest."""
+    scene: Scene = request.variables["scene"]
+    told: list[str] = []
+    for unit in scene.units:
+        said = ". ".join(" ".join(x.text.split()).rstrip(".") for x in unit.lines)
+        told.append(f"{unit.caption} Meanwhile it is said: “{said}.”" if said else unit.caption)
+    return " ".join(told[i] for i in summary(told, request.variables["most"])) or scene.topic + "."
+
+
+def support(request: Request) -> str:
+    """The shots' sentences that share words with the story first, as many as fit, in order."""
+    scene: Scene = request.variables["scene"]
+    room: int = request.variables["most"]
+    told = list(dict.fromkeys(unit.caption for unit in scene.units))
+    kept: list[str] = []
+    for caption in sorted(told, key=lambda c: -overlap(c, scene.story)):
+        if len(caption.split()) <= room:
+            kept.append(caption)
+            room -= len(caption.split())
+    return " ".join(c for c in told if c in kept) or "Nothing was seen."
+
+
+def questions(request: Request) -> str:
+    """The best questions that the rules can make, of as many kinds as possible, or NONE."""
+    chosen = made(request.variables["part"], request.seed)[: request.variables["target"]]
+    if not chosen:
+        return "NONE"
+    return "\n\n".join(
+        f"QUESTION {n}: ({m.tag}) {m.question}\nCORRECT ANSWER: {m.answer}\n"
+        f"EVIDENCE: {'; '.join(f'{s.start:.1f}-{s.end:.1f}' for s in m.evidence)}"
+        for n, m in enumerate(chosen, 1)
+    )
+
+
+def decoys(request: Request) -> str:
+    """The wrong answers of each question: those that the rules made with it, or for a question of
+    another author, other sentences from the video.
+    """
+    part: ScriptPart = request.variables["part"]
+    count: int = request.variables["count"]
+    known = {normal(m.question): m for m in made(part, request.seed)}
+    found = moments(part)
+    told = [s.text for m in found for s in m.said] + [c for m in found for c in m.cards]
+    blocks: list[str] = []
+    for number, draft in enumerate(request.variables["drafts"], 1):
+        mine = known.get(normal(draft.question))
+        rng = random.Random(f"{request.seed}/{draft.question}/decoys")
+        wrong = mine.decoys if mine is not None else pick(draft.answer, told, rng, count)
+        lines = [f"WRONG ANSWER {i}: {text}" for i, text in enumerate(wrong[:count], 1)]
+        head = f"QUESTION {number}: ({draft.tag}) {draft.question}"
+        blocks.append("\n".join([head, f"CORRECT ANSWER: {draft.answer}", *lines]))
+    return "\n\n".join(blocks)
+
+
+@lru_cache(maxsize=16)
+def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
+    """All sound questions on a part, the most worthwhile first, kinds taking turns."""
+    rng = random.Random(f"{seed}/{part.span}/{part.number}/questions")
+    found = () if part.overview else moments(part)
+    candidates = [
+        *seen.questions(found, rng, whole=part.of == 1),
+        *spoken.questions(found, rng),
+        *_unfolding(part, rng),
+    ]
+    kinds: dict[str, list[Made]] = {}
+    for one in sorted(candidates, key=lambda m: -m.worth):
+        if len(one.decoys) == 4 and one.sound:
+            kinds.setdefault(one.tag, []).append(one)
+    turns = zip_longest(
+        *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
+    )
+    chosen: list[Made] = []
+    answers: Counter[str] = Counter()
+    for one in (m for turn in turns for m in turn if m is not None):
+        if answers[normal(one.answer)] == 0:
+            answers[normal(one.answer)] += 1
+            chosen.append(one)
+    return tuple(chosen)
+
+
+def _unfolding(part: ScriptPart, rng: random.Random) -> list[Made]:
+    """What the scenes add up to: how the video begins, goes on and ends; their order."""
+    named = {normal(s.topic): s for s in reversed(part.scenes) if s.topic[:8] != "Stretch "}
+    scenes = sorted(named.values(), key=lambda s: s.start)
+    found: list[Made] = []
+    if len(scenes) >= 3:
+        chosen = [scenes[0], scenes[len(scenes) // 2], scenes[-1]]
+        names = [lower(s.topic) for s in chosen]
+        found.append(
+            Made(
+                tag="summarization",
+                question="Which of these sums up how the video unfolds?",
+                answer=_course(names),
+                decoys=tuple(_course(order) for order in orders(names, rng)[:4]),
+                evidence=tuple(_span(s) for s in chosen),
+            )
+        )
+    if len(scenes) >= 4:
+        four = [scenes[round(i * (len(scenes) - 1) / 3)] for i in range(4)]
+        *bad, shown = orders([s.topic for s in four], rng)
+        found.append(
+            Made(
+                tag="temporal ordering",
+                question=f"In what order does the video come to these: {'; '.join(shown)}?",
+                answer="; ".join(s.topic for s in four),
+                decoys=tuple("; ".join(order) for order in bad),
+                evidence=tuple(_span(s) for s in four),
+            )
+        )
+    return found
+
+
+def _course(steps: Sequence[str]) -> str:
+    return f"It begins with {steps[0]}, comes to {steps[1]}, and closes with {steps[2]}"
+
+
+def _span(scene: Scene) -> Span:
+    return Span(scene.start, scene.end)
+
+
+RULES: dict[str, Callable[[Request], str]] = {
+    "neptune/shots": shots,
+    "neptune/topics": topics,
+    "neptune/dense": dense,
+    "neptune/support": support,
+    "neptune/questions": questions,
+    "neptune/decoys": decoys,
+}

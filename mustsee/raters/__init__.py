@@ -1,0 +1,1 @@
+"""What people are asked about a question, and what becomes of it by their votes."""

@@ -1,0 +1,1 @@
+"""A paper is one folder, readable alone; no recipe imports another."""

@@ -1,0 +1,177 @@
+"""CinePile (arXiv 2405.08813): questions on a scene from its description and dialogue (2.3).
+
+The templates that fit the scene are shortlisted, a few are drawn, and a model asks questions of
+those kinds; hand-written perceptual and temporal kinds are asked besides, perceptual ones by a
+model of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mustsee.errors import BadRow, Unparsed
+from mustsee.llm import Asker
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import clipped, finished
+from mustsee.recipes.cinepile.mcq import Mcq, parse_mcqs
+from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.templates import Template
+from mustsee.records import Provenance, Question, Span, Video
+
+TAGS = (
+    "Each line has a tag, its start and end in seconds, and a text: <subtitle> is what somebody "
+    "says, <visual descriptions> is what a narrator says of the picture."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """`shortlist`: templates that the model chooses for a scene; `pick`: least and most of these
+    that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`: how many of the
+    hand-written kinds are drawn. `each`: questions of one kind; with the defaults about 32 a clip.
+    `threshold`: probability from which a line is the narrator's.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration")
+    area: ClassVar[str] = "cinepile"
+
+    templates: tuple[Template, ...] = ()
+    shortlist: int = 20
+    pick: tuple[int, int] = (5, 6)
+    perceptual: int = 3
+    temporal: int = 2
+    each: int = 3
+    threshold: float = 0.5
+    seed: int = 0
+
+    def of(self, kind: str) -> list[Template]:
+        return [t for t in self.templates if t.kind == kind]
+
+
+async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> Video:
+    """The clip with its questions, in the order of their ids; `askers` by role: "reasoning",
+    "perceptual".
+
+    Raises BadRow without a scene, or when a model does not come up with the forms asked for.
+    """
+    if video.scene is None or not video.scene.lines:
+        raise BadRow(f"clip {video.video_id!r} has no scene text: it was not aligned")
+    scene = written(told(video.scene, threshold=settings.threshold))
+    rng = random.Random(f"{settings.seed}/{video.video_id}/templates")
+    groups: list[tuple[str, str, list[Template]]] = []
+    reasoning = await _shortlisted(scene, settings, askers["reasoning"], rng.randrange(2**31))
+    least, most = settings.pick
+    groups.append(("reasoning", "reasoning", _drawn(reasoning, rng.randint(least, most), rng)))
+    groups.append(
+        ("perceptual", "perceptual", _drawn(settings.of("perceptual"), settings.perceptual, rng))
+    )
+    groups.append(
+        ("temporal", "reasoning", _drawn(settings.of("temporal"), settings.temporal, rng))
+    )
+    calls = [
+        _questions(video, scene, kind, askers[role], templates, settings, rng.randrange(2**31))
+        for kind, role, templates in groups
+        if templates
+    ]
+    found = [question for part in await asyncio.gather(*calls) for question in part]
+    # Of equal questions the last stays: a sound one, where there is one.
+    order = sorted(found, key=lambda q: (q.drop is None, q.question_id))
+    unique = {normal(q.question): q for q in order}
+    return replace(video, questions=tuple(sorted(unique.values(), key=lambda q: q.question_id)))
+
+
+def _drawn(templates: Sequence[Template], count: int, rng: random.Random) -> list[Template]:
+    return rng.sample(list(templates), min(count, len(templates)))
+
+
+async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) -> list[Template]:
+    """The templates that the model finds most fitting; all of them where they are no more."""
+    known = settings.of("reasoning")
+    if len(known) <= settings.shortlist:
+        return known
+    places = await asker.ask(
+        "cinepile/shortlist",
+        lambda text: parse_shortlist(text, len(known), settings.shortlist),
+        seed=seed,
+        scene=scene,
+        tags=TAGS,
+        templates=[{"name": t.name, "prototype": t.prototype} for t in known],
+        count=settings.shortlist,
+    )
+    return [known[place] for place in places]
+
+
+def parse_shortlist(reply: str, known: int, count: int) -> tuple[int, ...]:
+    """Places, from 0, of the chosen templates: the numbers of the line `TEMPLATES: 3, 17, ...`,
+    each once. Raises Unparsed for none, or for a number that no template has.
+    """
+    line = re.search(r"templates?\s*[:：]\s*(.+)", reply.replace("*", ""), re.I | re.DOTALL)
+    numbers = [int(n) for n in re.findall(r"\d+", line[1] if line else "")]
+    wrong = [n for n in numbers if not 1 <= n <= known]
+    if wrong:
+        raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
+    if not numbers:
+        raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
+    return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
+
+
+async def _questions(
+    video: Video,
+    scene: str,
+    kind: str,
+    asker: Asker,
+    templates: Sequence[Template],
+    settings: Settings,
+    seed: int,
+) -> list[Question]:
+    found = await asker.ask(
+        "cinepile/questions",
+        parse_mcqs,
+        seed=seed,
+        scene=scene,
+        tags=TAGS,
+        kind=kind,
+        templates=[{"name": t.name, "prototype": t.prototype} for t in templates],
+        each=settings.each,
+    )
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("cinepile"))
+    made = [record(video, mcq, category(mcq, templates), settings.seed, origin) for mcq in found]
+    return made[: settings.each * len(templates)]
+
+
+def category(mcq: Mcq, templates: Sequence[Template]) -> str:
+    """The category of the template that a question names; of the first where it names none."""
+    named = normal(mcq.template)
+    for template in templates:
+        if named and (normal(template.name) in named or named in normal(template.name)):
+            return template.category
+    return templates[0].category
+
+
+def record(
+    video: Video, mcq: Mcq, question_type: str, seed: int, origin: Provenance | None
+) -> Question:
+    """The question's record: checked, options shuffled, evidence within the clip."""
+    made = finished(
+        mcq.draft(),
+        video_id=video.video_id,
+        recipe="cinepile",
+        question_type=question_type,
+        seed=seed,
+        provenance=origin,
+    )
+    end = max((x.end for x in video.scene.lines), default=0.0) if video.scene else 0.0
+    length = max(video.duration or 0.0, end)
+    begin = video.start or 0.0
+    evidence = clipped(mcq.evidence, 0.0, length)
+    return replace(
+        made,
+        rationale=mcq.rationale or None,
+        evidence=tuple(Span(begin + s.start, begin + s.end) for s in evidence),
+    )

@@ -1,0 +1,37 @@
+"""Degeneracy (CinePile, 2.4): a question that every one of three models answers from its words and
+options alone. It is dropped from the test split and kept in train.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mustsee.llm import Asker
+from mustsee.recipes.cinepile.choosing import choose, verdict
+from mustsee.records import Question
+
+
+async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
+    """The question with each role's verdict, `metrics["degenerate"]` (0 or 1), and a drop where it
+    is degenerate and in the subset "test". A call that failed is no right answer.
+    """
+    names = list(askers)
+    choices = await asyncio.gather(
+        *(choose(askers[n], question.question, question.options, seed=seed) for n in names)
+    )
+    found = tuple(
+        verdict("degenerate", askers[n], question, c, seed=seed, detail=n)
+        for n, c in zip(names, choices, strict=True)
+    )
+    every = bool(found) and all(v.correct for v in found)
+    drop = question.drop
+    if every and "test" in question.subsets:
+        drop = drop or f"degenerate: right in {len(found)} of {len(found)} models without the scene"
+    return replace(
+        question,
+        verdicts=(*question.verdicts, *(replace(v, passed=not every) for v in found)),
+        metrics={**question.metrics, "degenerate": float(every)},
+        drop=drop,
+    )

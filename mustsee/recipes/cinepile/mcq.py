@@ -1,0 +1,176 @@
+"""Multiple-choice questions as CinePile's models write them, read strictly and tolerantly.
+
+    Question: What does she do after the call?
+    - A) She leaves.
+    ...
+    - E) She laughs.
+    Correct Answer: C
+    Rationale: ...
+
+Asterisks go first (models set labels in bold). Letters may be "A)", "A.", "(A)" or "A:"; the answer
+may be a letter, a letter with its text, or the text of one option. A question that lacks a part is
+left out; a reply without any whole question raises `Unparsed` with the first fault.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mustsee.errors import Unparsed
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import Draft, plain, spans
+from mustsee.records import Span
+
+LETTERS = "ABCDEFGHIJ"
+_LABEL = re.compile(
+    r"^[\s>#\-•]*(?:\d+\s*[.)]\s*)?(?P<label>template|question|(?:correct|right)\s+answer|answer"
+    r"(?:\s+key)?|rationale|explanation|evidence)(?:\s*\d+)?\s*[:：]\s*(?P<text>.*)$",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"^[\s>\-•]*\(?(?P<letter>[A-Ja-j])(?:\)|\.|:)\s+(?P<text>\S.*)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mcq:
+    """A question with its options and the answer's place among them."""
+
+    question: str
+    options: tuple[str, ...]
+    answer: int
+    rationale: str = ""
+    template: str = ""
+    evidence: tuple[Span, ...] = ()
+
+    def draft(self) -> Draft:
+        """As `mustsee.questions.drafts` takes it."""
+        return Draft(
+            question=self.question,
+            answer=self.options[self.answer],
+            tag=self.template,
+            evidence=self.evidence,
+            decoys=tuple(o for i, o in enumerate(self.options) if i != self.answer),
+        )
+
+
+@dataclass
+class _Block:
+    question: str = ""
+    template: str = ""
+    options: dict[str, str] | None = None
+    answer: str = ""
+    rationale: str = ""
+    evidence: str = ""
+    last: str = "question"
+
+
+def parse_mcqs(reply: str, *, options: int = 5) -> tuple[Mcq, ...]:
+    """All whole questions of a reply, in order."""
+    found: list[Mcq] = []
+    faults: list[str] = []
+    for block in _blocks(reply):
+        try:
+            found.append(_whole(block, options))
+        except Unparsed as error:
+            faults.append(str(error))
+    if not found:
+        raise Unparsed(
+            faults[0] if faults else "it holds no line 'Question: ...' followed by '- A) ...'"
+        )
+    return tuple(found)
+
+
+def parse_mcq(reply: str, *, options: int = 5) -> Mcq:
+    """The one question of a reply; of several the first."""
+    return parse_mcqs(reply, options=options)[0]
+
+
+def _blocks(reply: str) -> list[_Block]:
+    blocks: list[_Block] = []
+    template = ""
+    for line in reply.replace("*", "").splitlines():
+        label = _LABEL.match(line)
+        option = _OPTION.match(line)
+        if label:
+            name, text = label["label"].lower(), label["text"].strip()
+            if name == "template":
+                template = text
+            elif name == "question":
+                blocks.append(_Block(question=text, template=template))
+            elif blocks:
+                kind = "answer" if "answer" in name else name.replace("explanation", "rationale")
+                if not getattr(blocks[-1], kind):
+                    setattr(blocks[-1], kind, text)
+                blocks[-1].last = kind
+        elif option and blocks and not blocks[-1].answer:
+            block = blocks[-1]
+            block.options = block.options or {}
+            block.options.setdefault(option["letter"].upper(), option["text"].strip())
+            block.last = option["letter"].upper()
+        elif blocks and line.strip():
+            _goes_on(blocks[-1], line.strip())
+    return blocks
+
+
+def _goes_on(block: _Block, text: str) -> None:
+    """A line without a label continues the field before it."""
+    if block.options and block.last in block.options:
+        block.options[block.last] += f" {text}"
+    elif block.last in ("question", "rationale"):
+        setattr(block, block.last, f"{getattr(block, block.last)} {text}".strip())
+
+
+def _whole(block: _Block, count: int) -> Mcq:
+    question, given = plain(block.question), block.options or {}
+    where = f"the question {question[:60]!r}"
+    if not question:
+        raise Unparsed("a question has no text")
+    wanted = list(LETTERS[:count])
+    if sorted(given) != wanted:
+        raise Unparsed(f"{where} has the options {''.join(sorted(given)) or 'none'}, not A to "
+                       f"{wanted[-1]}")  # fmt: skip
+    options = tuple(plain(given[letter]) for letter in wanted)
+    if len({normal(o) or o for o in options}) < count:
+        raise Unparsed(f"{where} has an option twice")
+    place = answer_place(block.answer, options)
+    if place is None:
+        raise Unparsed(f"{where} has no line 'Correct Answer: X' with a letter A to {wanted[-1]}")
+    return Mcq(
+        question=question,
+        options=options,
+        answer=place,
+        rationale=plain(block.rationale),
+        template=plain(block.template),
+        evidence=spans(block.evidence),
+    )
+
+
+def answer_place(text: str, options: tuple[str, ...]) -> int | None:
+    """Which option an answer names: by its letter, or by its words."""
+    text = plain(text)
+    letter = re.match(r"^(?:option\s+)?\(?([A-Ja-j])(?:\)|\.|:|\s*$)", text, re.IGNORECASE)
+    if letter:
+        place = LETTERS.index(letter[1].upper())
+        return place if place < len(options) else None
+    same = [i for i, option in enumerate(options) if normal(option) == normal(text) != ""]
+    return same[0] if len(same) == 1 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A model's answer to a question: an option's place, and why."""
+
+    place: int
+    rationale: str = ""
+    reply: str = ""
+
+
+def parse_choice(reply: str, options: tuple[str, ...]) -> Choice:
+    """`Answer: X` and, if there is one, `Rationale: ...`; also a bare letter. Raises Unparsed."""
+    text = reply.replace("*", "")
+    answer = re.search(r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I)
+    place = answer_place(answer[1] if answer else text.strip(), options)
+    if place is None:
+        raise Unparsed(f"it holds no line 'Answer: X' with X one of {LETTERS[: len(options)]}")
+    why = re.search(r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL)
+    return Choice(place=place, rationale=plain(why[1]) if why else "", reply=reply)

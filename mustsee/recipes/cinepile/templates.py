@@ -1,0 +1,299 @@
+"""Question templates: their record, their two files, and what is merged or dropped (CinePile, 2.2).
+
+`templates.parquet` is for programs; `templates.md` is for a person, whose edits are read back:
+wording, category (the heading), a cleared box, new lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import fs
+
+from mustsee.errors import Unparsed, UserError
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import fields
+from mustsee.store import resolve
+
+CATEGORIES = (  # CinePile, Table 1, and its temporal prompts
+    "Character and Relationship Dynamics",
+    "Narrative and Plot Analysis",
+    "Setting and Technical Analysis",
+    "Temporal",
+    "Theme Exploration",
+)
+_SIGNS = (  # words that decide a category, in this order; an underscore is a space
+    (
+        "Temporal",
+        "before after when while first last then order sequence next how_long how_many_times "
+        "how_often during until finally immediately",
+    ),
+    (
+        "Theme Exploration",
+        "theme symbol moral meaning represent parallel motif metaphor message mood tone irony",
+    ),
+    (
+        "Setting and Technical Analysis",
+        "where color colour wear wearing holding room look_like camera weather background object "
+        "location place outdoor indoor how_many sport type_of kind_of made_of hanging sitting",
+    ),
+    (
+        "Character and Relationship Dynamics",
+        "feel feeling relationship emotion attitude react trust angry happy upset friend love "
+        "personality who why_did_someone why_does_someone why_is_someone",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """A kind of question: its name and a prototype. `kind` is "reasoning", "perceptual" or
+    "temporal"; `members`: how many human questions its cluster holds.
+    """
+
+    name: str
+    prototype: str
+    category: str
+    kind: str = "reasoning"
+    cluster: int | None = None
+    members: int = 0
+
+    @property
+    def template_id(self) -> str:
+        """Content hash of name and prototype (12 hex digits)."""
+        text = f"{normal(self.name)}\n{normal(self.prototype)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def parse_templates(reply: str, most: int = 4) -> tuple[Template, ...]:
+    """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`.
+
+    A category that is none of them is decided by the words. Raises Unparsed.
+    """
+    labels = {
+        "template": "template",
+        "prototype": "prototype(?: question)?",
+        "category": "category",
+    }
+    found: list[Template] = []
+    for part in fields(reply, labels):
+        if part.label == "template":
+            name = re.sub(r"\s*:\s*", " - ", part.text)  # in templates.md a colon ends the name
+            found.append(Template(name=name, prototype="", category=""))
+        elif found and part.label == "prototype":
+            found[-1] = replace(found[-1], prototype=part.text)
+        elif found:
+            found[-1] = replace(found[-1], category=part.text)
+    if not found:
+        raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
+    for template in found:
+        if not template.name or not template.prototype:
+            raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
+    return tuple(replace(t, category=categorised(t)) for t in found[:most])
+
+
+def categorised(template: Template) -> str:
+    """The template's category where it is one of the five, else by the words of its prototype."""
+    for category in CATEGORIES:
+        if normal(category) == normal(template.category):
+            return category
+    text = f" {normal(f'{template.name} {template.prototype}')} "
+    for category, signs in _SIGNS:
+        if any(f" {sign.replace('_', ' ')} " in text for sign in signs.split()):
+            return category
+    return "Narrative and Plot Analysis"
+
+
+def too_specific(template: Template, *, least: int, names: frozenset[str]) -> str | None:
+    """Why a template is over-specific, or None: a name is left in it, or its cluster is small."""
+    if template.members < least:
+        return f"its cluster has {template.members} questions, fewer than {least}"
+    bare = re.sub(r"\[[^\]]*\]", " ", template.prototype)
+    left = [w for w in re.findall(r"[A-Za-z'’]+", bare)[1:] if w in names]
+    return f"it names {left[0]!r}" if left else None
+
+
+def distinct(
+    templates: Sequence[Template],
+    embed: Callable[[list[str]], NDArray[np.float32]],
+    *,
+    alike: float = 0.88,
+) -> list[Template]:
+    """The templates without near-identical ones: of two, the one of the larger cluster stays."""
+    from mustsee.recipes.cinepile.question_lists import apart
+
+    ordered = sorted(templates, key=lambda t: (-t.members, t.template_id))
+    unique = list({normal(t.prototype): t for t in reversed(ordered)}.values())[::-1]
+    if not unique:
+        return []
+    vectors = embed([f"{t.name}: {t.prototype}" for t in unique])
+    return [unique[row] for row in apart(np.asarray(vectors, np.float32), alike=alike)]
+
+
+_HEAD = re.compile(r"^##\s+(.+?)\s*$")
+_ITEM = re.compile(r"^[-*]\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<name>[^:]+?):\s+(?P<prototype>.+?)\s*$")
+_NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
+    `title`: the film, show or video that most of its questions are on, and their `share`; `words`:
+    those that tell it from the other clusters; `nearest`: the questions in its middle.
+    """
+
+    kind: str
+    number: int
+    size: int
+    silhouette: float
+    cosine: float
+    title: str
+    share: float
+    list_share: float
+    words: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+
+def telling(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
+    """The words that are in many of the cluster's texts, and in few of the others."""
+    inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
+                       for texts in (cluster, everything))  # fmt: skip
+
+    def gain(word: str) -> float:
+        share = inside[word] / len(cluster)
+        return share * max(0.0, math.log2(share * len(everything) / outside[word])) ** 2
+
+    return tuple(sorted(inside, key=lambda w: (-gain(w), w))[:most])
+
+
+def one_sided(
+    clusters: Sequence[Cluster], titles: Mapping[str, float], most: float
+) -> list[Cluster]:
+    """Clusters with more than `most` of their questions on one title, which is not as frequent in
+    all of them (`titles`: its share): its templates would be on that title's subject.
+    """
+    return [c for c in clusters if c.share > most and titles.get(c.title, 0.0) <= most]
+
+
+def to_markdown(templates: Sequence[Template], clusters: Sequence[Cluster] = ()) -> str:
+    """The templates for review, under their categories, and the clusters that they are from."""
+    lines = [
+        "# Question templates", "",
+        "Edit freely: clear a box or delete a line to drop a template, move it under another",
+        "heading, change its words, add lines of this form. What stands behind it is information.",
+    ]  # fmt: skip
+    for category in CATEGORIES:
+        lines += ["", f"## {category}", ""]
+        for t in templates:
+            if t.category == category:
+                note = f"{t.kind}, cluster {'-' if t.cluster is None else t.cluster}, {t.members}"
+                lines.append(f"- [x] {t.name}: {t.prototype} <!-- {note} -->")
+    if clusters:
+        lines += [
+            "", "### Clusters", "",
+            "| set | cluster | questions | silhouette | its words | most on one title |",
+            "| --- | ---: | ---: | ---: | --- | --- |",
+        ]  # fmt: skip
+    for c in clusters:
+        title = f"{c.share:.0%} {c.title}" if c.title else ""
+        lines.append(
+            f"| {c.kind} | {c.number} | {c.size} | {c.silhouette:.3f} | {' '.join(c.words)} "
+            f"| {title} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def from_markdown(
+    text: str, *, kind: str = "reasoning", where: str = "templates"
+) -> list[Template]:
+    """The ticked templates of a reviewed file. Raises UserError naming the line."""
+    found: list[Template] = []
+    category: str | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        note = _NOTE.search(line)
+        bare = _NOTE.sub("", line).rstrip()
+        if head := _HEAD.match(bare):
+            category = next((c for c in CATEGORIES if normal(c) == normal(head[1])), None)
+            if category is None:
+                raise UserError(
+                    f"{where}, line {number}: {head[1]!r} is no category; "
+                    f"the five are {', '.join(CATEGORIES)}"
+                )
+        elif item := _ITEM.match(bare):
+            if category is None:
+                raise UserError(f"{where}, line {number}: a template above the first category")
+            if item["box"] != " ":
+                found.append(_noted(item["name"], item["prototype"], category, kind, note))
+        elif bare.startswith(("-", "*")) and category is not None:
+            raise UserError(
+                f"{where}, line {number}: {bare!r} is not of the form '- [x] Name: prototype'"
+            )
+    return found
+
+
+def _noted(
+    name: str, prototype: str, category: str, kind: str, note: re.Match[str] | None
+) -> Template:
+    parts = re.fullmatch(r"(\w+), cluster (-|\d+), (\d+)", note[1]) if note else None
+    return Template(
+        name=name,
+        prototype=prototype,
+        category=category,
+        kind=parts[1] if parts else kind,
+        cluster=int(parts[2]) if parts and parts[2] != "-" else None,
+        members=int(parts[3]) if parts else 0,
+    )
+
+
+def write_templates(
+    templates: Sequence[Template], folder: str | Path, clusters: Sequence[Cluster] = ()
+) -> None:
+    """`templates.parquet` and `templates.md` in a local folder."""
+    import pyarrow.parquet as pq
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    rows = [{"template_id": t.template_id, **vars(t)} for t in templates]
+    text, number = pa.string(), pa.int64()
+    kinds = {"template_id": text, "name": text, "prototype": text, "category": text, "kind": text,
+             "cluster": number, "members": number}  # fmt: skip
+    pq.write_table(
+        pa.Table.from_pylist(rows, pa.schema(kinds.items())), place / "templates.parquet"
+    )
+    (place / "templates.md").write_text(to_markdown(templates, clusters))
+
+
+def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Template]:
+    """Templates of a `.md` or `.parquet` file, or of a folder that holds them: its reviewed
+    `templates.md` counts, not the parquet. Raises UserError.
+    """
+    filesystem, place = resolve(str(path))
+    try:
+        if filesystem.get_file_info(place).type == fs.FileType.Directory:
+            place = f"{place}/templates.md"
+        data = filesystem.open_input_file(place).read()
+        if place.endswith(".md"):
+            found = from_markdown(data.decode(), kind=kind, where=place)
+        else:
+            import pyarrow.parquet as pq
+
+            found = [_loaded(row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
+    except (OSError, KeyError, ValueError) as error:
+        raise UserError(f"cannot read the templates {str(path)!r}: {error}") from error
+    if not found:
+        raise UserError(f"no templates in {str(path)!r}")
+    return found
+
+
+def _loaded(row: dict[str, Any]) -> Template:
+    return Template(**{k: v for k, v in row.items() if k != "template_id"})

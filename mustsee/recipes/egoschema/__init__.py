@@ -1,0 +1,1 @@
+"""EgoSchema (arXiv 2308.09126): narrations to very-long-form questions."""

@@ -1,0 +1,269 @@
+"""EgoSchema (arXiv 2308.09126): narrated clips to questions about the whole of them.
+
+The paper chains calls so that questions, answers and wrong answers do not come at once. Here are
+its two sets of prompts and the layouts that it compared them with (section 3.1.2, Table 8):
+
+    set_a       questions; then answers and wrong answers                    (its choice)
+    set_b       questions; answers with throw-away wrong ones in the same chat; wrong ones anew
+    one_shot    everything at once
+    n_shot      everything at once, one question a call
+    three_call  questions; answers; wrong answers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from typing import ClassVar, TypeVar
+
+from mustsee.errors import BadRow, Unparsed
+from mustsee.llm import Asker, Message
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import ALIKE, Draft, finished
+from mustsee.questions.labelled import drafts, drifted, questions_in, whole
+from mustsee.recipes.egoschema.keywords import Keywords
+from mustsee.recipes.egoschema.narrations import prompt_lines
+from mustsee.records import Line, Provenance, Video
+
+T = TypeVar("T")
+ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answers_twist")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a clip is asked about. `chains`: one of them is drawn for each clip; so is one of
+    `answer_prompts`, which spares the set the habits of one wording. `questions` and `wrong` are
+    the paper's N and M. `length` of wrong answers: "similar", or "longer" as in the paper, which
+    gives the answer away to a guesser by length. `keywords`: words and openings that drop a
+    question.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "start", "lines", "captions")
+    area: ClassVar[str] = "egoschema"
+
+    chains: tuple[str, ...] = ("set_a",)
+    questions: int = 3
+    wrong: int = 4
+    length: str = "similar"
+    answer_prompts: tuple[str, ...] = ANSWERS
+    keywords: Keywords | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.chains) - set(CHAINS))
+        if unknown or not self.chains:
+            raise ValueError(f"chains={self.chains!r}: choose among {', '.join(CHAINS)}")
+        if self.length not in ("similar", "longer"):
+            raise ValueError(f"length={self.length!r}: 'similar' or 'longer'")
+        if self.questions < 1 or self.wrong < 1 or not self.answer_prompts:
+            raise ValueError("questions and wrong must be at least 1, answer_prompts not empty")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """What a chain works on: the narrations as text, how to ask, and what is counted while asking:
+    replies whose labels had drifted, and replies that had to be asked for again.
+    """
+
+    asker: Asker
+    settings: Settings
+    narrations: str
+    answer_prompt: str
+    seed: int
+    counted: Counter[str] = field(default_factory=lambda: Counter(drifted=0, regenerated=0))
+
+
+async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
+    """The clip with its questions; options are in seeded order. `video.lines` are the narrations;
+    where there are none, its captions are. `question_type` names the chain.
+
+    Metrics of each question: how many replies of its clip had drifted from the labels asked for
+    ("drifted"), and how many could not be read and were asked for again ("regenerated"). Raises
+    BadRow without narrations, or when a model does not come up with the form asked for.
+    """
+    lines = narrations_of(video)
+    if not lines:
+        raise BadRow(f"clip {video.video_id!r} has neither narrations nor captions to ask from")
+    draw = random.Random(f"{settings.seed}/{video.video_id}/chain")
+    chain = draw.choice(settings.chains)
+    clip = Clip(
+        asker=asker,
+        settings=settings,
+        narrations=prompt_lines(lines, video.start or 0.0),
+        answer_prompt=draw.choice(settings.answer_prompts),
+        seed=draw.randrange(2**31),
+    )
+    made = await CHAINS[chain](clip)
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("egoschema"))
+    questions = [
+        finished(
+            draft,
+            video_id=video.video_id,
+            recipe="egoschema",
+            question_type=chain,
+            seed=settings.seed,
+            decoys=settings.wrong,
+            provenance=origin,
+        )
+        for draft in made
+    ]
+    counts = {name: float(n) for name, n in clip.counted.items()}
+    done = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
+    return done if settings.keywords is None else settings.keywords(done)
+
+
+def narrations_of(video: Video) -> Sequence[Line]:
+    """The clip's lines, else its captions as lines."""
+    if video.lines:
+        return video.lines
+    return [Line(start=c.time, end=c.time, text=c.text) for c in video.captions or ()]
+
+
+async def _set_a(clip: Clip) -> list[Draft]:
+    questions, _ = await _questions(clip)
+    return await _answers(clip, questions)
+
+
+async def _set_b(clip: Clip) -> list[Draft]:
+    questions, history = await _questions(clip)
+    count, wrong = clip.settings.questions, clip.settings.wrong
+    parse = _counted(clip, lambda text: drafts(text, count, wrong=wrong, with_question=False))
+    found = await clip.asker.ask(
+        "egoschema/reveal",
+        parse,
+        seed=clip.seed,
+        history=history,
+        count=count,
+        wrong=wrong,
+        questions=questions,
+        narrations=clip.narrations,
+    )
+    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+
+
+async def _three_call(clip: Clip) -> list[Draft]:
+    questions, _ = await _questions(clip)
+    found = await clip.asker.ask(
+        "egoschema/answers_only",
+        _counted(clip, lambda text: drafts(text, len(questions), wrong=0, with_question=False)),
+        seed=clip.seed,
+        narrations=clip.narrations,
+        questions=questions,
+    )
+    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+
+
+async def _one_shot(clip: Clip) -> list[Draft]:
+    return await _at_once(clip, clip.settings.questions, clip.seed)
+
+
+async def _n_shot(clip: Clip) -> list[Draft]:
+    calls = (_at_once(clip, 1, clip.seed + n) for n in range(clip.settings.questions))
+    found = [draft for part in await asyncio.gather(*calls) for draft in part]
+    return list({draft.question: draft for draft in found}.values())
+
+
+CHAINS: dict[str, Callable[[Clip], Awaitable[list[Draft]]]] = {
+    "set_a": _set_a,
+    "set_b": _set_b,
+    "one_shot": _one_shot,
+    "n_shot": _n_shot,
+    "three_call": _three_call,
+}
+
+
+async def _questions(clip: Clip) -> tuple[list[str], tuple[Message, ...]]:
+    """The questions, and the chat so far for a chain that goes on in it."""
+    count = clip.settings.questions
+    prompt, told = "egoschema/questions", clip.narrations
+    parse = _counted(clip, lambda text: (questions_in(text, count), text))
+    found, text = await clip.asker.ask(prompt, parse, seed=clip.seed, narrations=told, count=count)
+    asked = clip.asker.prompts.render(prompt, narrations=told, count=count)
+    opening = (Message("system", asked.system),) if asked.system else ()
+    return found, (*opening, Message("user", asked.user), Message("assistant", text))
+
+
+async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
+    wrong = clip.settings.wrong
+    found = await clip.asker.ask(
+        clip.answer_prompt,
+        _counted(clip, lambda text: drafts(text, len(questions), wrong=wrong, with_question=False)),
+        seed=clip.seed,
+        narrations=clip.narrations,
+        questions=list(questions),
+        wrong=wrong,
+        length=clip.settings.length,
+    )
+    both = zip(matched(found, questions), questions, strict=True)
+    return [replace(draft, question=q) for draft, q in both]
+
+
+async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -> list[Draft]:
+    wrong = clip.settings.wrong
+
+    def parse(text: str) -> list[Draft]:
+        found = drafts(text, len(questions), wrong=wrong, with_question=False, with_answer=False)
+        both = zip(matched(found, questions), questions, answers, strict=True)
+        return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
+
+    return await clip.asker.ask(
+        "egoschema/wrong",
+        _counted(clip, parse),
+        seed=clip.seed,
+        narrations=clip.narrations,
+        questions=list(questions),
+        answers=list(answers),
+        wrong=wrong,
+        length=clip.settings.length,
+    )
+
+
+async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
+    wrong = clip.settings.wrong
+    return await clip.asker.ask(
+        "egoschema/one_shot",
+        _counted(clip, lambda text: drafts(text, count, wrong=wrong, with_question=True)),
+        seed=seed,
+        narrations=clip.narrations,
+        count=count,
+        wrong=wrong,
+        length=clip.settings.length,
+    )
+
+
+def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+    """The drafts in the order of the questions, where each repeats another one clearly; else as
+    they came. A reply may take the questions in an order of its own.
+    """
+    order: list[int] = []
+    for question in questions:
+        likeness = [
+            SequenceMatcher(None, normal(question), normal(draft.question)).ratio()
+            for draft in found
+        ]
+        best = max(likeness)
+        if best < ALIKE or likeness.index(best) in order:
+            return list(found)
+        order.append(likeness.index(best))
+    return [found[n] for n in order]
+
+
+def _counted(clip: Clip, parse: Callable[[str], T]) -> Callable[[str], T]:
+    """A parser that says how often it had to be lenient, and how often it could not read at all."""
+
+    def counting(text: str) -> T:
+        try:
+            found = parse(text)
+        except Unparsed:
+            clip.counted["regenerated"] += 1
+            raise
+        if drifted(text):
+            clip.counted["drifted"] += 1
+        return found
+
+    return counting

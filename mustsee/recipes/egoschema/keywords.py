@@ -1,0 +1,59 @@
+"""Questions that betray how they were made: they hold words of the prompt, or ask what the sheet
+forbids (EgoSchema, 3.1.3 and 6.1; MLVU wants no names). The words are in `conf/keywords/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mustsee.records import Question, Verdict, Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keywords:
+    """`words`: not to occur in a question or an option, as whole words, in any case; a space or a
+    hyphen stands for both or none. `openings`: no question begins with, or goes on to ask, these.
+    """
+
+    words: tuple[str, ...] = ()
+    openings: tuple[str, ...] = ()
+
+    @cached_property
+    def _word(self) -> re.Pattern[str]:
+        return _any(self.words, r"\b(?:{})\b")
+
+    @cached_property
+    def _opening(self) -> re.Pattern[str]:
+        return _any(self.openings, r"(?:^|[.?!:;,]\s*|\b(?:and|or)\s+)(?:{})\b")
+
+    def reason(self, question: str, options: Sequence[str]) -> str | None:
+        """What is wrong with a question, or None."""
+        for text in (question, *options):
+            found = self._word.search(text)
+            if found:
+                return f"keyword: {found.group().lower()!r}"
+        opening = self._opening.search(question)
+        return f"keyword: asks {opening.group().strip(' .?!:;,').lower()!r}" if opening else None
+
+    def __call__(self, video: Video) -> Video:
+        """The row with a verdict on each question that still stands, and `drop` where it falls."""
+        return replace(video, questions=tuple(map(self._judged, video.questions or ())))
+
+    def _judged(self, question: Question) -> Question:
+        if question.drop is not None:
+            return question
+        reason = self.reason(question.question, question.options)
+        verdict = Verdict(
+            filter="keywords", model="rules", passed=reason is None, detail=reason or ""
+        )
+        return replace(question, verdicts=(*question.verdicts, verdict), drop=reason)
+
+
+def _any(words: Sequence[str], frame: str) -> re.Pattern[str]:
+    if not words:
+        return re.compile(r"(?!)")
+    kinds = [r"[\s-]*".join(map(re.escape, re.split(r"[\s-]+", word))) for word in words]
+    return re.compile(frame.replace("{}", "|".join(kinds)), re.IGNORECASE)

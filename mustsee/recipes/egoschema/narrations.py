@@ -1,0 +1,225 @@
+"""Narrations in: who did what when, as timed lines for each video.
+
+Read are Ego4D's `narration.json`, and any table with a video, a time and a text column
+(EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/columns/` says which is which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.records import Line
+from mustsee.run.inputs import read_table
+from mustsee.store import resolve
+
+# Ego4D marks who acts with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
+_TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)
+_UNSURE = re.compile(r"#\s*unsure\b", re.IGNORECASE)
+_CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where the parts of a narration are.
+
+    `form`: "table", "ego4d" (then only `keep_unsure` and `narrator` matter), or "captions": the
+    `videos.parquet` of a run of ours, whose captions stand in for narrations. `time` and `end`
+    hold seconds or clock times; without `end` a narration is a point in time. `subject` is put
+    before every text ("C" turns "open door" into "C open door"). `keep_unsure`: keep what the
+    narrator marked as unsure. `narrator`: "longest" takes for each video the pass with more
+    narrations, "narration_pass_1" or "narration_pass_2" that one, so that no moment is told twice.
+    """
+
+    form: str = "table"
+    video: str = "video_id"
+    time: str = "time"
+    text: str = "text"
+    end: str | None = None
+    subject: str = ""
+    keep_unsure: bool = False
+    narrator: str = "longest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Narrations:
+    """Timed lines of each video, in order of time. `skipped`: rows without a text."""
+
+    lines: Mapping[str, tuple[Line, ...]]
+    skipped: int = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self.lines.values()))
+
+
+def seconds(value: object) -> float:
+    """Seconds from a number or a clock time ("00:01:02.5", "1:02").
+
+    Raises ValueError for anything else, and for a negative or infinite time.
+    """
+    text = str(value).strip()
+    clock = _CLOCK.fullmatch(text)
+    if clock:
+        hours, minutes, rest = clock.groups()
+        return int(hours or 0) * 3600 + int(minutes) * 60 + float(rest.replace(",", "."))
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"not a time from the start of a video: {value!r}")
+    return number
+
+
+def clean(text: str) -> str:
+    """A narration without Ego4D's tags and double spaces."""
+    return " ".join(_TAG.sub(" ", text).split())
+
+
+def read(path: str, columns: Columns) -> Narrations:
+    """The narrations of a file (.json, .csv, .tsv, .jsonl or .parquet; local, s3:// or gs://).
+
+    Raises UserError when the file is missing, or not of the form that `columns` describes.
+    """
+    if columns.form == "ego4d":
+        try:
+            data = json.loads(_bytes(path))
+        except ValueError as error:
+            raise UserError(f"{path}: no JSON, as Ego4D's narrations are: {error}") from error
+        return from_ego4d(data, columns, where=path)
+    if columns.form == "captions":
+        return from_captions(read_table(path), where=path)
+    if columns.form != "table":
+        raise UserError(
+            f"narrations form {columns.form!r} is unknown: use 'table', 'ego4d' or 'captions'"
+        )
+    return from_rows(read_table(path), columns, where=path)
+
+
+def from_ego4d(data: Any, columns: Columns, *, where: str = "narration.json") -> Narrations:
+    """Narrations from the parsed `narration.json` of Ego4D, with or without its outer "videos"."""
+    videos = data.get("videos", data) if isinstance(data, Mapping) else None
+    if not isinstance(videos, Mapping):
+        raise UserError(f"{where}: expected an object of videos, as in Ego4D's narration.json")
+    found: dict[str, list[Line]] = {}
+    skipped = 0
+    for video, passes in videos.items():
+        if not isinstance(passes, Mapping):
+            continue
+        lines: list[Line] = []
+        for item in _one_pass(passes, columns.narrator):
+            text = str(item.get("narration_text") or "")
+            if not clean(text) or (not columns.keep_unsure and _UNSURE.search(text)):
+                skipped += 1
+                continue
+            try:
+                time = seconds(item["timestamp_sec"])
+            except (KeyError, ValueError) as error:
+                raise UserError(
+                    f"{where}: video {video!r} has a narration without a usable timestamp_sec: "
+                    f"{item!r}"
+                ) from error
+            lines.append(Line(start=time, end=time, text=clean(text)))
+        if lines:
+            found[str(video)] = lines
+    return Narrations(lines=_in_order(found), skipped=skipped)
+
+
+def _one_pass(passes: Mapping[str, Any], narrator: str) -> Sequence[Mapping[str, Any]]:
+    told: dict[str, list[Any]] = {
+        name: list(body.get("narrations") or ())
+        for name, body in sorted(passes.items())
+        if isinstance(body, Mapping) and (narrator == "longest" or name == narrator)
+    }
+    return max(told.values(), key=len, default=[])
+
+
+def from_rows(
+    rows: Iterable[Mapping[str, Any]], columns: Columns, *, where: str = "table"
+) -> Narrations:
+    """Narrations from the rows of a table; a row without a text is skipped and counted.
+
+    Raises UserError for a missing column or a time that is none, naming the row (counted from 1).
+    """
+    wanted = [c for c in (columns.video, columns.time, columns.text, columns.end) if c]
+    found: dict[str, list[Line]] = defaultdict(list)
+    skipped = 0
+    for number, row in enumerate(rows, 1):
+        missing = [c for c in wanted if c not in row]
+        if missing:
+            raise UserError(
+                f"{where}: no column {missing[0]!r}, there are {sorted(row)!r}; "
+                "choose another columns= or set its column names"
+            )
+        text = str(row[columns.text] or "").strip()
+        if not text:
+            skipped += 1
+            continue
+        try:
+            start = seconds(row[columns.time])
+            end = seconds(row[columns.end]) if columns.end else start
+        except ValueError as error:
+            raise UserError(
+                f"{where}: row {number}: {error}; expected seconds or hh:mm:ss.ss"
+            ) from error
+        told = f"{columns.subject} {clean(text)}".strip()
+        found[str(row[columns.video])].append(Line(start=start, end=max(start, end), text=told))
+    if not found:
+        raise UserError(f"{where}: no narrations in it")
+    return Narrations(lines=_in_order(found), skipped=skipped)
+
+
+def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narrations:
+    """Captions of a run as narrations; a clip of another video stays a video of its own."""
+    found: dict[str, list[Line]] = {}
+    for row in rows:
+        told = row.get("captions") or ()
+        if told:
+            found[str(row["video_id"])] = [
+                Line(start=c["time"], end=c["time"], text=c["text"]) for c in told
+            ]
+    if not found:
+        raise UserError(f"{where}: no video in it has captions")
+    return Narrations(lines=_in_order(found))
+
+
+def _in_order(found: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:
+    return {
+        video: tuple(sorted(lines, key=lambda line: (line.start, line.end, line.text)))
+        for video, lines in sorted(found.items())
+    }
+
+
+def durations(
+    path: str, *, video: str = "video_id", duration: str = "duration"
+) -> dict[str, float]:
+    """Lengths of videos in seconds, from a table with a video and a duration column; a row without
+    one (of a video that failed) says nothing.
+    """
+    try:
+        told = [(str(row[video]), row[duration]) for row in read_table(path)]
+        return {name: seconds(value) for name, value in told if value not in (None, "")}
+    except KeyError as error:
+        raise UserError(
+            f"{path}: no column {error.args[0]!r}; name the columns of durations"
+        ) from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; expected seconds or hh:mm:ss.ss") from None
+
+
+def _bytes(path: str) -> bytes:
+    filesystem, place = resolve(path)
+    try:
+        with filesystem.open_input_file(place) as file:
+            return file.read()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UserError(f"no file {path!r}; check narrations=") from error
+
+
+def prompt_lines(lines: Sequence[Line], start: float = 0.0) -> str:
+    """Narrations as a prompt shows them, one `<second> - <sentence>` a line, seconds counted from
+    the clip's `start` (EgoSchema, 6.1).
+    """
+    return "\n".join(f"{int(line.start - start)} - {line.text}" for line in lines)

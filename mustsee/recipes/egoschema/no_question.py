@@ -1,0 +1,97 @@
+"""EgoSchema's no-question baseline: can the answer be told from the narrations and the options, the
+question unseen? An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mustsee.errors import BadRow, Unparsed
+from mustsee.extract import extract
+from mustsee.llm import Asker
+from mustsee.recipes.egoschema.ask import narrations_of
+from mustsee.recipes.egoschema.narrations import prompt_lines
+from mustsee.records import Question, Verdict, Video
+from mustsee.stats import wilson
+
+NAME = "no_question"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("lines", "captions", "questions")
+    area: ClassVar[str] = "egoschema"
+
+    seed: int = 0
+
+
+async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
+    """The row whose standing questions carry a verdict of the model that did not see them; `passed`
+    is null, nothing is dropped. A reply without a letter has `correct` null.
+    """
+    told = prompt_lines(narrations_of(video), video.start or 0.0)
+
+    async def guess(question: Question) -> Question:
+        if question.drop is not None or question.answer_index is None:
+            return question
+        prompt = asker.prompts.digest("egoschema/no_question")
+        blank = Verdict(filter=NAME, model=asker.llm.identity, seed=settings.seed, prompt=prompt)
+        try:
+            reply, index = await asker.ask(
+                "egoschema/no_question",
+                lambda text: (text, _letter(text, question.options)),
+                seed=settings.seed,
+                narrations=told,
+                options=question.options,
+            )
+        except BadRow as error:
+            verdict = replace(blank, detail=str(error))
+        else:
+            verdict = replace(blank, reply=reply, correct=index == question.answer_index)
+        return replace(question, verdicts=(*question.verdicts, verdict))
+
+    asked = await asyncio.gather(*map(guess, video.questions or ()))
+    return replace(video, questions=tuple(asked))
+
+
+def _letter(text: str, options: Sequence[str]) -> int:
+    letter = extract(text, options).letter
+    if letter is None:
+        raise Unparsed("it names no answer by its letter")
+    return ord(letter) - ord("A")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Share of guesses that were right, with its 95 % Wilson interval, against chance."""
+
+    questions: int
+    accuracy: float
+    low: float
+    high: float
+    chance: float
+
+
+def baseline(questions: Sequence[Question]) -> Baseline | None:
+    """What the verdicts add up to; None without any."""
+    told = [
+        (v.correct, 1 / len(q.options))
+        for q in questions
+        for v in q.verdicts
+        if v.filter == NAME and v.correct is not None
+    ]
+    if not told:
+        return None
+    right, count = sum(correct for correct, _ in told), len(told)
+    low, high = wilson(right, count)
+    return Baseline(
+        questions=count,
+        accuracy=right / count,
+        low=low,
+        high=high,
+        chance=sum(chance for _, chance in told) / count,
+    )

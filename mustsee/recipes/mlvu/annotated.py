@@ -1,0 +1,281 @@
+"""MLVU's tasks that people answer: forms for annotators, what is checked of them, and questions
+made from what they filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.questions.checks import fault, holds, normal
+from mustsee.questions.drafts import Draft, question_id
+from mustsee.records import Question, Span, Video
+from mustsee.synth.insertions import cycled, with_question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """One annotation task. `kind`: the released `question_type`. `options`: how many wrong ones (0:
+    an open answer). `rules`: what the annotator is told, in our words (F.1, F.3, F.5-F.7).
+    """
+
+    kind: str
+    title: str
+    rules: tuple[str, ...]
+    wrong: int = 3
+    points: bool = False
+    evidence: bool = False
+    fixed_question: tuple[str, ...] = ()
+
+
+NO_NAMES = "Name nobody: say who is meant by looks, age, clothes or part played."
+UNIQUE = "Give clues that fit one place in the video only."
+FORMS: Mapping[str, Form] = {
+    form.kind: form
+    for form in (
+        Form(
+            kind="topic_reasoning",
+            title="Topic reasoning",
+            rules=(
+                "Ask about the whole: genre, theme, main event, setting, weather, time.",
+                "Do not ask about details.",
+            ),
+        ),
+        Form(
+            kind="summary",
+            title="Video summary",
+            rules=(
+                "Say in a sentence what the video is about, then tell its main events in order.",
+                "Tell what is seen, not what is said.",
+                NO_NAMES,
+            ),
+            wrong=0,
+            fixed_question=(
+                "Summarise the main content of this video.",
+                "What happens in this video, from beginning to end?",
+                "Give an account of the video's main events in their order.",
+                "Tell in a few sentences what this video shows.",
+            ),
+        ),
+        Form(
+            kind="plotQA",
+            title="Plot question",
+            rules=("Ask about a detail or an event of the plot.", UNIQUE, NO_NAMES),
+            evidence=True,
+        ),
+        Form(
+            kind="subPlot",
+            title="Sub-scene caption",
+            rules=(
+                "Pick a scene of at most a minute and point to it without telling it.",
+                "Describe it, and split the description into 1 to 13 points that are not in the "
+                "question.",
+                UNIQUE,
+                NO_NAMES,
+            ),
+            wrong=0,
+            points=True,
+            evidence=True,
+        ),
+        Form(
+            kind="ego",
+            title="Egocentric reasoning",
+            rules=("Answer the query from the marked moment alone, in a few words.",),
+            evidence=True,
+        ),
+    )
+}
+POINTS = (1, 13)
+SCENE = 60.0  # seconds that a sub-scene lasts at most, normally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A filled-in form."""
+
+    video_id: str
+    kind: str
+    question: str
+    answer: str
+    wrong: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    evidence: tuple[Span, ...] = ()
+    annotator: str = ""
+
+
+def faults(
+    filled: Filled,
+    others: Sequence[Filled] = (),
+    names: Sequence[str] = (),
+    duration: float | None = None,
+) -> list[str]:
+    """What the annotator must mend; empty when nothing. `others`: forms for the same video;
+    `names`: of characters and actors, as far as they are known.
+    """
+    form = FORMS.get(filled.kind)
+    if form is None:
+        return [f"there is no form {filled.kind!r}: {', '.join(FORMS)}"]
+    wrong: list[str] = []
+    if not filled.question.strip() or not filled.answer.strip():
+        wrong.append("question and answer must be filled in")
+    if form.wrong:
+        reason = fault(
+            filled.question, filled.answer, filled.wrong, count=max(form.wrong, len(filled.wrong))
+        )
+        wrong += [reason] if reason else []
+    wrong += _points_faults(filled) if form.points else []
+    for text in (filled.question, filled.answer, *filled.wrong, *filled.points):
+        found = name_in(text, names)
+        if found and any(NO_NAMES in rule for rule in form.rules):
+            wrong.append(f"{found!r} looks like a name: say who it is by looks or part played")
+            break
+    if form.evidence and not filled.evidence:
+        wrong.append("mark where in the video the answer is")
+    wrong += _evidence_faults(filled, form, duration)
+    if UNIQUE in form.rules:
+        same = [o for o in others if o != filled and normal(o.question) == normal(filled.question)]
+        if same:
+            wrong.append("the same clue points to another answer of this video: add to it")
+    return wrong
+
+
+def _points_faults(filled: Filled) -> list[str]:
+    low, high = POINTS
+    points = [p for p in filled.points if p.strip()]
+    found: list[str] = []
+    if not low <= len(points) <= high:
+        found.append(f"{len(points)} scoring points: {low} to {high} are wanted")
+    if len({normal(p) for p in points}) < len(points):
+        found.append("two scoring points are the same")
+    found += [
+        f"the question gives the point {p!r} away" for p in points if holds(filled.question, p)
+    ]
+    return found
+
+
+def _evidence_faults(filled: Filled, form: Form, duration: float | None) -> list[str]:
+    for span in filled.evidence:
+        if not 0 <= span.start <= span.end or (duration is not None and span.end > duration + 0.5):
+            return [f"marked is {span.start:g} to {span.end:g} s, the video has {duration!r} s"]
+        if form.points and span.seconds > SCENE:
+            return [f"the scene lasts {span.seconds:.0f} s: at most {SCENE:.0f} s are wanted"]
+    return []
+
+
+_INNER = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][a-z]{2,}")
+_COMMON = frozenset(  # capitalised, and yet nobody's name
+    """Christmas Easter English French German Chinese Japanese Spanish Russian American European
+    African Asian Western Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February
+    March April May June July August September October November December Earth
+    """.split()  # noqa: SIM905
+)
+
+
+def name_in(text: str, names: Sequence[str] = ()) -> str | None:
+    """Something that looks like a person's name: a listed one anywhere, else a capitalised word
+    within a sentence that is no day, month, language or feast.
+    """
+    for name in names:
+        if name and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+            return name
+    return next((w for w in _INNER.findall(text) if w not in _COMMON), None)
+
+
+def from_table(rows: Sequence[Mapping[str, Any]]) -> list[Filled]:
+    """Filled-in forms from a table: columns video_id, kind (or question_type), question, answer,
+    and as needed wrong_1 ..., points (a list, JSON, or parts joined by "|"), start, end.
+
+    Raises UserError naming the row.
+    """
+    done: list[Filled] = []
+    for number, row in enumerate(rows, 1):
+        kind = str(row.get("kind") or row.get("question_type") or "")
+        if kind not in FORMS:
+            raise UserError(f"annotations, row {number}: kind={kind!r}; there are {sorted(FORMS)}")
+        missing = [c for c in ("video_id", "answer") if not row.get(c)]
+        if missing:
+            raise UserError(f"annotations, row {number}: no {missing[0]!r}")
+        question = str(row.get("question") or "")
+        if not question and FORMS[kind].fixed_question:
+            asked = FORMS[kind].fixed_question
+            question = random.Random(f"{row['video_id']}/question").choice(asked)
+        wrong = (row.get(f"wrong_{n}") for n in range(1, 10))
+        done.append(
+            Filled(
+                video_id=str(row["video_id"]),
+                kind=kind,
+                question=question,
+                answer=str(row["answer"]),
+                wrong=tuple(str(w) for w in wrong if w),
+                points=_listed(row.get("points") or row.get("scoring_points"), number),
+                evidence=_span(row, number),
+                annotator=str(row.get("annotator") or ""),
+            )
+        )
+    return done
+
+
+def _listed(value: Any, number: int) -> tuple[str, ...]:
+    if not value:
+        return ()
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.lstrip().startswith("[") else value.split("|")
+        except ValueError as error:
+            raise UserError(f"annotations, row {number}: points={value!r}: {error}") from error
+    return tuple(str(point).strip() for point in value if str(point).strip())
+
+
+def _span(row: Mapping[str, Any], number: int) -> tuple[Span, ...]:
+    if row.get("start") is None or row.get("end") is None:
+        return ()
+    try:
+        return (Span(float(row["start"]), float(row["end"])),)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"annotations, row {number}: start and end: {error}") from error
+
+
+def questions_of(
+    filled: Sequence[Filled], *, options: int = 4, seed: int = 0
+) -> dict[str, list[Question]]:
+    """Questions by video. Slots of the answers are even over each kind; faults are in `drop`."""
+    by_video: dict[str, list[Filled]] = defaultdict(list)
+    for form in filled:
+        by_video[form.video_id].append(form)
+    slots: dict[str, list[int]] = {}
+    for kind, count in Counter(f.kind for f in filled).items():
+        slots[kind] = cycled(count, range(options), f"{seed}/{kind}/slots")
+    made: dict[str, list[Question]] = defaultdict(list)
+    for form in filled:
+        wrong = faults(form, by_video[form.video_id])
+        if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
+            wrong.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
+        question = _question(form, slots[form.kind].pop(), options)
+        drop = f"form: {wrong[0]}" if wrong else None
+        made[form.video_id].append(replace(question, drop=drop))
+    return dict(made)
+
+
+def _question(form: Filled, slot: int, options: int) -> Question:
+    draft = Draft(question=form.question, answer=form.answer, decoys=form.wrong[: options - 1])
+    if draft.decoys:
+        row = Video(video_id=form.video_id, uri="")
+        at = min(slot, len(draft.decoys))
+        asked = with_question(row, form.kind, draft, at, form.evidence).questions or ()
+        return next(iter(asked))
+    return Question(
+        question_id=question_id(form.video_id, "mlvu", draft),
+        video_id=form.video_id,
+        recipe="mlvu",
+        question=form.question,
+        question_type=form.kind,
+        answer=form.answer,
+        evidence=form.evidence,
+        scoring_points=form.points,
+    )

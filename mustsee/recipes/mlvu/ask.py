@@ -1,0 +1,271 @@
+"""MLVU (arXiv 2406.04264): long videos that are synthesised so that the answer is known.
+
+A task plans all its videos at once: which background, which probes, where, and the question with
+its answer slot, so that slots, orders and counts come out balanced by construction. Each is a row
+with `plan`, `segments` (the probes, on the whole video's clock) and, but for needles, `questions`;
+`mustsee.synth.make` then makes the file. Needles are asked about by a language model
+(`ask_needle`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from math import factorial
+from typing import ClassVar
+
+from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.llm import Asker
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import Draft, finished, parse_questions
+from mustsee.records import Provenance, Question, Span, Video
+from mustsee.synth.insertions import Background, Clip, Making, cycled, labelled, row, with_question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needle:
+    """One clip with a caption in each video; `ask_needle` asks about it (MLVU, F.4)."""
+
+    making: Making = field(default_factory=Making)
+    name: str = "needle"
+
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+        told = [clip for clip in clips if clip.caption]
+        if not told:
+            raise UserError("needles need clips with a caption: give a 'caption' column")
+        drawn = cycled(self.making.items, told, f"{self.making.seed}/needle")
+        return [
+            row(
+                self.name,
+                self.making.plan(backgrounds, [clip], f"{self.making.seed}/needle/{n}"),
+                [clip.caption],
+            )
+            for n, clip in enumerate(drawn)
+        ]
+
+
+ORDER_QUESTIONS = (
+    "In which order do these actions appear in the video?",
+    "What is the order in which the video shows the following actions?",
+    "Which of these sequences of actions is the one seen in the video?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Clips of `actions` different actions; which came first, second, ... (MLVU, F.8)."""
+
+    making: Making = field(default_factory=Making)
+    actions: int = 4
+    arrow: str = " --> "
+    name: str = "order"
+
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+        by_action = labelled(clips, 1)
+        if len(by_action) < self.actions:
+            raise UserError(
+                f"an order of {self.actions} needs as many actions, the clips have "
+                f"{len(by_action)}: {sorted(by_action)!r}; set the 'label' column"
+            )
+        making, done = self.making, list[Video]()
+        _enough_orders(self.actions, making.options)
+        slots = cycled(making.items, range(making.options), f"{making.seed}/order/slots")
+        for n, slot in enumerate(slots):
+            seed = f"{making.seed}/order/{n}"
+            rng = random.Random(seed)
+            names = rng.sample(sorted(by_action), self.actions)
+            chosen = [rng.choice(by_action[name]) for name in names]
+            video = row(self.name, making.plan(backgrounds, chosen, seed))
+            others = [p for p in permutations(names) if list(p) != names]
+            draft = Draft(
+                question=rng.choice(ORDER_QUESTIONS),
+                answer=self.arrow.join(names),
+                decoys=tuple(map(self.arrow.join, rng.sample(others, making.options - 1))),
+            )
+            done.append(with_question(video, "order", draft, slot))
+        return done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """`events` captioned events of one source, in their order; the question numbers them anew, so
+    that each permutation is the answer equally often (the released ones are skewed: 1->2->3->4 in
+    31 of 136).
+    """
+
+    making: Making = field(default_factory=Making)
+    events: int = 4
+    arrow: str = "->"
+    name: str = "order"
+
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+        sources: dict[str, list[Clip]] = defaultdict(list)
+        for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
+            if clip.source and clip.caption:
+                sources[clip.source].append(clip)
+        runs = [found for _, told in sorted(sources.items()) if (found := self._runs(told))]
+        if not runs:
+            raise UserError(
+                f"an order of events needs sources with {self.events} captioned clips in a row, no "
+                "two captions alike: give 'source', 'event' and 'caption' columns"
+            )
+        making, done = self.making, list[Video]()
+        _enough_orders(self.events, making.options)
+        orders = list(permutations(range(1, self.events + 1)))
+        slots = cycled(making.items, range(making.options), f"{making.seed}/events/slots")
+        answers = cycled(making.items, orders, f"{making.seed}/events/orders")
+        told = cycled(making.items, runs, f"{making.seed}/events/sources")
+        for n, (slot, answer, choices) in enumerate(zip(slots, answers, told, strict=True)):
+            seed = f"{making.seed}/events/{n}"
+            rng = random.Random(seed)
+            chosen = choices[rng.randrange(len(choices))]
+            said = [clip.caption for clip in chosen]
+            video = row(self.name, making.plan(backgrounds, chosen, seed), said)
+            listed = "; ".join(f"({k}) {said[answer.index(k)]}" for k in sorted(answer))
+            others = rng.sample([o for o in orders if o != answer], making.options - 1)
+            draft = Draft(
+                question="Put these events of the video into the order in which they happen: "
+                f"{listed}.",
+                answer=self._text(answer),
+                decoys=tuple(map(self._text, others)),
+            )
+            done.append(with_question(video, "order", draft, slot))
+        return done
+
+    def _runs(self, told: Sequence[Clip]) -> list[Sequence[Clip]]:
+        """The events in a row, one source's, that differ: of equal ones no order could be told."""
+        runs = [told[n : n + self.events] for n in range(len(told) - self.events + 1)]
+        return [run for run in runs if len({normal(c.caption) for c in run}) == len(run)]
+
+    def _text(self, order: Sequence[int]) -> str:
+        return self.arrow.join(map(str, order))
+
+
+def _enough_orders(things: int, options: int) -> None:
+    if factorial(things) < options:
+        raise UserError(
+            f"{things} things have {factorial(things)} orders, and {options} options are wanted: "
+            "take more things, or fewer options"
+        )
+
+
+COUNT_QUESTIONS = (
+    "How many separate times does the video show the action '{}'?",
+    "Throughout the whole video, how often does '{}' occur?",
+    "In how many different scenes of the video is '{}' seen?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """Different clips of one action, 1 to `most` of them; how many there are (MLVU, F.9).
+    `distractors`: clips of other actions in each video.
+    """
+
+    making: Making = field(default_factory=Making)
+    most: int = 5
+    distractors: int = 0
+    name: str = "count"
+
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+        by_action = labelled(clips, 1)
+        making, done = self.making, list[Video]()
+        numbers = cycled(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
+        slots = cycled(making.items, range(making.options), f"{making.seed}/count/slots")
+        for n, (count, slot) in enumerate(zip(numbers, slots, strict=True)):
+            rng = random.Random(f"{making.seed}/count/{n}")
+            actions = sorted(a for a, found in by_action.items() if len(found) >= count)
+            if not actions:
+                raise UserError(
+                    f"no action has {count} different clips: give more, or lower most={self.most}"
+                )
+            action = rng.choice(actions)
+            others = [c for a, found in sorted(by_action.items()) if a != action for c in found]
+            shown = rng.sample(by_action[action], count)
+            shown += rng.sample(others, min(self.distractors, len(others)))
+            rng.shuffle(shown)
+            video = row(self.name, making.plan(backgrounds, shown, f"{making.seed}/count/{n}"))
+            seen = [Span(s.start, s.end) for s in video.segments or () if s.topic == action]
+            draft = Draft(
+                question=rng.choice(COUNT_QUESTIONS).format(action),
+                answer=str(count),
+                decoys=tuple(map(str, self._others(count, rng))),
+            )
+            done.append(with_question(video, "count", draft, slot, seen))
+        return done
+
+    def _others(self, count: int, rng: random.Random) -> list[int]:
+        """Wrong numbers. As far as there are enough, none that is never right."""
+        wanted = self.making.options - 1
+        possible = [k for k in range(1, self.most + 1) if k != count]
+        spare = [0, *range(self.most + 1, self.most + 1 + wanted)]
+        chosen = rng.sample(possible, min(wanted, len(possible)))
+        chosen += spare[: wanted - len(chosen)]
+        rng.shuffle(chosen)
+        return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeedleSettings:
+    """`most` questions about one needle (the paper: 1 to 3), with `options` options each."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "segments", "questions", "tags")
+    area: ClassVar[str] = "mlvu"
+
+    most: int = 3
+    options: int = 4
+    seed: int = 0
+
+
+async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Video:
+    """The row with questions about each captioned probe in it, evidence where the probe is, its
+    tags their subsets. Rows that have questions already pass by. Raises BadRow where there is
+    nothing to ask about.
+    """
+    if video.questions:
+        return video
+    told = [segment for segment in video.segments or () if segment.dense_caption]
+    if not told:
+        raise BadRow(f"video {video.video_id!r} has no captioned needle to ask about")
+    wanted = settings.options - 1
+    asked: list[Question] = []
+    for segment in told:
+        drafts = await asker.ask(
+            "mlvu/needle",
+            lambda reply: _needle_drafts(reply, settings.most, wanted),
+            seed=settings.seed,
+            caption=segment.dense_caption,
+            most=settings.most,
+            decoys=wanted,
+        )
+        span = Span(segment.start, segment.end)
+        asked += [
+            finished(
+                replace(draft, evidence=(span,)),
+                video_id=video.video_id,
+                recipe="mlvu",
+                question_type="findNeedle",
+                seed=settings.seed,
+                decoys=wanted,
+                provenance=Provenance(
+                    llm=asker.llm.identity, prompts=asker.prompts.digest("mlvu/needle")
+                ),
+            )
+            for draft in drafts
+        ]
+    return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in asked))
+
+
+def _needle_drafts(reply: str, most: int, decoys: int) -> list[Draft]:
+    found = parse_questions(reply, most)
+    for draft in found:
+        if len(draft.decoys) < decoys:
+            raise Unparsed(
+                f"the question {draft.question[:60]!r} has {len(draft.decoys)} lines "
+                f"'WRONG ANSWER n: ...' where {decoys} are wanted"
+            )
+    return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]

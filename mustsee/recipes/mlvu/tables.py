@@ -1,0 +1,142 @@
+"""MLVU's tasks that tables answer: Ego4D's natural-language queries (F.5), labels of surveillance
+videos (F.2).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import Draft
+from mustsee.recipes.mlvu.annotated import Filled
+from mustsee.records import Span, Video
+from mustsee.synth.insertions import cycled, with_question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One of Ego4D's natural-language queries: its video, its words, and the moment that answers
+    it.
+    """
+
+    query_id: str
+    video_id: str
+    text: str
+    template: str
+    evidence: Span
+
+
+def queries(data: Any) -> list[Query]:
+    """The queries in Ego4D's `nlq_*.json`; those without words or without a moment are left out.
+
+    Raises UserError when it is not of that form.
+    """
+    try:
+        found: list[Query] = []
+        for video in data["videos"]:
+            for clip in video["clips"]:
+                for note in clip["annotations"]:
+                    for n, query in enumerate(note["language_queries"]):
+                        start, end = query.get("video_start_sec"), query.get("video_end_sec")
+                        if not query.get("query") or start is None or end is None or end < start:
+                            continue
+                        found.append(
+                            Query(
+                                query_id=f"{note.get('annotation_uid', clip['clip_uid'])}_{n}",
+                                video_id=video["video_uid"],
+                                text=str(query["query"]).strip(),
+                                template=str(query.get("template") or ""),
+                                evidence=Span(float(start), float(end)),
+                            )
+                        )
+        return found
+    except (KeyError, TypeError) as error:
+        raise UserError(f"not Ego4D's natural-language queries: {error!r} is missing") from error
+
+
+def ego_forms(
+    asked: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
+) -> list[Filled]:
+    """Queries with answers (query id -> a few words; Ego4D gives only the moments) as filled-in
+    forms. Wrong answers are others' answers to the same template, in seeded order.
+    """
+    pool: dict[str, list[str]] = defaultdict(list)
+    for query in asked:
+        if query.query_id in answers:
+            pool[query.template].append(answers[query.query_id])
+    done: list[Filled] = []
+    for query in asked:
+        answer = answers.get(query.query_id)
+        if answer is None:
+            continue
+        same, rest = pool[query.template], [a for some in pool.values() for a in some]
+        rng = random.Random(f"{seed}/{query.query_id}/wrong")
+        wrong: dict[str, str] = {}
+        for source in (sorted(set(same)), sorted(set(rest))):
+            rng.shuffle(source)
+            wrong |= {normal(a): a for a in source if normal(a) not in (normal(answer), *wrong)}
+        done.append(
+            Filled(
+                video_id=query.video_id,
+                kind="ego",
+                question=query.text if query.text.endswith("?") else f"{query.text}?",
+                answer=answer,
+                wrong=tuple(wrong.values())[: options - 1],
+                evidence=(query.evidence,),
+            )
+        )
+    return done
+
+
+ANOMALIES = (
+    *("Abuse", "Arrest", "Arson", "Assault", "Burglary", "Explosion", "Fighting"),
+    *("RoadAccidents", "Robbery", "Shooting", "Shoplifting", "Stealing", "Vandalism", "Normal"),
+)
+ANOMALY_QUESTIONS = (
+    "Does this surveillance footage contain an anomaly, and of what kind?",
+    "Which kind of anomaly, if any, can be seen in this video?",
+    "What type of abnormal event does the video show?",
+    "Which of these labels fits what happens in this surveillance video?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anomaly:
+    """Anomaly recognition from a label table (MLVU, F.2). Videos shorter than `least` seconds are
+    left out; `labels`: what wrong options are drawn from.
+    """
+
+    options: int = 4
+    least: float = 180.0
+    labels: Sequence[str] = ANOMALIES
+    questions: Sequence[str] = field(default=ANOMALY_QUESTIONS)
+    seed: int = 0
+
+    def rows(self, labelled: Sequence[tuple[Video, str]]) -> list[Video]:
+        """The videos (with their durations) with a question each. Raises UserError for a label that
+        is not among `labels`.
+        """
+        strange = sorted({label for _, label in labelled} - set(self.labels))
+        if strange:
+            raise UserError(f"labels {strange!r} are not among labels={list(self.labels)!r}")
+        long = sorted(
+            ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
+            key=lambda pair: pair[0].video_id,
+        )
+        slots = cycled(len(long), range(self.options), f"{self.seed}/anomaly/slots")
+        done: list[Video] = []
+        for (video, label), slot in zip(long, slots, strict=True):
+            rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")
+            others = [other for other in self.labels if other != label]
+            draft = Draft(
+                question=rng.choice(list(self.questions)),
+                answer=label,
+                decoys=tuple(rng.sample(others, self.options - 1)),
+            )
+            done.append(with_question(video, "anomaly_reco", draft, slot, ()))
+        return done

@@ -1,0 +1,1 @@
+"""What a run takes in and leaves behind: inputs, outputs, report, ledger, limits, preflight."""

@@ -1,0 +1,248 @@
+"""`videos=`: a folder, a glob, a list or a table of videos becomes one row per video."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import hashlib
+import io
+import json
+import posixpath
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.media.subtitles import FORMATS
+from mustsee.records import Video
+from mustsee.store import resolve
+
+MEDIA = frozenset(
+    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
+    | {"3gp", "ogv", "vob", "mxf"}
+)
+TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
+KNOWN = (
+    "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
+    "subtitles_digest", "movie_name", "year", "genre", "split", "start", "end",
+)  # fmt: skip
+# What the house finds out by itself, and a table cannot say.
+OWN = frozenset(schemas.schema(Video).names) - (
+    frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
+)
+
+
+def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
+    """One row per video, in the order of their ids: the columns in `KNOWN`, then the table's own.
+
+    `source`: a folder (searched through), a glob, one media file, a `.txt` list of addresses, or a
+    `.csv .tsv .jsonl .parquet` table with a `uri` column; local, `s3://` or `gs://`. Relative
+    addresses in a list or table count from its folder (`subtitles` from the video's). A glob that
+    does not name an extension finds media files only. A file that is named but absent becomes a
+    row all the same: it ends as a problem, not in silence. A table's columns with the names of
+    those that stages write (`duration`, `captions`) are left out, but for those to `keep` of the
+    `videos.parquet` of an earlier run. Raises UserError.
+    """
+    rows = [
+        {k: v for k, v in row.items() if k not in OWN or (k in keep and not isinstance(v, str))}
+        for row in _listed(source)
+    ]
+    if not rows:
+        raise UserError(
+            f"no videos in {source!r}: expected files ending in {', '.join(sorted(MEDIA))}, "
+            "or a .txt list or .csv/.jsonl/.parquet table of them"
+        )
+    beside: dict[str, list[str]] = {}
+    rows = _named([_described(row, beside) for row in rows])
+    columns = {n: schemas.column(n, [_typed(n, r.get(n), r) for r in rows]) for n in KNOWN}
+    columns["drop"] = schemas.column("drop", [r.get("drop") for r in rows])
+    for name in dict.fromkeys(key for row in rows for key in row):
+        if name not in columns:
+            columns[name] = _extra(name, [r.get(name) for r in rows])
+    return pa.table(columns)
+
+
+def _listed(source: str) -> Iterator[dict[str, Any]]:
+    filesystem, path = resolve(source)
+    suffix = PurePosixPath(path).suffix.lower().lstrip(".")
+    scheme = source.split("://")[0] + "://" if "://" in source else ""
+    info = filesystem.get_file_info(path)
+    if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
+        base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
+        named = suffix and not any(mark in suffix for mark in "*?[")
+        for found in fnmatch.filter(_files(filesystem, base), path):
+            if named or PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
+                yield {"uri": scheme + found}
+        return
+    if info.type == fs.FileType.NotFound:
+        raise UserError(
+            f"videos={source!r} does not exist: give a folder, a glob, a list or a table"
+        )
+    if info.type == fs.FileType.Directory:
+        for found in _files(filesystem, path):
+            if PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
+                yield {"uri": scheme + found}
+    elif suffix in TABLES or suffix == "txt":
+        for row in _table(filesystem, path, suffix):
+            yield _placed(row, source)
+    elif suffix in MEDIA:
+        yield {"uri": scheme + path}
+    else:
+        raise UserError(
+            f"videos={source!r} is neither a folder, a glob, a video, a .txt list nor a "
+            f"{'/'.join(sorted(TABLES))} table"
+        )
+
+
+def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
+    selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    found = [i.path for i in filesystem.get_file_info(selector) if i.type == fs.FileType.File]
+    return sorted(p for p in found if not PurePosixPath(p).name.startswith("."))
+
+
+def read_table(source: str) -> list[dict[str, Any]]:
+    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts; a relative `uri` counts from
+    the table's folder. Raises UserError.
+    """
+    filesystem, path = resolve(source)
+    rows = _rows(filesystem, path, PurePosixPath(path).suffix.lower().lstrip("."))
+    return [_placed(row, source) for row in rows]
+
+
+def _placed(row: dict[str, Any], source: str) -> dict[str, Any]:
+    uri = row.get("uri")
+    if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
+        scheme = source.split("://")[0] + "://" if "://" in source else ""
+        return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
+    return row
+
+
+def _rows(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
+    try:
+        data = filesystem.open_input_file(path).read()
+        if suffix == "parquet":
+            import pyarrow.parquet as pq
+
+            yield from pq.read_table(io.BytesIO(data)).to_pylist()
+            return
+        text = data.decode("utf-8-sig")
+        if suffix == "jsonl":
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise UserError(f"{path!r}, line {number}: expected an object, got {row!r}")
+                    yield row
+        else:
+            dialect = "excel-tab" if suffix == "tsv" else "excel"
+            for row in csv.DictReader(io.StringIO(text, newline=""), dialect=dialect):
+                yield {k: (v if v != "" else None) for k, v in row.items() if k}
+    except (pa.ArrowInvalid, ValueError, csv.Error, OSError) as error:
+        raise UserError(f"cannot read the table {path!r}: {error}") from error
+
+
+def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
+    if suffix == "txt":
+        lines = filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
+        uris = (line.strip() for line in lines)
+        yield from ({"uri": uri} for uri in uris if uri and not uri.startswith("#"))
+        return
+    for number, row in enumerate(_rows(filesystem, path, suffix), 1):
+        if not row.get("uri"):
+            raise UserError(
+                f"{path!r}, row {number}: no 'uri'; the columns found are {sorted(map(str, row))}"
+            )
+        yield row
+
+
+def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, Any]:
+    """Size and time of change, by which a file is recognised before it is read, and the digest of
+    the subtitle files that belong to it. `beside`: the subtitle files by folder, as far as listed.
+    """
+    filesystem, path = resolve(str(row["uri"]))
+    row["subtitles_digest"] = _subtitles(filesystem, path, row.get("subtitles"), beside)
+    info = filesystem.get_file_info(path)
+    if info.type == fs.FileType.File:
+        row["size"] = info.size
+        row["modified"] = info.mtime.isoformat() if info.mtime else None
+    return row
+
+
+def _subtitles(
+    filesystem: fs.FileSystem, path: str, named: Any, beside: dict[str, list[str]]
+) -> str | None:
+    folder, name = posixpath.split(path)
+    if folder not in beside:
+        selector = fs.FileSelector(folder, allow_not_found=True)
+        names = [info.base_name for info in filesystem.get_file_info(selector)]
+        beside[folder] = sorted(n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS)
+    stem = name.rsplit(".", 1)[0] + "."
+    files = [(filesystem, posixpath.join(folder, n)) for n in beside[folder] if n.startswith(stem)]
+    if named and "://" in str(named):
+        files.append(resolve(str(named)))
+    elif named:
+        files.append((filesystem, posixpath.join(folder, str(named))))
+    total = hashlib.sha256()
+    for place, file in files:
+        total.update(posixpath.basename(file).encode() + b"\0" + _content(place, file).encode())
+    return total.hexdigest() if files else None
+
+
+def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ids: the given one, else the file's stem; stems that collide get the file's digest."""
+    for row in rows:
+        row["video_id"] = str(row.get("video_id") or PurePosixPath(str(row["uri"])).stem)
+    given = Counter(row["video_id"] for row in rows)
+    seen: Counter[str] = Counter()
+    for row in rows:
+        if given[row["video_id"]] > 1:
+            row["video_id"] = f"{row['video_id']}-{_content(*resolve(str(row['uri'])))[:8]}"
+        seen[row["video_id"]] += 1
+        if seen[row["video_id"]] > 1:
+            row["drop"] = f"duplicate: the same video as {row['video_id']!r} is listed already"
+            row["video_id"] = f"{row['video_id']}-{seen[row['video_id']]}"
+    return sorted(rows, key=lambda row: row["video_id"])
+
+
+def _content(filesystem: fs.FileSystem, path: str) -> str:
+    total = hashlib.sha256()
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            while chunk := stream.read(1 << 20):
+                total.update(chunk)
+    except OSError:
+        total.update(path.encode())
+    return total.hexdigest()
+
+
+def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
+    """A table's value as its column's type: numbers from text, lists from `a, b` or JSON."""
+    hint = schemas.hints(Video)[name]
+    if value is None or value == "":
+        return None
+    try:
+        if name in ("tags", "genre"):
+            if isinstance(value, str):
+                text = value.strip()
+                value = json.loads(text) if text.startswith("[") else text.split(",")
+            return tuple(str(item).strip() for item in value)
+        if name in ("views", "year", "size"):
+            return value if isinstance(value, int) else int(float(value))  # "100.0", by pandas
+        return float(value) if name in ("start", "end") else str(value)
+    except (TypeError, ValueError) as error:
+        kind = getattr(hint, "__name__", "list")
+        raise UserError(
+            f"video {row.get('uri')!r}: column {name!r} holds {value!r}, expected {kind}"
+        ) from error
+
+
+def _extra(name: str, values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if v is None else str(v) for v in values])

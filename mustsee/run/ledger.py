@@ -1,0 +1,137 @@
+"""What the model calls of a run cost: calls, tokens, money, waits, by prompt and by model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from mustsee.errors import UserError
+
+MILLION = 1_000_000
+
+Outcome = Literal["done", "cached", "retry", "failed"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens, in and out."""
+
+    tokens_in: float
+    tokens_out: float
+
+    def usd(self, tokens_in: float, tokens_out: float) -> float:
+        return (tokens_in * self.tokens_in + tokens_out * self.tokens_out) / MILLION
+
+
+def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
+    """The model's price in a table of `model: [in, out]` (USD per million tokens), or None.
+
+    Raises UserError when the entry is not two numbers.
+    """
+    if model not in prices:
+        return None
+    entry = prices[model]
+    if len(entry) != 2 or any(value < 0 for value in entry):
+        raise UserError(
+            f"prices of {model!r}: {entry!r} must be [USD per million tokens in, out], 0 or more"
+        )
+    return Price(float(entry[0]), float(entry[1]))
+
+
+def require_price(
+    prices: Mapping[str, Sequence[float]], model: str, budget_usd: float | None
+) -> None:
+    """Raises UserError where a budget is set for a model of unknown price."""
+    if budget_usd is not None and price(prices, model) is None:
+        raise UserError(
+            f"budget_usd={budget_usd:g} is set, but the price of model {model!r} is not known: add "
+            f"it to the model's prices as {{{model}: [USD per million tokens in, out]}}, or take "
+            "budget_usd away"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
+    from an equal call), `retry` (failed, and tried again), `failed` (given up).
+
+    `again`: the prompt was asked again because the reply before could not be parsed. `retry_after`:
+    the seconds that the endpoint asked us to wait. `key` and `account` say what is settled.
+    """
+
+    outcome: Outcome
+    model: str
+    prompt: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+    again: bool = False
+    retry_after: float | None = None
+    key: str = ""
+    account: str = ""
+
+
+@dataclass
+class Tally:
+    calls: int = 0
+    cached: int = 0
+    retries: int = 0
+    failed: int = 0
+    asked_again: int = 0
+    retry_after_waits: int = 0
+    retry_after_seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+
+    def add(self, entry: Entry) -> None:
+        self.calls += entry.outcome == "done"
+        self.cached += entry.outcome == "cached"
+        self.retries += entry.outcome == "retry"
+        self.failed += entry.outcome == "failed"
+        self.asked_again += entry.again and entry.outcome in ("done", "cached")
+        if entry.outcome == "retry" and entry.retry_after is not None:
+            self.retry_after_waits += 1
+            self.retry_after_seconds += entry.retry_after
+        if entry.outcome == "done":
+            self.tokens_in += entry.tokens_in
+            self.tokens_out += entry.tokens_out
+            self.usd += entry.usd
+
+    def plain(self) -> dict[str, Any]:
+        return {f.name: _rounded(getattr(self, f.name)) for f in fields(self)}
+
+
+def _rounded(value: float) -> float:
+    """Dollars to a millionth of a cent: sums do not depend on the order of their parts."""
+    return round(value, 8) if isinstance(value, float) else value
+
+
+@dataclass
+class Ledger:
+    """The sum of all entries."""
+
+    total: Tally = field(default_factory=Tally)
+    by_prompt: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    by_model: dict[str, Tally] = field(default_factory=dict[str, Tally])
+
+    def add(self, entry: Entry) -> None:
+        self.total.add(entry)
+        self.by_prompt.setdefault(entry.prompt, Tally()).add(entry)
+        self.by_model.setdefault(entry.model, Tally()).add(entry)
+
+    def expected_out(self, prompt: str, most: int) -> float:
+        """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""
+        tally = self.by_prompt.get(prompt)
+        if tally is None or not tally.calls:
+            return min(most, 512)
+        return min(most, tally.tokens_out / tally.calls)
+
+    def summary(self) -> dict[str, Any]:
+        """`llm` of `run.json`: the totals, then the same by prompt and by model."""
+        return {
+            **self.total.plain(),
+            "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},
+            "by_model": {name: t.plain() for name, t in sorted(self.by_model.items())},
+        }

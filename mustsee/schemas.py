@@ -1,0 +1,150 @@
+"""Arrow types for the records, and records to Arrow and back.
+
+A type is derived from the dataclass annotations, so that a column holds the same type in every
+block and file, however empty the rows are. `Annotated[float, "float32"]` stores single precision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from mustsee.records import Question, Video
+
+T = TypeVar("T")
+
+_SCALARS: dict[Any, pa.DataType] = {
+    str: pa.string(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bytes: pa.binary(),
+}
+
+
+def _bare(hint: Any) -> Any:
+    """The hint without `| None`."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (a for a in typing.get_args(hint) if a is not type(None))
+    return hint
+
+
+@cache
+def hints(cls: type) -> dict[str, Any]:
+    """Field name -> annotation (without `| None`) of a record class."""
+    found = typing.get_type_hints(cls, include_extras=True)
+    return {f.name: _bare(found[f.name]) for f in dataclasses.fields(cls)}
+
+
+def arrow_type(hint: Any) -> pa.DataType:
+    """The Arrow type of an annotation: scalars, `tuple[X, ...]`, `Mapping[str, X]`, record classes.
+
+    Raises TypeError for anything else.
+    """
+    hint = _bare(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return pa.type_for_alias(args[1])
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if origin is tuple:
+        return pa.list_(arrow_type(args[0]))
+    if origin is Mapping:
+        return pa.map_(arrow_type(args[0]), arrow_type(args[1]))
+    if dataclasses.is_dataclass(hint):
+        return pa.struct(
+            [(name, arrow_type(h)) for name, h in hints(typing.cast(type, hint)).items()]
+        )
+    raise TypeError(
+        f"no Arrow type for {hint!r}: use scalars, tuple[X, ...], Mapping[str, X] or a record class"
+    )
+
+
+@cache
+def schema(cls: type) -> pa.Schema:
+    """The Arrow schema of a record class, one column per field."""
+    return pa.schema([(name, arrow_type(hint)) for name, hint in hints(cls).items()])
+
+
+def dump(value: Any) -> Any:
+    """A record (or a tuple of records, or a scalar) as plain dicts and lists."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: dump(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        pairs = typing.cast(Mapping[Any, Any], value)
+        return {key: dump(item) for key, item in pairs.items()}
+    if isinstance(value, (tuple, list)):
+        return [dump(item) for item in typing.cast(Sequence[Any], value)]
+    return value
+
+
+@cache
+def _restorer(hint: Any) -> Callable[[Any], Any] | None:
+    """What turns a plain value into the annotation's type; None where it is that already."""
+    hint = _bare(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        inner = _restorer(args[0])
+        if inner is None:
+            return tuple
+        return lambda items: tuple(None if i is None else inner(i) for i in items)
+    if origin is Mapping:
+        inner = _restorer(args[1])
+
+        def mapping(pairs: Any) -> dict[Any, Any]:
+            found = dict(pairs)
+            return {k: inner(v) for k, v in found.items()} if inner else found
+
+        return mapping
+    if dataclasses.is_dataclass(hint):
+        cls = typing.cast(type, hint)
+        return lambda value: load(cls, value)
+    return None
+
+
+@cache
+def _restorers(cls: type) -> dict[str, Callable[[Any], Any] | None]:
+    return {name: _restorer(hint) for name, hint in hints(cls).items()}
+
+
+def load(cls: type[T], data: Mapping[str, Any]) -> T:
+    """A record from a plain dict; unknown keys and nulls for fields with a default are left out.
+
+    Raises TypeError when a field without default is missing.
+    """
+    known = _restorers(cls)
+    return cls(
+        **{
+            key: value if (restore := known[key]) is None else restore(value)
+            for key, value in data.items()
+            if key in known and value is not None
+        }
+    )
+
+
+def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
+    """Values of one field as an Arrow array of the field's type."""
+    kind = arrow_type(hints(cls)[name])
+    plain = [dump(v) for v in values]
+    if pa.types.is_map(kind):
+        plain = [None if v is None else list(v.items()) for v in plain]
+    return pa.array(plain, type=kind)
+
+
+def table(records: Sequence[Any], cls: type) -> pa.Table:
+    """Records as a table with the class's full schema."""
+    names = schema(cls).names
+    return pa.table(
+        {n: column(n, (getattr(r, n) for r in records), cls) for n in names}, schema=schema(cls)
+    )
+
+
+def questions_table(questions: Sequence[Question]) -> pa.Table:
+    """`questions.parquet`: one row per question."""
+    return table(questions, Question)

@@ -1,0 +1,155 @@
+"""A content-addressed store on `pyarrow.fs`: a local folder, S3 or GCS.
+
+A key is the hash of everything that decides a value, so a value is never wrong, only present or
+absent. Writes are atomic (temporary file and rename, or one PUT), so that several processes may
+share a store and a kill leaves no half of a value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from typing import Any, cast
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import fs
+
+from mustsee.errors import MustseeError, UserError
+
+
+def resolve(path: str) -> tuple[fs.FileSystem, str]:
+    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address, in
+    which spaces and foreign letters may stand as they are. Raises UserError.
+    """
+    if "://" in path:
+        try:
+            return fs.FileSystem.from_uri(quote(path, safe="/:?#@!$&'()*+,;=%~"))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise UserError(
+                f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."
+            ) from error
+    return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
+
+
+def identity(value: Any) -> Any:
+    """What bears identity in a configured object, as plain data.
+
+    A dataclass gives its class name, `version` and fields, without the fields marked
+    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts); a
+    function there makes a field's part of it from the object. An object with an `identity` property
+    gives that.
+    """
+    if hasattr(value, "identity"):
+        return value.identity
+    if is_dataclass(value) and not isinstance(value, type):
+        marks = {f.name: f.metadata.get("identity", True) for f in fields(value)}
+        kept = {
+            name: mark(value) if callable(mark) else identity(getattr(value, name))
+            for name, mark in marks.items()
+            if mark
+        }
+        return {
+            "class": type(value).__name__,
+            "version": str(getattr(value, "version", "")),
+            **kept,
+        }
+    if isinstance(value, Mapping):
+        return {str(k): identity(v) for k, v in cast(Mapping[Any, Any], value).items()}
+    if isinstance(value, (list, tuple)):
+        return [identity(v) for v in cast(list[Any], value)]
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    return value
+
+
+def digest(value: Any) -> str:
+    """SHA-256 (hex) of a value's canonical JSON; bytes inside are hashed, records count with their
+    class name.
+    """
+    return hashlib.sha256(
+        json.dumps(identity(value), sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
+
+
+@dataclass(frozen=True)
+class Store:
+    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...)."""
+
+    root: str
+
+    @cached_property
+    def _place(self) -> tuple[fs.FileSystem, str]:
+        return resolve(self.root)
+
+    @property
+    def _local(self) -> bool:
+        return isinstance(self._place[0], fs.LocalFileSystem)
+
+    def _path(self, kind: str, key: str) -> str:
+        return f"{self._place[1]}/{kind}/{key[:2]}/{key}"
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The value, or None. Raises MustseeError when the store cannot be read."""
+        try:
+            with self._place[0].open_input_file(self._path(kind, key)) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise MustseeError(
+                f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
+                "be read, or set store="
+            ) from error
+
+    def put(self, kind: str, key: str, value: bytes) -> None:
+        """Store a value. Raises MustseeError when the store is full or cannot be written."""
+        filesystem, path = self._place[0], self._path(kind, key)
+        try:
+            if not self._local:
+                with filesystem.open_output_stream(path) as stream:
+                    stream.write(value)
+                return
+            folder = os.path.dirname(path)
+            os.makedirs(folder, exist_ok=True)
+            temporary = f"{folder}/.{uuid.uuid4().hex}"
+            try:
+                with open(temporary, "wb") as file:
+                    file.write(value)
+                os.replace(temporary, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            advice = "check that the folder exists and may be written, or set store="
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                advice = "free some space and run the same command again: what is finished is kept"
+            raise MustseeError(
+                f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
+            ) from error
+
+    def drop(self, kind: str, key: str) -> None:
+        """Forget a value; absent is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            self._place[0].delete_file(self._path(kind, key))
+
+    def get_table(self, kind: str, key: str) -> pa.Table | None:
+        """A stored Arrow table, or None."""
+        value = self.get(kind, key)
+        return None if value is None else pa.ipc.open_stream(value).read_all()
+
+    def put_table(self, kind: str, key: str, table: pa.Table) -> None:
+        """Store an Arrow table (IPC stream, zstd)."""
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+        self.put(kind, key, sink.getvalue().to_pybytes())

@@ -1,0 +1,138 @@
+"""Whether what a question asks about occurs in the background too: then the needle is not one
+(MLVU, F.4 and F.8 had people look; here likeness is measured, and the nearest moments are listed
+for a person).
+
+Pictures are compared by their descriptors (`mustsee.media.descriptors`), texts by their embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.records import Caption, Frame
+
+LUMA = 64  # numbers of a descriptor that are brightness
+PLAIN = 0.03  # spread of brightness below which a picture is plain
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absence:
+    """`apart`: root mean square distance of descriptors (0 to 1) below which two pictures look the
+    same; `alike`: cosine of captions from which two texts say the same. Null: not looked at.
+    `every`: seconds between the pictures that are compared.
+    """
+
+    apart: float | None = 0.06
+    alike: float | None = 0.75
+    every: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """The moments of a background that are most like a probe: by looks (`distance` at `time`) and
+    by what is said of them (`likeness` of `text` at `told`). Null where they were not compared.
+    """
+
+    rule: Absence
+    time: float | None = None
+    distance: float | None = None
+    told: float | None = None
+    likeness: float | None = None
+    text: str = ""
+
+    @property
+    def absent(self) -> bool:
+        """Is the probe nowhere in the background, as far as was looked?"""
+        rule = self.rule
+        looks = rule.apart is None or self.distance is None or self.distance >= rule.apart
+        says = rule.alike is None or self.likeness is None or self.likeness < rule.alike
+        return looks and says
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if self.distance is not None:
+            parts.append(f"nearest picture at {self.time:.1f} s, {self.distance:.3f} apart")
+        if self.likeness is not None:
+            parts.append(
+                f"nearest caption at {self.told:.1f} s, {self.likeness:.2f} alike: {self.text}"
+            )
+        return "; ".join(parts)
+
+
+def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) -> list[Frame]:
+    """A descriptor every so many seconds of a video. Raises BadRow and Transient."""
+    from mustsee.media.descriptors import brightness, describe
+    from mustsee.media.pictures import Thumbnails
+    from mustsee.media.video import film, frames_at
+
+    with film(uri) as watched:
+        duration = watched.facts().duration
+    last = duration if end is None else min(end, duration)
+    small, found = Thumbnails(), list[Frame]()
+    for picture in frames_at(uri, np.arange(start, last, every).tolist()):
+        tiny = small(picture.frame)
+        found.append(
+            Frame(
+                time=picture.time,
+                brightness=brightness(tiny),
+                motion=0.0,
+                descriptor=describe(tiny, picture.turn),
+            )
+        )
+    return found
+
+
+def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float, float]:
+    """(time in the background, distance) of the two frames that look most alike; an infinite
+    distance where one side has none.
+    """
+    probe, background = _told(probe), _told(background)
+    if not probe or not background:
+        return 0.0, float("inf")
+    ours = np.asarray([f.descriptor for f in probe], np.float32)
+    theirs = np.asarray([f.descriptor for f in background], np.float32)
+    distances = np.sqrt(
+        np.maximum(
+            (ours**2).mean(1)[:, None]
+            + (theirs**2).mean(1)[None]
+            - 2 * ours @ theirs.T / ours.shape[1],
+            0,
+        )
+    )
+    at = int(distances.min(0).argmin())
+    return background[at].time, float(distances[:, at].min())
+
+
+def _told(frames: Sequence[Frame]) -> list[Frame]:
+    """Frames with something in them: black and plain ones are alike and say nothing."""
+    return [f for f in frames if float(np.std(f.descriptor[:LUMA])) >= PLAIN]
+
+
+def sighting(
+    rule: Absence,
+    *,
+    frames: tuple[Sequence[Frame], Sequence[Frame]] = ((), ()),
+    caption: str = "",
+    captions: Sequence[Caption] = (),
+    embed: Embed | None = None,
+) -> Sighting:
+    """The nearest moments. `frames`: those of the probe and those of the background; `caption` of
+    the probe is held against the background's `captions` where `embed` is given.
+    """
+    found = Sighting(rule=rule)
+    time, distance = nearest(*frames)
+    if distance < float("inf"):
+        found = replace(found, time=time, distance=distance)
+    if embed is not None and caption and captions:
+        vectors = embed([caption, *(c.text for c in captions)])
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        scores = unit[1:] @ unit[0]
+        best = captions[int(scores.argmax())]
+        found = replace(found, told=best.time, likeness=float(scores.max()), text=best.text)
+    return found

@@ -1,0 +1,214 @@
+"""Pictures of a synthesised video: brought to one shape and coded in closed pieces.
+
+Every piece comes as coded packets whose `pts` counts ticks of the whole video's clock.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mustsee.errors import BadRow
+from mustsee.media.pictures import Picture, shown_size
+from mustsee.media.video import film
+from mustsee.synth import h264
+
+if TYPE_CHECKING:
+    from av import VideoFrame
+
+TURNS = {0: "", 90: "transpose=2,", 180: "hflip,vflip,", 270: "transpose=1,"}
+FORMATS = {"yuv420p": "tv", "yuvj420p": "pc"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What every coded picture is like. `tick`: the clock in seconds. `sps`: the id of the coded
+    parameter sets.
+    """
+
+    width: int
+    height: int
+    rate: Fraction
+    tick: Fraction
+    pixel: Fraction = Fraction(1)
+    format: str = "yuv420p"
+    colours: tuple[int, int, int, int] = (2, 2, 2, 0)  # primaries, transfer, matrix, range
+    profile: str = "high"
+    sps: int = 0
+    preset: str = "veryfast"
+    quality: int = 21
+    threads: int = 0
+
+
+class Coder:
+    """An H.264 encoder for one closed piece: its first picture is an IDR picture, and pictures
+    leave in the order in which they are shown.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        import av
+        from av.codec.context import Flags
+
+        coder: Any = av.CodecContext.create("libx264", "w")
+        coder.width, coder.height, coder.pix_fmt = shape.width, shape.height, shape.format
+        coder.time_base, coder.framerate = shape.tick, shape.rate
+        coder.sample_aspect_ratio = shape.pixel
+        coder.color_primaries, coder.color_trc, coder.colorspace, coder.color_range = shape.colours
+        coder.thread_count = shape.threads
+        coder.flags |= Flags.global_header
+        # annexb=0: units with lengths, as MP4 holds them, so that copied units may lie beside them.
+        inner = f"sps-id={shape.sps}:annexb=0:bframes=0:rc-lookahead=10:scenecut=40"
+        coder.options = {
+            "preset": shape.preset,
+            "crf": str(shape.quality),
+            "profile": shape.profile,
+            "bf": "0",
+            "x264-params": inner,
+        }
+        coder.open()
+        self.context = coder
+
+    def parameters(self) -> h264.Parameters:
+        return h264.parse(bytes(self.context.extradata))
+
+    def __call__(self, frame: VideoFrame | None) -> list[Any]:
+        """Packets that are ready; None for what is left in the encoder."""
+        return list(self.context.encode(frame))
+
+
+def track(out: Any, shape: Shape, parameters: h264.Parameters) -> Any:
+    """A video track for packets that are coded already, in an open MP4 container.
+
+    PyAV makes such a track only after the model of another one: a file of one black picture.
+    """
+    import av
+
+    model = io.BytesIO()
+    with av.open(model, "w", format="mp4") as file:
+        stream: Any = file.add_stream("libx264", rate=shape.rate, options={"preset": "ultrafast"})
+        stream.width, stream.height, stream.pix_fmt = shape.width, shape.height, shape.format
+        context = stream.codec_context
+        context.sample_aspect_ratio = shape.pixel
+        context.color_primaries, context.color_trc = shape.colours[:2]
+        context.colorspace, context.color_range = shape.colours[2:]
+        black = av.VideoFrame(shape.width, shape.height, shape.format)
+        for plane in black.planes:  # else what lay in memory decides the bit rate that MP4 states
+            plane.update(bytes(plane.buffer_size))
+        file.mux(stream.encode(black))
+        file.mux(stream.encode(None))
+    model.seek(0)
+    with av.open(model) as file:
+        target = out.add_stream_from_template(file.streams.video[0])
+    target.time_base = shape.tick
+    target.codec_context.extradata = parameters.box()
+    return target
+
+
+class Fit:
+    """Brings frames to a shape: upright, scaled within it, black around, the same pixel format."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape, self._key, self._graph = shape, None, None
+
+    def __call__(self, picture: Picture) -> VideoFrame:
+        frame: Any = picture.frame
+        shape = self._shape
+        same = (
+            picture.turn == 0
+            and (frame.width, frame.height) == (shape.width, shape.height)
+            and frame.format.name == shape.format
+            and abs(picture.aspect - float(shape.pixel)) < 0.02
+        )
+        if same:
+            return frame
+        key = (frame.width, frame.height, frame.format.name, picture.turn, picture.aspect)
+        if key != self._key:
+            self._key, self._graph = key, self._build(picture)
+        graph: Any = self._graph
+        frame.pts, frame.time_base = 0, Fraction(1, 1000)
+        graph.push(frame)
+        return graph.pull()
+
+    def _build(self, picture: Picture) -> Any:
+        from av.filter import Graph
+
+        frame, shape = picture.frame, self._shape
+        width, height = shown_size(frame.width, frame.height, picture.aspect, picture.turn)
+        box = inner_size(Fraction(width, height), shape)
+        left, top = (shape.width - box[0]) // 4 * 2, (shape.height - box[1]) // 4 * 2
+        graph: Any = Graph()
+        source = graph.add_buffer(
+            width=frame.width,
+            height=frame.height,
+            format=frame.format.name,
+            time_base=Fraction(1, 1000),
+        )
+        steps = (
+            f"{TURNS[picture.turn]}scale={box[0]}:{box[1]}:flags=bilinear"
+            f":out_range={FORMATS[shape.format]},format={shape.format},"
+            f"pad={shape.width}:{shape.height}:{left}:{top}:black,setsar=1"
+        )
+        before = source
+        for step in steps.split(","):
+            name, _, arguments = step.partition("=")
+            node = graph.add(name, arguments)
+            before.link_to(node)
+            before = node
+        before.link_to(graph.add("buffersink"))
+        graph.configure()
+        return graph
+
+
+def inner_size(ratio: Fraction, shape: Shape) -> tuple[int, int]:
+    """Even width and height of a picture of this ratio (as shown) within the shape."""
+    wide = ratio / shape.pixel  # in the shape's own pixels
+    width = min(Fraction(shape.width), shape.height * wide)
+    height = min(Fraction(shape.height), shape.width / wide)
+    return max(2, round(width / 2) * 2), max(2, round(height / 2) * 2)
+
+
+def paced(uri: str, start: Fraction, count: int, rate: Fraction, threads: int) -> Iterator[Picture]:
+    """`count` pictures at a steady rate from `start` on: each time the one that is then on screen.
+
+    Where the file ends early its last picture stays. Raises BadRow when nothing can be decoded.
+    """
+    half = float(1 / rate) / 2
+    begin = float(start)
+    held: Picture | None = None
+    sent = 0
+    with film(uri, threads) as watched:
+        if watched.stream is None:
+            raise BadRow(f"no picture in {uri!r}")
+        for picture in watched.pictures(max(0.0, begin - 1.0)):
+            while (
+                held is not None and sent < count and picture.time > _at(begin, sent, rate) + half
+            ):
+                yield held
+                sent += 1
+            if sent >= count:
+                return
+            held = picture
+    if held is None:
+        raise BadRow(f"no frame of {uri!r} can be decoded from {begin:g} s on")
+    for _ in range(sent, count):
+        yield held
+
+
+def _at(begin: float, number: int, rate: Fraction) -> float:
+    return begin + float(number / rate)
+
+
+def coded(pictures: Iterator[tuple[int, Picture]], shape: Shape) -> Iterator[Any]:
+    """Packets of pictures, each given with the tick at which it is shown."""
+    coder, fit = Coder(shape), Fit(shape)
+    last: tuple[Picture, VideoFrame] | None = None
+    for tick, picture in pictures:
+        if last is None or last[0] is not picture:
+            last = (picture, fit(picture))
+        frame: Any = last[1]
+        frame.pts, frame.time_base, frame.pict_type = tick, shape.tick, 0
+        yield from coder(frame)
+    yield from coder(None)

@@ -1,0 +1,1 @@
+"""What runs a job: its start, cluster, stages, progress, summary and provenance."""

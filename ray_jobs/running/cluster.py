@@ -1,0 +1,164 @@
+"""The Ray cluster of a job: what its stages may use of it, the way in, and whether all fits."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.runtime_env import RuntimeEnv
+
+from actors.stage import Hardware, Stage
+from mustsee.errors import UserError
+from mustsee.run.preflight import Demand, unplaced
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
+
+    `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
+    `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
+    """
+
+    stages: Mapping[str, Hardware]
+    autoscales: bool = False
+    reserved: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[None]:
+    """A connection to Ray, quiet, closed at the end."""
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    local: dict[str, Any] = (
+        {}
+        if address
+        else {
+            "num_cpus": max(2, os.cpu_count() or 2),
+            "include_dashboard": False,
+            "_temp_dir": f"/tmp/mustsee-{os.getuid()}",
+            "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
+        }
+    )
+    if address and not _answers(address):
+        raise UserError(
+            f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
+            "--head), or unset RAY_ADDRESS to use this machine alone"
+        )
+    with _silence():
+        ray.init(
+            address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
+        )
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.verbose_progress = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _answers(address: str) -> bool:
+    """Whether anybody listens at a `host:port`, of which Ray would take minutes to be sure, and
+    then end the process. Other kinds of address (`auto`) are left to Ray.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
+def _code() -> list[str]:
+    """Where our code is imported from: `sys.path` without this environment's own packages, which
+    would hide those of a stage that runs in another environment.
+    """
+    own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return [
+        p for p in sys.path if os.path.isdir(p) and not any(Path(p).is_relative_to(o) for o in own)
+    ]
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing on the terminal's error stream: Ray's core says there that it was told to be quiet.
+    What goes wrong comes as an exception.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
+    """Raises UserError unless the stages of each phase fit the cluster at once, and for numbers or
+    a `runtime_env` that Ray does not know.
+
+    Where the cluster grows by itself it only says what does not fit yet.
+    """
+    free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for phase in phases:
+        for stage in phase:
+            _check_numbers(stage)
+            _check_environment(stage)
+        demands = [_demand(stage) for stage in phase]
+        if cluster.reserved:
+            demands.append(
+                Demand(name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved)
+            )
+        lacking = unplaced(demands, free)
+        if lacking and not cluster.autoscales:
+            raise UserError(lacking)
+        if lacking:
+            print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+
+
+def _check_numbers(stage: Stage) -> None:
+    for name, least in (("workers", 1), ("concurrency", 1), ("cpus", 0), ("gpus", 0), ("tpus", 0)):
+        value = getattr(stage.hardware, name)
+        if value < least:
+            raise UserError(f"cluster.stages.{stage.name}.{name}={value!r}: at least {least}")
+
+
+def _check_environment(stage: Stage) -> None:
+    wanted = dict(stage.hardware.runtime_env or {})
+    reason = ""
+    try:
+        RuntimeEnv(**wanted)
+        unknown = sorted(set(wanted) - RuntimeEnv.known_fields)
+        reason = f"Ray knows no {unknown[0]!r}" if unknown else ""
+    except (TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+    if reason:
+        raise UserError(f"cluster.stages.{stage.name}.runtime_env={wanted!r}: {reason}")
+
+
+def _demand(stage: Stage) -> Demand:
+    hard = stage.hardware
+    wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
+    return Demand(
+        name=stage.name,
+        key=f"cluster.stages.{stage.name}.workers",
+        count=hard.workers,
+        resources={name: amount for name, amount in wanted.items() if amount},
+    )

@@ -1,0 +1,324 @@
+"""`Run`: how every job starts, works through its stages, and publishes what it found.
+
+    with self.run.open("neptune") as run:
+        run.read(read_videos(self.videos))
+        run.stage("probe", self.probe)
+        return run.publish()
+
+Stages only line up until `publish`: then the preflight looks at all of them, Ray Data streams the
+rows through, and the output folder appears.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import ray
+from ray.data import Dataset
+
+from actors.coordinator import start_desk
+from actors.part import Opened, Part, RunContext
+from actors.stage import Filter, Hardware, Session, Stage
+from mustsee import schemas
+from mustsee.errors import MustseeError, UserError
+from mustsee.records import Question, Video
+from mustsee.run import outputs
+from mustsee.run.outputs import Scratch
+from mustsee.store import Store, resolve
+from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.progress import Progress
+from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
+from ray_jobs.running.summary import summarise
+
+Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
+Extra = Callable[[Scratch], Mapping[str, Any]]
+Files = Callable[[Path, Scratch], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The settings that every job has (`conf/job.yaml`)."""
+
+    out: str
+    store: str
+    cluster: Cluster
+    seed: int = 0
+    budget_usd: float | None = None
+    max_problem_share: float = 0.5
+    retry_problems: bool = False
+    rows_per_block: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_problem_share <= 1:
+            raise UserError(f"max_problem_share={self.max_problem_share!r}: a share, from 0 to 1")
+        if self.rows_per_block is not None and self.rows_per_block < 1:
+            raise UserError(f"rows_per_block={self.rows_per_block!r}: at least 1, or null")
+
+    @contextlib.contextmanager
+    def open(self, recipe: str) -> Iterator[Running]:
+        """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
+        resolve(self.out)
+        if self.budget_usd is not None and self.budget_usd < 0:
+            raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
+        started = time.time()
+        with connected():
+            desk = start_desk(self.budget_usd)
+            session = Session(
+                run_id=uuid.uuid4().hex[:12],
+                store=Store(self.store),
+                desk=desk,
+                retry_problems=self.retry_problems,
+            )
+            running = Running(recipe, self, session, started)
+            try:
+                yield running
+            finally:
+                running.scratch.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Writes what was decided over all rows together (`values`: column -> id -> value; "questions":
+    question id -> why it is dropped).
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
+    values: Mapping[str, Mapping[str, Any]]
+
+    def open(self, run: RunContext) -> Opened:
+        def mark(row: Video) -> Video:
+            columns = {c: ids for c, ids in self.values.items() if c != "questions"}
+            found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in columns.items()}
+            fallen = self.values.get("questions", {})
+            questions = row.questions and tuple(
+                dataclasses.replace(q, drop=q.drop or fallen.get(q.question_id))
+                for q in row.questions
+            )
+            return dataclasses.replace(row, **{"questions": questions, **found})
+
+        return mark
+
+
+class Running:
+    """A job at work: the stages lined up so far, and where their rows end."""
+
+    def __init__(self, recipe: str, run: Run, session: Session, started: float) -> None:
+        self.recipe, self.run, self.session, self.started = recipe, run, session, started
+        self.scratch = Scratch()
+        self.record: dict[str, Any] = {}
+        self._input: pa.Table | None = None
+        self._steps: list[Stage | Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]] = []
+
+    def read(self, table: pa.Table) -> None:
+        """The rows to work on (`mustsee.run.inputs`)."""
+        for name in schemas.schema(Video).names:
+            if name in ("drop", "problem", "lineage") and name not in table.column_names:
+                kind = schemas.schema(Video).field(name).type
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+        self._input = table
+
+    def stage(
+        self,
+        name: str,
+        part: Part,
+        *,
+        filters: Sequence[Filter] = (),
+        forget: Sequence[str] = (),
+    ) -> None:
+        """Line up a stage. Its hardware is `cluster.stages.<name>`."""
+        if name not in self.run.cluster.stages:
+            raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
+        _check(part, self.run.budget_usd)
+        self._steps.append(
+            Stage(
+                name=name,
+                part=part,
+                hardware=self.run.cluster.stages[name],
+                filters=tuple(filters),
+                forget=tuple(forget),
+            )
+        )
+
+    def together(self, decide: Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]) -> None:
+        """A barrier: `decide` sees the small columns of all rows, and those that its attribute
+        `columns` names; it returns column -> id -> value, or "questions" -> question id -> reason.
+        """
+        self._steps.append(decide)
+
+    def publish(
+        self,
+        layouts: Mapping[str, Layout] | None = None,
+        extra: Extra | None = None,
+        files: Files | None = None,
+    ) -> int:
+        """Work through the stages and write the output folder. Returns the exit code.
+
+        `layouts`: name -> writer of the kept questions into `export/<name>`. `extra`: what the
+        recipe adds to `run.json`, from all rows. `files`: writes further files into the folder.
+        """
+        assert self._input is not None, "read() comes first"
+        stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
+        phases: list[list[Stage]] = [[]]
+        for step in self._steps:
+            if isinstance(step, Stage):
+                phases[-1].append(step)
+            else:
+                phases.append([])
+        preflight(phases, self.run.cluster)
+        try:
+            with Progress(self.snapshot, stages, self._input.num_rows):
+                for block in self._stream():
+                    self.scratch.add(block)
+        except Exception as error:
+            told = aborted(self.snapshot())
+            if told is None:
+                raise
+            raise told from error
+        outputs.publish(
+            self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
+        )
+        return summarise(
+            self.record, self.scratch.videos(), self.run.out, self.run.max_problem_share
+        )
+
+    def snapshot(self) -> Mapping[str, Any]:
+        return ray.get(self.session.desk.snapshot.remote())
+
+    def _rows_per_block(self) -> int:
+        """One row a block while there are few; Ray pays 18-45 ms per block and operator."""
+        assert self._input is not None
+        return self.run.rows_per_block or min(16, max(1, self._input.num_rows // 64))
+
+    def _stream(self) -> Iterator[pa.Table]:
+        assert self._input is not None
+        size = self._rows_per_block()
+        rows = ray.data.from_blocks(  # from_arrow would first start a worker to measure them
+            [self._input.slice(i, size) for i in range(0, self._input.num_rows, size)]
+        )
+        for step in self._steps:
+            stage = step if isinstance(step, Stage) else None
+            if stage is None:
+                rows = rows.materialize()
+                stage = Stage(
+                    name="sample",
+                    part=Mark(values=step(_small(rows, getattr(step, "columns", ())))),
+                    hardware=Hardware(cpus=0.1),
+                )
+            rows = stage.apply(rows, self.session, rows_per_block=size)
+        yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
+
+    def _write(
+        self,
+        folder: Path,
+        stages: Sequence[str],
+        layouts: Mapping[str, Layout],
+        extra: Extra | None,
+        files: Files | None,
+    ) -> Mapping[str, Any]:
+        outputs.write_videos(self.scratch, folder / "videos.parquet")
+        git = git_revision()
+        # A job that only asks about a dataset leaves the questions of a failed row standing.
+        questions = self.scratch.questions if layouts else self.scratch.asked
+        outputs.write_questions(questions(), folder / "questions.parquet", git)
+        outputs.write_problems(self.scratch, folder / "problems.parquet")
+        if files is not None:
+            files(folder, self.scratch)
+        desk = self.snapshot()
+        counted = outputs.question_funnel(questions())
+        events = {stage: desk["stages"].get(stage, {}) for stage in stages}
+        llm = dict(desk["llm"])
+        llm["kept_questions"] = counted["kept"]
+        llm["usd_per_kept_question"] = (
+            llm.get("usd", 0.0) / counted["kept"] if counted["kept"] else None
+        )
+        self.record.update(
+            recipe=self.recipe,
+            config=self.run.config,
+            git=git,
+            versions=versions(),
+            prompts=prompt_hashes(),
+            funnel=outputs.funnel(self.scratch, stages),
+            questions=counted,
+            heard_by=self._heard(),
+            computed={s: int(e.get("computed", 0)) for s, e in events.items()},
+            reused={s: int(e.get("reused", 0)) for s, e in events.items()},
+            llm=llm,
+            counts=desk.get("counts", {}),
+            seconds={s: round(float(e.get("seconds", 0.0)), 3) for s, e in events.items()},
+            **(extra(self.scratch) if extra else {}),
+        )
+        # Dataset cards quote the record.
+        kept = [q for q in questions() if q.drop is None] if layouts else []
+        for name, layout in layouts.items():
+            (folder / "export" / name).mkdir(parents=True)
+            layout(kept, folder / "export" / name, self.scratch.videos())
+        self.record["seconds"]["total"] = round(time.time() - self.started, 3)
+        from mustsee.run.report import write_report
+
+        write_report(folder, self.record, self.session.store)
+        return self.record
+
+    def _heard(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for row in self.scratch.videos("heard_by"):
+            if row.heard_by:
+                found[row.heard_by] = found.get(row.heard_by, 0) + 1
+        return found
+
+
+def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
+    """The columns that a decision over all rows may look at: no transcripts, no media, unless it
+    asks for them.
+    """
+    large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
+    names = [n for n in rows.schema().names if n not in large or n in also]
+    return pa.concat_tables(
+        (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
+        promote_options="permissive",
+    )
+
+
+def standing(rows: pa.Table) -> list[Question]:
+    """The questions of the rows (as `together` gives them) that neither were dropped nor failed."""
+    fates = zip(*(rows[c].to_pylist() for c in ("questions", "drop", "problem")), strict=True)
+    return [
+        schemas.load(Question, question)
+        for asked, drop, problem in fates
+        if drop is None and problem is None
+        for question in asked or ()
+    ]
+
+
+def aborted(snapshot: Mapping[str, Any]) -> MustseeError | None:
+    """The error of a worker that ended the run, if one of ours did."""
+    if snapshot["aborted"] is None:
+        return None
+    name, message = snapshot["aborted"]
+    kind = {"UserError": UserError}.get(name, MustseeError)
+    return kind(message)
+
+
+def _check(part: Any, budget_usd: float | None) -> None:
+    """Ask a part, and every model that it is configured with, whether it could work at all: the key
+    is there, the model is found, its price is known where there is a budget. Raises UserError.
+    """
+    for item in part if isinstance(part, tuple | list) else [part]:
+        if callable(check := getattr(item, "check", None)):
+            check(budget_usd)
+        if dataclasses.is_dataclass(item):
+            for each in dataclasses.fields(item):
+                _check(getattr(item, each.name), budget_usd)
+        elif isinstance(item, Mapping):
+            _check(list(item.values()), budget_usd)

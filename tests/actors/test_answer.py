@@ -1,0 +1,293 @@
+"""Answerers on rows: what they are shown, what is kept of their replies, what a failure is."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.answer.guess import Guess
+from actors.answer.llm import AnswerLlm
+from actors.grade import Grade
+from actors.judge.lexical import Lexical
+from actors.llm.offline import Offline
+from actors.part import LlmConfig, RunContext
+from mustsee.errors import BadRow, Transient, Unparsed, UserError
+from mustsee.evaluate.answers import Seen, answered, answers, order, with_answers
+from mustsee.evaluate.rubric import SCALES, parse
+from mustsee.evaluate.score import score
+from mustsee.extract import LETTERS
+from mustsee.judge.judge import JudgeConfig
+from mustsee.llm import Llm, Reply, Request
+from mustsee.offline.evaluate import RULES
+from mustsee.records import Line, Question, Video
+from mustsee.store import Store, identity
+from tests.support.material import material
+
+OPTIONS = ("the man paints a wall", "the dog eats", "a woman cuts bread", "rain falls", "they sing")
+
+
+def question(name: str = "q", recipe: str = "neptune", **fields: object) -> Question:
+    base = Question(question_id=name, video_id="v", recipe=recipe, question="What happens?",
+                    question_type="Counting", options=OPTIONS, answer_index=2,
+                    answer=OPTIONS[2])  # fmt: skip
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A model that answers by a function of the request."""
+
+    answer: Callable[[Request], str]
+    identity: str = "scripted"
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply(text=self.answer(request), model="scripted")
+
+
+def context(tmp_path: Path) -> RunContext:
+    def connect(config: LlmConfig) -> Llm:
+        return config.open()
+
+    return RunContext(store=Store(str(tmp_path)), llm=connect, count=lambda name, n: None)
+
+
+def work(part: object, video: Video, tmp_path: Path) -> Video:
+    done = part.open(context(tmp_path))(video)  # type: ignore[attr-defined]
+    return asyncio.run(_wait(done)) if not isinstance(done, Video) else done
+
+
+async def _wait(done: object) -> Video:
+    return await done  # type: ignore[misc]
+
+
+@given(st.integers(1, 8))
+def test_over_all_rotations_each_option_stands_once_in_each_place(count: int) -> None:
+    turns = [order(count, r) for r in range(count)]
+    for place in range(count):
+        assert sorted(turn[place] for turn in turns) == list(range(count))
+
+
+@pytest.mark.parametrize("recipe", ["neptune", "cinepile", "egoschema", "mlvu", "own"])
+def test_each_benchmarks_prompt_shows_the_options_and_its_reply_is_read(
+    recipe: str, tmp_path: Path
+) -> None:
+    seen: list[Request] = []
+
+    def reply(request: Request) -> str:
+        seen.append(request)
+        return RULES[request.prompt](request)
+
+    lines = (Line(start=1, end=2, text="a woman cuts the bread and then cuts more bread"),)
+    video = Video(video_id="v", uri="", questions=(question(recipe=recipe),), lines=lines)
+    part = AnswerLlm(llm=Scripted(reply), see=Seen(transcript=True))
+    (answered,) = work(part, video, tmp_path).questions or ()
+    (found,) = answers(answered)
+    assert found.letter == "C"
+    assert found.correct is True
+    text = seen[0].messages[-1].text
+    assert all(option in text for option in OPTIONS)
+    assert "cuts the bread" in text
+    assert seen[0].messages[-1].images == ()
+
+
+def test_letters_of_turned_options_are_read_in_the_options_own_order(tmp_path: Path) -> None:
+    def reply(request: Request) -> str:
+        return LETTERS[list(request.variables["options"]).index(OPTIONS[2])]
+
+    video = Video(video_id="v", uri="", questions=(question(),))
+    part = AnswerLlm(llm=Scripted(reply), rotations=5)
+    (answered,) = work(part, video, tmp_path).questions or ()
+    found = answers(answered)
+    assert [a.letter for a in found] == ["C"] * 5
+    assert {a.reply for a in found} == set("ABCDE")
+    assert [a.rotation for a in found] == list(range(5))
+
+
+def test_a_failed_call_is_kept_apart_and_a_passing_failure_is_not_kept(tmp_path: Path) -> None:
+    def broken(request: Request) -> str:
+        raise BadRow("refused by the filter of the endpoint")
+
+    def busy(request: Request) -> str:
+        raise Transient("try later")
+
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (answered,) = work(AnswerLlm(llm=Scripted(broken)), video, tmp_path).questions or ()
+    (found,) = answers(answered)
+    assert found.correct is None
+    assert found.failed == "refused by the filter of the endpoint"
+    with pytest.raises(Transient):
+        work(AnswerLlm(llm=Scripted(busy)), video, tmp_path)
+
+
+def test_an_unreadable_reply_is_kept_as_it_is_and_not_asked_for_again(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def reply(request: Request) -> str:
+        calls.append(request.prompt)
+        return "It could be A or B."
+
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (answered,) = work(AnswerLlm(llm=Scripted(reply)), video, tmp_path).questions or ()
+    (found,) = answers(answered)
+    assert (found.letter, found.correct, found.reply) == (None, None, "It could be A or B.")
+    assert len(calls) == 1
+
+
+class Logs:
+    """A model that says one thing, and whose first token leans to another."""
+
+    identity = "logs"
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        place = LETTERS[list(request.variables["options"]).index(OPTIONS[2])]
+        first = {f" {place}": -0.7, place: -2.0, "Z": -0.9, "(A": -5.0, "the": -0.1}
+        return Reply(text="Answer: A", model="logs", logprobs=(first,))
+
+
+def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (done,) = work(AnswerLlm(llm=Logs(), rotations=5), video, tmp_path).questions or ()
+    assert [a.choice for a in answers(done)] == ["C"] * 5
+    assert sorted(a.letter or "" for a in answers(done)) == list("ABCDE")
+    (found,) = score([done])
+    assert found.choice is not None
+    assert found.choice.value == 1
+    assert found.weighted is not None
+    assert found.weighted.value == pytest.approx(1 / 5)
+
+
+def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) -> None:
+    film = material("video/Zulko+moviepy/media/chaplin.mp4")
+    sent: list[tuple[bytes, ...]] = []
+
+    def reply(request: Request) -> str:
+        sent.append(request.messages[-1].images)
+        return "[A]: so"
+
+    video = Video(video_id="v", uri=str(film), duration=9.6,
+                  questions=(question("a"), question("b")))  # fmt: skip
+    part = AnswerLlm(llm=Scripted(reply), see=Seen(frames=4, longest=160))
+    work(part, video, tmp_path)
+    assert len(sent) == 2
+    assert sent[0] == sent[1]
+    assert len(sent[0]) == len(set(sent[0])) == 4
+    assert all(image[:2] == b"\xff\xd8" for image in sent[0])
+
+
+def test_without_a_film_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
+    video = Video(video_id="v", uri="", questions=(question(),))
+    with pytest.raises(BadRow, match="no film"):
+        work(AnswerLlm(llm=Offline(), see=Seen(frames=4)), video, tmp_path)
+
+
+def test_an_answerer_that_hears_says_so_where_no_transcript_is_known(tmp_path: Path) -> None:
+    part = AnswerLlm(llm=Offline(), see=Seen(transcript=True))
+    video = Video(video_id="v", uri="", questions=(question(),))
+    with pytest.raises(BadRow, match="no transcript"):
+        work(part, video, tmp_path)
+    silent = work(part, replace(video, lines=()), tmp_path)  # looked for, and nothing is said
+    assert len(answers((silent.questions or (question(),))[0])) == 1
+
+
+def test_a_withheld_option_cannot_be_turned(tmp_path: Path) -> None:
+    video = Video(video_id="v", uri="", questions=(question(),))
+    part = AnswerLlm(llm=Offline(), open_ended=True, rotations=5)
+    done = work(part, video, tmp_path)
+    assert len(answers((done.questions or (question(),))[0])) == 1
+
+
+def test_when_to_look() -> None:
+    assert Seen(frames=4).times(10, 18) == (11, 13, 15, 17)
+    assert len(Seen(fps=2.0, most=7).times(0, 60)) == 7
+    assert Seen(fps=2.0).times(0, 2) == (0.25, 0.75, 1.25, 1.75)
+    with pytest.raises(UserError, match="set one"):
+        Seen(frames=4, fps=1.0)
+    with pytest.raises(UserError, match="most=0"):
+        Seen(frames=4, most=0)
+
+
+@pytest.mark.parametrize("by", ["random", "longest", "similar"])
+def test_guessers_are_deterministic_and_leave_dropped_questions_alone(
+    by: str, tmp_path: Path
+) -> None:
+    asked = [question(f"q{i}") for i in range(40)]
+    video = Video(video_id="v", uri="", questions=(*asked, question("d", drop="blind")))
+    part = Guess(by=by, seed=3)  # type: ignore[arg-type]
+    done = work(part, video, tmp_path)
+    assert done == work(part, video, tmp_path)
+    letters = [a.letter for q in done.questions or () for a in answers(q)]
+    assert len(letters) == 40
+    assert None not in letters
+    assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are alike
+    if by == "longest":
+        assert letters[0] == "A"
+
+
+def test_the_similar_guesser_takes_the_option_amid_the_others() -> None:
+    near = ("cats", "red dogs run far", "red dogs run home", "blue dogs run home", "rain")
+    assert Guess(by="similar").pick(question(options=near)) == 2
+
+
+def test_what_is_seen_and_asked_bears_identity() -> None:
+    base = AnswerLlm(llm=Offline())
+    others = [
+        replace(base, rotations=2), replace(base, see=Seen(frames=8)), replace(base, seed=1),
+        replace(base, open_ended=True), replace(base, prompt="evaluate/choice"),
+    ]  # fmt: skip
+    assert len({json.dumps(identity(p), sort_keys=True) for p in [base, *others]}) == 6
+
+
+def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) -> None:
+    scene = question("s", "mlvu", question_type="subPlot", options=(), answer_index=None,
+                     answer="a woman cuts bread",
+                     scoring_points=("a woman", "cuts bread"))  # fmt: skip
+    lines = (Line(start=0, end=1, text="a woman cuts bread"),)
+    video = Video(video_id="v", uri="", questions=(scene, question("o")), lines=lines)
+    part = AnswerLlm(llm=Offline(), see=Seen(transcript=True), open_ended=True)
+    judge = JudgeConfig(engine=Lexical(), uncalibrated=True)
+    done = work(Grade(judge=judge, llm=Offline()), work(part, video, tmp_path), tmp_path)
+    graded = {
+        q.question_id: [v for v in q.verdicts if v.filter == "grade"] for q in done.questions or ()
+    }
+    (rubric,), (verdict,) = graded["s"], graded["o"]
+    assert json.loads(rubric.detail)["first"] == 5
+    assert verdict.correct is True
+    spoken = with_answers(question("n"), [answered(question("n", options=()), "x", model="NaN-7B")])
+    seen = Video(video_id="v", uri="", questions=(spoken,))
+    (named,) = work(Grade(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
+    told = json.loads(named.verdicts[-1].detail)
+    assert (told["of"], told["judge"]) == ("NaN-7B", [None, None, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("reply", "first", "second"),
+    [
+        ('{"accuracy": 4.5, "relevance": 3}', 4.5, 3.0),
+        ('Sure: ```json\n{"score_accuracy": 1, "score_relevance": 5, "total_score": 6}\n```', 1, 5),
+        ('{"a": 1} then {"accuracy": 2, "relevance": 2.25}', 2.0, 2.25),
+    ],
+)
+def test_rubric_replies_keep_fractions(reply: str, first: float, second: float) -> None:
+    found = parse(reply, SCALES["subPlot"])
+    assert (found.first, found.second) == (first, second)
+    assert found.total == first + second
+
+
+@pytest.mark.parametrize(
+    "reply", ["5 and 4", '{"accuracy": 6, "relevance": 3}', '{"accuracy": 4}',
+              '{"accuracy": "good", "relevance": 3}', '{"accuracy": true, "relevance": 3}']
+)  # fmt: skip
+def test_rubric_replies_of_a_wrong_form_are_refused(reply: str) -> None:
+    with pytest.raises(Unparsed):
+        parse(reply, SCALES["subPlot"])

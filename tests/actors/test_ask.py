@@ -1,0 +1,95 @@
+"""The parts around the recipes: what they write, and what bears identity."""
+
+import asyncio
+import inspect
+import pickle
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from actors.ask import Ask
+from actors.llm.offline import Offline
+from actors.llm.openai import OpenAI
+from actors.part import RunContext
+from actors.vet import Vet
+from mustsee.errors import UserError
+from mustsee.filters.blind import Guess
+from mustsee.prompts import ROOT
+from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.records import Video
+from mustsee.store import Store, digest
+from tests.support.neptune_film import film
+
+ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())
+FILTERS = (
+    Guess(name="blind", prompt="filters/blind"),
+    Guess(name="asr", prompt="filters/asr", transcript=True),
+)
+VET = Vet(filters=FILTERS, llm=Offline())
+
+
+def run(part: Ask | Vet, row: Video, folder: Path) -> Video:
+    context = RunContext(
+        store=Store(str(folder)), llm=lambda config: config.open(), count=lambda name, n: None
+    )
+
+    async def one() -> Video:
+        answer = pickle.loads(pickle.dumps(part)).open(context)(row)
+        assert inspect.isawaitable(answer)
+        return await answer
+
+    return asyncio.run(one())
+
+
+def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
+    row = film()
+    asked = run(ASK, row, tmp_path)
+    vetted = run(VET, asked, tmp_path)
+    assert replace(asked, segments=None, questions=None) == row
+    assert vetted == replace(asked, questions=vetted.questions)
+    assert vetted.questions
+    assert all(len(q.verdicts) == 6 for q in vetted.questions)
+    assert {bool(q.drop) for q in vetted.questions} == {True, False}
+    assert {"segments", "questions"} == set(ASK.writes)
+
+
+def test_what_is_not_read_decides_nothing(tmp_path: Path) -> None:
+    """A row that differs only in columns that the part does not name gives the same questions."""
+    other = replace(film(), title="Another title", frames=(), tags=("x",), cluster=3)
+    assert run(ASK, other, tmp_path).questions == run(ASK, film(), tmp_path).questions
+    bare = Video(**{c: getattr(film(), c) for c in {*ASK.reads, "uri"}})
+    assert run(ASK, bare, tmp_path).questions == run(ASK, film(), tmp_path).questions
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ASK, settings=NeptuneSettings(questions=5)),
+        replace(ASK, settings=NeptuneSettings(seed=1)),
+        replace(ASK, llm=OpenAI(model="another")),
+        replace(ASK, tries=1),
+    ],
+)
+def test_settings_and_model_bear_identity(other: Ask) -> None:
+    assert digest(other) != digest(ASK)
+
+
+def test_wording_bears_identity_and_place_does_not(tmp_path: Path) -> None:
+    shutil.copytree(ROOT, tmp_path / "prompts")
+    moved = replace(ASK, prompts=str(tmp_path / "prompts"))
+    vet = replace(VET, prompts=str(tmp_path / "prompts"))
+    assert digest(moved) == digest(ASK)
+    assert digest(vet) == digest(VET)
+    for name in ("neptune/decoys", "filters/_options"):
+        path = tmp_path / "prompts" / f"{name}.j2"
+        path.write_text(path.read_text() + "{# changed #}")
+    assert digest(moved) != digest(ASK)
+    assert digest(vet) != digest(VET)
+
+
+def test_the_threshold_bears_identity_and_names_are_unique() -> None:
+    assert digest(replace(VET, filters=(replace(FILTERS[0], min_failures=1),))) != digest(VET)
+    with pytest.raises(UserError, match="a name of its own"):
+        replace(VET, filters=(FILTERS[0], FILTERS[0]))

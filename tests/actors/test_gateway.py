@@ -1,0 +1,330 @@
+"""The gateway: one call for equal requests, bounded retries, budget, nothing paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from actors.coordinator import SILENCE, Ask, Desk
+from actors.endpoint import Estimate
+from actors.gateway import Gateway
+from mustsee.errors import BadRow, BudgetSpent, Transient
+from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.run.ledger import Entry
+from mustsee.run.limits import Limits
+from mustsee.store import Store
+
+
+@dataclass
+class Time:
+    """A clock that stands still unless somebody sleeps."""
+
+    now: float = 0.0
+    naps: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Fake:
+    """An endpoint that does what `play(request, call number)` says: a reply, or an exception."""
+
+    play: Callable[[Request, int], str | Exception] = lambda request, n: request.messages[0].text
+    usd: float = 0.0
+    calls: list[Request] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+    model: str = "fake"
+    account: str = "fake"
+    limits: Limits = field(default_factory=Limits)
+    attempts: int = 4
+    patience: float = 60.0
+    identity: str = "fake/1"
+
+    @property
+    def endpoint(self) -> Fake:
+        return self
+
+    def estimate(self, request: Request) -> Estimate:
+        return Estimate(tokens_in=10, tokens_out=request.sampling.max_tokens, usd=self.usd)
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        self.calls.append(request)
+        number = len(self.calls)
+        if self.gate is not None:
+            await self.gate.wait()
+        answer = self.play(request, number)
+        if isinstance(answer, Exception):
+            raise answer
+        return Reply(text=answer, model="fake", tokens_in=7, tokens_out=3, usd=self.usd)
+
+
+def asked(text: str, **more) -> Request:
+    return Request(prompt="test", digest="", messages=(Message("user", text),), **more)
+
+
+def gateway(fake: Fake, tmp_path: Path, desk: Desk | None = None, time: Time | None = None):
+    time = time or Time()
+    desk = desk or Desk(clock=time)
+    desk.enroll(fake.account, fake.limits)
+    return Gateway(fake, Store(str(tmp_path)), desk, fake, sleep=time.sleep), desk
+
+
+def total(desk: Desk) -> dict:
+    return desk.snapshot()["llm"]
+
+
+def test_a_stored_reply_is_not_asked_for_again(tmp_path):
+    fake = Fake()
+    first = asyncio.run(gateway(fake, tmp_path)[0].complete(asked("a")))
+    again, desk = gateway(fake, tmp_path)
+    second = asyncio.run(again.complete(asked("a")))
+    assert (first.text, first.cached, second.text, second.cached) == ("a", False, "a", True)
+    assert len(fake.calls) == 1
+    assert (total(desk)["calls"], total(desk)["cached"], total(desk)["tokens_in"]) == (0, 1, 0)
+
+
+def test_what_decides_the_reply_is_in_the_key(tmp_path):
+    fake = Fake()
+    llm, _ = gateway(fake, tmp_path)
+    different = [
+        asked("a"),
+        asked("b"),
+        asked("a", seed=1),
+        asked("a", attempt=1),
+        asked("a", form={"type": "object"}),
+        Request(prompt="test", digest="", messages=(Message("user", "a", (b"jpeg",)),)),
+    ]
+
+    async def run():
+        for request in different + different:
+            await llm.complete(request)
+
+    asyncio.run(run())
+    assert len(fake.calls) == len(different)
+
+
+def test_equal_requests_at_the_same_time_are_one_call(tmp_path):
+    async def run():
+        fake = Fake(gate=asyncio.Event())
+        llm, desk = gateway(fake, tmp_path)
+        tasks = [asyncio.create_task(llm.complete(asked("a"))) for _ in range(20)]
+        while not fake.calls:
+            await asyncio.sleep(0)
+        fake.gate.set()
+        return fake, desk, await asyncio.gather(*tasks)
+
+    fake, desk, replies = asyncio.run(run())
+    assert len(fake.calls) == 1
+    assert sum(not reply.cached for reply in replies) == 1
+    assert (total(desk)["calls"], total(desk)["cached"]) == (1, 19)
+
+
+def test_equal_requests_of_two_processes_are_one_call(tmp_path):
+    async def run():
+        time = Time()
+        desk = Desk(clock=lambda: 0.0)
+        fake = Fake(gate=asyncio.Event())
+        one, _ = gateway(fake, tmp_path, desk, time)
+        two, _ = gateway(fake, tmp_path, desk, time)
+        first = asyncio.create_task(one.complete(asked("a")))
+        while not fake.calls:
+            await asyncio.sleep(0)
+        second = asyncio.create_task(two.complete(asked("a")))
+        while not time.naps:  # the second has been told to wait
+            await asyncio.sleep(0)
+        fake.gate.set()
+        return fake, await first, await second
+
+    fake, first, second = asyncio.run(run())
+    assert len(fake.calls) == 1
+    assert (first.cached, second.cached, second.text) == (False, True, "a")
+
+
+def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
+    """Another process makes the call between this one's look into the store and its ask."""
+
+    class Late(Store):
+        looks = 0
+
+        def get(self, kind: str, key: str) -> bytes | None:
+            Late.looks += 1
+            return None if Late.looks == 1 else super().get(kind, key)
+
+    other, fake = Fake(usd=0.4), Fake(usd=0.4)
+    desk = Desk(budget_usd=1.0)
+    asyncio.run(gateway(other, tmp_path, desk)[0].complete(asked("a")))
+    llm = Gateway(fake, Late(str(tmp_path)), desk, fake, sleep=Time().sleep)
+    reply = asyncio.run(llm.complete(asked("a")))
+    assert (reply.text, reply.cached, fake.calls) == ("a", True, [])
+    assert (total(desk)["calls"], total(desk)["cached"], total(desk)["usd"]) == (1, 1, 0.4)
+    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # what was reserved is free again
+
+
+def test_calls_of_a_killed_process_are_taken_over(tmp_path):
+    time = Time()
+    desk = Desk(clock=time)
+    ask = Ask(key="k", account="fake", prompt="test")
+    assert desk.exchange("dead", [], [ask])[0].answer == "go"
+    assert desk.exchange("alive", [], [ask])[0].answer == "elsewhere"
+    time.now += SILENCE
+    assert desk.exchange("alive", [], [ask])[0].answer == "go"
+
+
+def test_cancelling_the_asker_loses_nothing(tmp_path):
+    async def run():
+        fake = Fake(gate=asyncio.Event())
+        llm, _ = gateway(fake, tmp_path)
+        task = asyncio.create_task(llm.complete(asked("a")))
+        while not fake.calls:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        fake.gate.set()
+        reply = await llm.complete(asked("a"))
+        return fake, reply
+
+    fake, reply = asyncio.run(run())
+    assert reply.text == "a"
+    assert len(fake.calls) == 1
+
+
+def test_retry_after_is_waited_for_by_everybody(tmp_path):
+    time = Time()
+    fake = Fake(play=lambda r, n: Transient("busy", retry_after=20.0) if n == 1 else "fine")
+    llm, desk = gateway(fake, tmp_path, time=time)
+    assert asyncio.run(llm.complete(asked("a"))).text == "fine"
+    assert time.now >= 20.0
+    assert (total(desk)["retries"], total(desk)["retry_after_waits"]) == (1, 1)
+    assert total(desk)["retry_after_seconds"] == 20.0
+    desk.exchange("x", [Entry(outcome="retry", model="m", prompt="p", retry_after=9.0,
+                              account="fake")], [])  # fmt: skip
+    grant = desk.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
+    assert grant.wait == pytest.approx(9.0)
+
+
+def test_retries_are_bounded_grow_and_keep_nothing(tmp_path):
+    time = Time()
+    fake = Fake(play=lambda r, n: Transient("down"))
+    llm, desk = gateway(fake, tmp_path, time=time)
+    with pytest.raises(Transient, match="down"):
+        asyncio.run(llm.complete(asked("a")))
+    assert len(fake.calls) == fake.attempts
+    assert time.naps == sorted(time.naps)
+    assert all(0.5 <= nap <= 8 for nap in time.naps)
+    assert (total(desk)["calls"], total(desk)["retries"], total(desk)["failed"]) == (0, 3, 1)
+    fake.play = lambda r, n: "up again"
+    assert asyncio.run(llm.complete(asked("a"))).text == "up again"
+
+
+def test_a_retry_after_of_hours_is_not_waited_for(tmp_path):
+    time = Time()
+    fake = Fake(play=lambda r, n: Transient("tomorrow", retry_after=86400.0))
+    llm, _ = gateway(fake, tmp_path, time=time)
+    with pytest.raises(Transient):
+        asyncio.run(llm.complete(asked("a")))
+    assert (len(fake.calls), time.naps) == (1, [])
+
+
+def test_what_can_never_work_is_not_tried_again(tmp_path):
+    fake = Fake(play=lambda r, n: BadRow("context too long"))
+    llm, _ = gateway(fake, tmp_path)
+    with pytest.raises(BadRow):
+        asyncio.run(llm.complete(asked("a")))
+    assert len(fake.calls) == 1
+
+
+def test_the_budget_is_never_exceeded_and_everything_finished_is_kept(tmp_path):
+    async def run(llm):
+        return await asyncio.gather(
+            *(llm.complete(asked(str(i))) for i in range(30)), return_exceptions=True
+        )
+
+    fake, time = Fake(usd=0.1), Time()
+    desk = Desk(budget_usd=1.0, clock=time)
+    answers = asyncio.run(run(gateway(fake, tmp_path, desk, time)[0]))
+    finished = [a for a in answers if isinstance(a, Reply)]
+    assert all(isinstance(a, BudgetSpent) for a in answers if not isinstance(a, Reply))
+    assert len(finished) == len(fake.calls) == 10
+    assert total(desk)["usd"] == pytest.approx(1.0)
+    more = Desk(budget_usd=10.0, clock=time)
+    answers = asyncio.run(run(gateway(fake, tmp_path, more, time)[0]))
+    assert [a.text for a in answers] == [str(i) for i in range(30)]
+    assert len(fake.calls) == 30
+    assert total(more)["cached"] == 10
+
+
+def test_requests_per_minute_hold_across_gateways(tmp_path):
+    """Two processes share 60 a minute; every call starts on a clock of its own making."""
+    starts: list[float] = []
+
+    async def run():
+        desk = Desk(clock=lambda: 0.0)
+        fakes = [Fake(limits=Limits(requests_per_minute=60)) for _ in range(2)]
+
+        def teller():
+            slept: dict[asyncio.Task, float] = {}
+
+            async def sleep(seconds):
+                slept[asyncio.current_task()] = seconds
+                starts.append(seconds)
+
+            return sleep
+
+        ways = []
+        for i, fake in enumerate(fakes):
+            desk.enroll(fake.account, fake.limits)
+            ways.append(Gateway(fake, Store(str(tmp_path / str(i))), desk, fake, sleep=teller()))
+        await asyncio.gather(
+            *(way.complete(asked(f"{i}{j}")) for i, way in enumerate(ways) for j in range(10))
+        )
+
+    asyncio.run(run())
+    assert sorted(starts) == pytest.approx([float(i) for i in range(1, 20)])
+
+
+def test_tokens_not_used_are_given_back(tmp_path):
+    desk = Desk(clock=lambda: 0.0)
+    desk.enroll("fake", Limits(tokens_per_minute=6000))
+    ask = Ask(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
+    assert desk.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
+    done = Entry(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
+    desk.exchange("o", [done], [])
+    second = Ask(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
+    assert desk.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
+
+
+def test_stage_counters_are_plain_data():
+    desk = Desk()
+    desk.event("look", "computed", 2, 1.5)
+    desk.event("look", "computed", 1, 0.5)
+    desk.event("look", "dropped")
+    desk.count("shots", 7)
+    snapshot = desk.snapshot()
+    assert snapshot["stages"] == {"look": {"computed": 3, "dropped": 1, "seconds": 2.0}}
+    assert snapshot["counts"] == {"shots": 7}
+
+
+def test_the_desk_costs_far_less_than_a_millisecond_a_call():
+    import time
+
+    desk = Desk(budget_usd=1e6)
+    desk.enroll("a", Limits(requests_per_minute=1e9, tokens_per_minute=1e12))
+    began = time.process_time()
+    for i in range(2000):
+        desk.exchange("o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)])
+        desk.exchange("o", [Entry(outcome="done", model="m", prompt="p", key=str(i),
+                                  account="a", usd=1e-6)], [])  # fmt: skip
+    assert (time.process_time() - began) / 2000 < 0.0005

@@ -1,0 +1,316 @@
+"""One contract for everything that hears, and what each of them promises beside it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from actors.endpoint import Endpoint
+from actors.hear.auto import Auto
+from actors.hear.openai import OpenAIHearing, Transcriptions
+from actors.hear.sphinx import Sphinx
+from actors.hear.subtitles import Subtitles
+from actors.hear.whisper import Whisper
+from actors.hear.whisperx import WhisperX, _words
+from actors.part import Opened, Part, RunContext
+from mustsee import schemas
+from mustsee.errors import BadRow, UserError
+from mustsee.media.sound import Sound, audio_chunks
+from mustsee.media.speech import RATE, windows
+from mustsee.records import Line, Video
+from mustsee.store import Store, identity
+from ray_jobs.benches.loopback import Loopback
+from tests.support import tiny_models
+from tests.support.contract import worker
+
+NAMES = ["subtitles", "sphinx", "auto", "whisper", "whisperx", "openai"]
+# WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
+    "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
+)  # fmt: skip
+EXAMPLES = Path(__file__).parents[2] / "examples/videos"
+INTERVIEW, FILM = str(EXAMPLES / "interview.mp4"), str(EXAMPLES / "birdhouse.mp4")
+
+
+def video(uri: str, **fields: object) -> Video:
+    return replace(Video(video_id="v", uri=uri, digest=uri), **fields)
+
+
+def run_context(counted: dict[str, int] | None = None) -> RunContext:
+    def count(name: str, n: int) -> None:
+        if counted is not None:
+            counted[name] = counted.get(name, 0) + n
+
+    return RunContext(store=Store("/nowhere"), llm=lambda config: None, count=count)
+
+
+def silent_film(path: Path, seconds: float = 3.0) -> str:
+    """A film with a sound track on which nobody speaks."""
+    with av.open(str(path), "w") as out:
+        audio = out.add_stream("aac", rate=RATE, layout="mono")
+        noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * RATE)))
+        frame = av.AudioFrame.from_ndarray(noise.astype(np.int16), "s16", "mono")
+        frame.rate, frame.pts, frame.time_base = RATE, 0, Fraction(1, RATE)
+        out.mux(audio.encode(frame))
+        out.mux(audio.encode(None))
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def tiny_whisper(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("torch")
+    return str(tiny_models.whisper(tmp_path_factory.mktemp("models")))
+
+
+@pytest.fixture(scope="session")
+def tiny_aligner(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("torch")
+    return str(tiny_models.wav2vec2(tmp_path_factory.mktemp("models")))
+
+
+@dataclass(frozen=True)
+class Case:
+    part: Part
+    opened: Opened
+    film: str
+    listens: bool
+
+
+def tiny(model: str) -> Whisper:
+    return Whisper(
+        model=model,
+        language="en",
+        compute_type="int8",
+        beam_size=1,
+        max_new_tokens=12,
+        device="cpu",
+        threads=2,
+    )
+
+
+def nltk_tables(folder: Path) -> None:
+    """Empty sentence tables: sentences end where the punctuation says so."""
+    tables = folder / "tokenizers/punkt_tab/english"
+    tables.mkdir(parents=True)
+    for name in ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab"):
+        (tables / name).touch()
+    os.environ["NLTK_DATA"] = str(folder)
+
+
+@pytest.fixture(scope="session", params=NAMES)
+def case(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Case]:
+    name, film = request.param, INTERVIEW
+    if name == "openai":
+        with Loopback() as server:
+            endpoint = Endpoint(model="whisper-1", base_url=server.url, key_env=None)
+            part = OpenAIHearing(model=Transcriptions(endpoint=endpoint))
+            run, _ = worker(part, Store(str(tmp_path_factory.mktemp("store"))))
+            yield Case(part, lambda row: first(run(row)), film, True)
+        return
+    if name == "subtitles":
+        part, film = Subtitles(), FILM
+    elif name == "whisper":
+        part = tiny(request.getfixturevalue("tiny_whisper"))
+    elif name == "whisperx":
+        pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
+        nltk_tables(tmp_path_factory.mktemp("nltk"))
+        part = WhisperX(
+            model=request.getfixturevalue("tiny_whisper"),
+            aligner=request.getfixturevalue("tiny_aligner"),
+            language="en",
+            compute_type="int8",
+            beam_size=1,
+            device="cpu",
+            vad="silero",
+        )
+    else:
+        pytest.importorskip("pocketsphinx")
+        part = Sphinx() if name == "sphinx" else Auto(engine=Sphinx())
+    yield Case(part, part.open(run_context()), film, name != "subtitles")
+
+
+def first(found: list[Any]) -> Video:
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+def hear(case: Case, row: Video) -> Video:
+    found = case.opened(row)
+    assert isinstance(found, Video)
+    return found
+
+
+def check(row: Video, case: Case) -> tuple[Line, ...]:
+    """What holds for every transcript: schema, order, times inside the film, words in lines."""
+    assert row.lines is not None
+    assert row.heard_by
+    assert set(case.part.writes) >= {"lines", "language", "heard_by"}
+    for name in case.part.writes:
+        column = schemas.column(name, [getattr(row, name)])
+        assert column.type == schemas.schema(Video).field(name).type
+    assert all(0 <= x.start <= x.end and x.text.strip() for x in row.lines)
+    assert all(a.end <= b.start for a, b in pairwise(row.lines))
+    for line in row.lines:
+        assert all(line.start <= w.start <= w.end <= line.end for w in line.words)
+        assert all(type(w.start) is float and 0 <= w.score <= 1 for w in line.words)
+    return row.lines
+
+
+def test_speech_becomes_timed_lines(case: Case) -> None:
+    row = hear(case, video(case.film, end=9.0))
+    lines = check(row, case)
+    assert lines
+    assert lines[-1].end <= 9.0
+    assert row.title is None
+    assert (row.video_id, row.uri) == ("v", case.film)
+    if case.listens:
+        assert row.language == "en"
+        # a random aligner needs more time than 9 s for what the random Whisper says in them
+        assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
+    assert hear(case, video(case.film, end=9.0)) == row
+
+
+def test_whisperx_aligns_or_says_that_it_did_not(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
+    nltk_tables(tmp_path)
+    counted: dict[str, int] = {}
+    part = WhisperX(
+        model=request.getfixturevalue("tiny_whisper"),
+        aligner=request.getfixturevalue("tiny_aligner"),
+        language="en",
+        compute_type="int8",
+        beam_size=1,
+        device="cpu",
+    )
+    row = part.open(run_context(counted))(video(INTERVIEW))
+    assert isinstance(row, Video)
+    assert any(line.words for line in row.lines or ())
+    assert "no aligner" not in (row.heard_by or "")
+    assert not counted
+    maltese = replace(part, aligner=None, language="mt")
+    row = maltese.open(run_context(counted))(video(INTERVIEW, end=9.0))
+    assert isinstance(row, Video)
+    assert row.lines
+    assert not any(line.words for line in row.lines)
+    assert "no aligner for 'mt'" in (row.heard_by or "")
+    assert counted == {"hear.unaligned.mt": 1}
+
+
+def test_a_clip_keeps_the_times_of_the_film(case: Case) -> None:
+    lines = check(hear(case, video(case.film, start=13.5, end=17.5)), case)
+    assert lines
+    assert all(x.start >= 13.4 and x.end <= 17.6 for x in lines)
+
+
+def test_nothing_said_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
+    for uri in (str(EXAMPLES / "seasons.webm"), silent_film(tmp_path / "silent.mp4")):
+        assert check(hear(case, video(uri)), case) == ()
+
+
+@pytest.mark.parametrize("uri", [str(EXAMPLES / "broken.mp4"), "/no/such/film.mp4"])
+def test_a_bad_row_beside_good_ones(case: Case, uri: str) -> None:
+    with pytest.raises(BadRow, match=r"broken|film"):
+        hear(case, video(uri))
+    assert hear(case, video(case.film, end=3.0)).lines
+
+
+def test_hardware_is_not_identity(tmp_path: Path) -> None:
+    part = Whisper(model=str(tmp_path))
+    assert identity(replace(part, device="cuda", batch_size=64, threads=4)) == identity(part)
+    assert identity(replace(part, compute_type="int8")) != identity(part)
+    assert identity(Auto(engine=Sphinx())) != identity(Auto(engine=Sphinx(window=60.0)))
+
+
+def test_what_sphinx_understands() -> None:
+    pytest.importorskip("pocketsphinx")
+    row = Sphinx().open(run_context())(video(str(EXAMPLES / "pancakes.mp4"), end=12.0))
+    assert isinstance(row, Video)
+    said = " ".join(x.text for x in row.lines or ())
+    assert "today we will make pancakes for the whole family" in said
+    assert "recipe twenty years ago" in said
+
+
+def test_subtitles_come_first() -> None:
+    class Deaf(Sphinx):
+        def open(self, run: RunContext) -> Opened:
+            def hear(row: Video) -> Video:
+                raise AssertionError("subtitles are there")
+
+            return hear
+
+    row = Auto(engine=Deaf()).open(run_context())(video(FILM))
+    assert isinstance(row, Video)
+    assert len(row.lines or ()) == 15
+    assert row.heard_by == "subtitles (file)"
+
+
+def test_a_named_subtitle_file_counts_from_the_film(tmp_path: Path) -> None:
+    (tmp_path / "words.de.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHallo\n")
+    opened = Subtitles().open(run_context())
+    row = opened(video(str(tmp_path / "film.mp4"), subtitles="words.de.srt"))
+    assert isinstance(row, Video)
+    assert (row.language, [x.text for x in row.lines or ()]) == ("de", ["Hallo"])
+    with pytest.raises(BadRow, match=r"none\.srt"):
+        opened(video(str(tmp_path / "film.mp4"), subtitles="none.srt"))
+
+
+@pytest.mark.parametrize("seconds", [4.0, 11.0, 300.0])
+def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
+    pytest.importorskip("faster_whisper")
+    sounds = list(audio_chunks(INTERVIEW, RATE, 3.0))
+    whole = np.concatenate([s.samples for s in sounds])
+    found = list(windows(sounds, seconds=seconds))
+    assert np.array_equal(np.concatenate([w.samples for w in found]), whole)
+    assert all(len(w.samples) <= seconds * RATE for w in found)
+    for window in found:
+        end = window.start + len(window.samples) / RATE
+        assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
+    utterances = [s for w in found for s in w.speech]
+    assert len(utterances) == 7
+
+
+def test_a_gap_in_the_sound_ends_a_window() -> None:
+    pytest.importorskip("faster_whisper")
+    quiet = np.zeros(RATE, np.float32)
+    sounds = [Sound(0.0, quiet), Sound(1.0, quiet), Sound(9.0, quiet)]
+    assert [(w.start, len(w.samples)) for w in windows(sounds)] == [(0.0, 2 * RATE), (9.0, RATE)]
+
+
+def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
+    raw = [
+        {"word": "In"},
+        {"word": "the", "start": 1.0, "end": 2.0, "score": 0.9},
+        {"word": "1990"},
+        {"word": "s"},
+        {"word": "we", "start": 4.0, "end": 5.0, "score": 0.5},
+    ]
+    found = _words(raw, 10.0, 10.5, 16.0)
+    assert [(w.word, w.start, w.end) for w in found] == [
+        ("In", 10.5, 11.0),
+        ("the", 11.0, 12.0),
+        ("1990", 12.0, 13.0),
+        ("s", 13.0, 14.0),
+        ("we", 14.0, 15.0),
+    ]
+
+
+def test_a_missing_model_says_how_to_fetch_it() -> None:
+    for part in (Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")):
+        for when in (part.check, lambda: part.open(run_context())):  # noqa: B023
+            with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):
+                when()
+    with pytest.raises(UserError, match=r"hear\.vad='webrtc'"):
+        WhisperX(model="acme/tiny", vad="webrtc")

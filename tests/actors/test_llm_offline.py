@@ -1,0 +1,31 @@
+"""The offline model: a rule for every prompt, nothing made up for others."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from actors.llm.offline import Offline, rules
+from mustsee.errors import BadRow
+from mustsee.llm import Message, Request
+from mustsee.prompts import ROOT
+
+
+def test_every_prompt_has_a_rule() -> None:
+    files = [
+        p for p in Path(ROOT).rglob("*.j2") if not p.name.startswith("_")
+    ]  # _: parts of others
+    assert set(rules()) == {str(p.relative_to(ROOT).with_suffix("")) for p in files}
+
+
+def test_a_prompt_without_a_rule_is_named() -> None:
+    request = Request(prompt="nobody/wrote", digest="", messages=(Message("user", "?"),))
+    with pytest.raises(BadRow, match="'nobody/wrote'"):
+        asyncio.run(Offline().open().complete(request))
+
+
+def test_the_rules_are_part_of_the_identity() -> None:
+    assert Offline().identity == Offline().identity
+    assert Offline().identity.startswith("offline ")

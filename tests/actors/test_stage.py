@@ -1,0 +1,151 @@
+"""The stage on a real Ray: nothing computed twice, nothing lost, one bad row harms no other."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import ray
+
+from actors.coordinator import start_desk
+from actors.stage import Hardware, Session, Stage
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.records import Video
+from mustsee.store import Store
+from ray_jobs.running.cluster import connected
+from ray_jobs.running.run import aborted
+from tests.support.parts import Closed, Meet, MeetAlike, Upper, calls
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "calls").mkdir()
+    return tmp_path / "calls"
+
+
+def run(
+    tmp_path: Path, stages: Sequence[Stage], uris: Sequence[str], **options: Any
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows that come out, by id, and the desk's counters."""
+    rows = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(uris)]
+    table = schemas.table(rows, Video).append_column("channel", pa.array(["news"] * len(rows)))
+    desk = options.pop("desk", None) or start_desk()
+    session = Session(
+        run_id=options.pop("run_id", "r1"), store=Store(str(tmp_path / "s")), desk=desk, **options
+    )
+    data = ray.data.from_arrow([table.slice(i, 1) for i in range(len(rows))])
+    for stage in stages:
+        data = stage.apply(data, session, rows_per_block=1)
+    found = [
+        r for b in data.iter_batches(batch_size=None, batch_format="pyarrow") for r in b.to_pylist()
+    ]
+    return sorted(found, key=lambda r: r["video_id"]), ray.get(desk.snapshot.remote())["stages"]
+
+
+def upper(folder: Path, **options: Any) -> Stage:
+    return Stage(
+        name="look", part=Upper(folder=str(folder), **options), hardware=Hardware(cpus=0.2)
+    )
+
+
+def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
+    rows, desk = run(tmp_path, [upper(folder)], ["x", "x", "x"])
+    assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
+    assert {r["channel"] for r in rows} == {"news"}
+    assert desk["look"]["computed"] == 3
+    again, desk = run(tmp_path, [upper(folder)], ["x", "y", "x"])
+    assert again[0] == rows[0]
+    assert desk["look"].get("computed", 0) == 0
+    assert desk["look"]["reused"] == 3
+    assert sum(calls(folder).values()) == 3
+    run(tmp_path, [upper(folder, mark="?")], ["x", "x", "x"])
+    assert sum(calls(folder).values()) == 6
+
+
+def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path) -> None:
+    uris = ["x", "bad", "bug", "x"]
+    rows, desk = run(tmp_path, [upper(folder), upper(folder)], uris)
+    assert [r["title"] for r in rows] == ["V0!", None, None, "V3!"]
+    assert rows[1]["problem"] == {
+        "stage": "look", "error": "BadRow", "message": "'v1' is bad", "attempts": 1,
+    }  # fmt: skip
+    assert rows[2]["problem"]["error"] == "ZeroDivisionError"
+    assert "parts.py" in rows[2]["problem"]["message"]
+    assert desk["look"]["problem"] == 2
+    # What fails for good is kept; a bug is not, so that its mending shows.
+    run(tmp_path, [upper(folder)], uris)
+    assert calls(folder) == {"v0": 1, "v1": 1, "v2": 2, "v3": 1}
+    run(tmp_path, [upper(folder)], uris, retry_problems=True)
+    assert calls(folder)["v1"] == 2
+
+
+def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) -> None:
+    desk = start_desk()
+    with pytest.raises(ray.exceptions.RayTaskError):
+        run(tmp_path, [upper(folder)], ["x", "user"], desk=desk)
+    told = aborted(ray.get(desk.snapshot.remote()))
+    assert isinstance(told, UserError)
+    assert str(told) == "no such model"
+
+
+def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
+    tmp_path: Path, folder: Path
+) -> None:
+    desk = start_desk()
+    stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
+    with pytest.raises(ray.exceptions.RayTaskError):
+        run(tmp_path, [stage], ["x"], desk=desk)
+    told = aborted(ray.get(desk.snapshot.remote()))
+    assert isinstance(told, UserError)
+    assert str(told) == "no weights here"
+
+
+def test_a_worker_killed_once_costs_nothing(tmp_path: Path, folder: Path) -> None:
+    rows, _ = run(tmp_path, [upper(folder)], ["x", "die-once", "x"])
+    assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
+    assert calls(folder) == {"v0": 1, "v1": 2, "v2": 1}
+
+
+def test_a_row_that_kills_its_worker_becomes_a_problem(tmp_path: Path, folder: Path) -> None:
+    rows, _ = run(tmp_path, [upper(folder)], ["x", "die", "x"])
+    assert [r["title"] for r in rows] == ["V0!", None, "V2!"]
+    assert rows[1]["problem"]["error"] == "WorkerKilled"
+    assert calls(folder)["v1"] == 2
+
+
+def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> None:
+    stage = upper(folder)
+    sifted = Stage(
+        name="look",
+        part=stage.part,
+        hardware=stage.hardware,
+        filters=(lambda row: "dull: no" if row.video_id == "v1" else None,),
+    )
+    later = Stage(name="hear", part=Upper(folder=str(folder)), hardware=Hardware(cpus=0.2))
+    rows, desk = run(tmp_path, [sifted, later], ["x", "x"])
+    assert [r["drop"] for r in rows] == [None, "dull: no"]
+    assert rows[1]["title"] == "V1!"
+    assert dict(rows[0]["lineage"]).keys() == {"look", "hear"}
+    assert dict(rows[1]["lineage"]).keys() == {"look"}
+    assert desk["hear"]["computed"] == 1
+
+
+def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:
+    stage = Stage(name="ask", part=Meet(together=6), hardware=Hardware(cpus=0.2, concurrency=6))
+    rows, _ = run(tmp_path, [stage], ["x"] * 6)
+    assert {r["title"] for r in rows} == {"met"}
+
+
+def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> None:
+    part = MeetAlike(together=6)
+    stage = Stage(name="vet", part=part, hardware=Hardware(cpus=0.2, concurrency=6))
+    rows, _ = run(tmp_path, [stage], ["x"] * 6)
+    assert [(r["title"], r["problem"]) for r in rows] == [("met", None)] * 6

@@ -1,0 +1,249 @@
+"""Scores from replies: what is counted, what is counted apart, and figures against hand counts."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mustsee import stats
+from mustsee.evaluate import score, score_show
+from mustsee.evaluate.answers import GRADE, answered, failed, with_answers
+from mustsee.extract import LETTERS
+from mustsee.records import Question, Verdict, Video
+
+TYPES = ("Counting", "Summarization", "Goal Reasoning")
+
+
+def ask(number: int, kind: str = "Counting", **fields: object) -> Question:
+    base = Question(question_id=f"q{number}", video_id=f"v{number // 3}", recipe="neptune",
+                    question="?", question_type=kind, options=("one x", "two y", "three z"),
+                    answer_index=number % 3)  # fmt: skip
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def say(question: Question, reply: str, model: str = "m", rotation: int = 0) -> Question:
+    given = answered(question, reply, model=model, rotation=rotation)
+    return replace(question, verdicts=(*question.verdicts, given))
+
+
+def right(question: Question, model: str = "m") -> Question:
+    return say(question, LETTERS[question.answer_index or 0], model)
+
+
+def wrong(question: Question, model: str = "m") -> Question:
+    return say(question, LETTERS[((question.answer_index or 0) + 1) % 3], model)
+
+
+def test_unparsed_is_wrong_and_failed_is_apart() -> None:
+    questions = [right(ask(0)), wrong(ask(3)), say(ask(6), "no idea"),
+                 with_answers(ask(9), [failed("down", model="m")]), ask(12),
+                 right(ask(15, drop="blind")), right(ask(18, answer_index=None))]  # fmt: skip
+    (found,) = score.score(questions)
+    assert found.weighted is not None
+    assert found.weighted.value == pytest.approx(1 / 3)
+    assert found.weighted.n == 3
+    assert (found.asked, found.failed, found.no_key) == (5, 2, 1)
+    assert found.unparsed == pytest.approx(1 / 3)
+    assert found.types["Counting"].failed == 2
+
+
+def test_macro_and_weighted_differ_and_each_has_its_interval() -> None:
+    questions = [right(ask(i * 3, "Goal Reasoning")) for i in range(4)]
+    questions += [(right if i % 2 else wrong)(ask(100 + i * 3, "Counting")) for i in range(40)]
+    (found,) = score.score(questions)
+    assert found.weighted is not None
+    assert found.macro is not None
+    assert found.weighted.value == pytest.approx(24 / 44)
+    assert found.macro.value == pytest.approx(0.75)
+    small = found.types["Goal Reasoning"].accuracy
+    assert small is not None
+    assert small.low is not None
+    assert small.low == pytest.approx(stats.wilson(4, 4)[0])
+    assert small.high == 1.0
+
+
+def test_clips_of_one_film_are_one_cluster() -> None:
+    questions = [(right if i < 30 else wrong)(ask(i)) for i in range(60)]
+    apart = score.score(questions)[0].weighted
+    videos = [Video(video_id=f"v{i}", uri="", source=f"film{i // 5}") for i in range(20)]
+    joined = score.score(questions, videos)[0].weighted
+    assert apart is not None
+    assert joined is not None
+    assert (apart.clusters, joined.clusters) == (20, 4)
+    assert apart.value == joined.value
+    assert (joined.high or 0) - (joined.low or 0) > (apart.high or 0) - (apart.low or 0)
+
+
+def test_rotations_are_averaged_before_they_are_counted() -> None:
+    base = ask(0)
+    shown = [LETTERS[(0 + r) % 3] for r in range(3)]  # where option A stands
+    turned = [answered(base, shown[r], model="m", rotation=r) for r in range(2)]
+    turned += [
+        answered(base, LETTERS[(int(LETTERS.index(shown[2])) + 1) % 3], model="m", rotation=2)
+    ]
+    (found,) = score.score([with_answers(base, turned), right(ask(3))])
+    assert found.weighted is not None
+    assert found.weighted.n == 2
+    assert found.weighted.value == pytest.approx((2 / 3 + 1) / 2)
+
+
+def test_splits_by_hardness_and_vision() -> None:
+    hard = ask(0, metrics={"hardness": 1.0, "vision_reliance": 0.0})
+    easy = ask(3, metrics={"hardness": 0.0, "vision_reliance": 1.0}, subsets=("mma",))
+    (found,) = score.score([wrong(hard), right(easy)])
+    values = {k: g.accuracy.value for k, g in found.splits.items() if g.accuracy}
+    assert values == {"hard": 0, "not hard": 1, "not vision-reliant": 0, "vision-reliant": 1,
+                      "subset mma": 1}  # fmt: skip
+
+
+def test_mlvu_averages_are_named_and_need_all_tasks() -> None:
+    kinds = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")
+    questions = [right(ask(3 * i, kind)) for i, kind in enumerate(kinds)]
+    questions += [wrong(ask(300, "count"))]
+    (found,) = score.score(questions)
+    assert found.named == {"M-Avg (7 tasks)": pytest.approx(6.5 / 7)}
+    assert score.score(questions[1:])[0].named == {}
+
+
+def grade(
+    question: Question, reply: str, detail: dict[str, object], correct: bool | None
+) -> Question:
+    told = json.dumps({"of": "m", "rotation": 0, **detail})
+    spoken = answered(replace(question, options=(), answer_index=None), reply, model="m")
+    verdict = Verdict(filter=GRADE, model="judge x", correct=correct, detail=told)
+    return replace(question, verdicts=(spoken, verdict))
+
+
+def test_written_answers_with_the_judges_error_corrected() -> None:
+    judge = {"judge": [0.8, 0.9, 100, 200]}
+    questions = [
+        grade(ask(3 * i, answer="a red car"), "a red car" if i % 2 else "a dog", judge, i % 2 == 1)
+        for i in range(60)
+    ]
+    (found,) = score.score(questions, draws=300)
+    written = found.written
+    assert written is not None
+    assert written.judged is not None
+    assert written.corrected is not None
+    assert written.judged.value == pytest.approx(0.5)
+    assert written.corrected.value == pytest.approx((0.5 + 0.9 - 1) / 0.7)
+    assert written.f1.value == pytest.approx(0.5)
+    assert written.ungraded == 0
+    blind = [grade(q, "x", {"judge": [0.5, 0.55, 50, 50]}, True) for q in questions]
+    refused = score.score(blind)[0].written
+    assert refused is not None
+    assert refused.corrected is None
+    assert "cannot be corrected" in refused.note
+
+
+def test_a_failed_call_of_an_open_ended_run_is_a_failed_answer_and_no_choice() -> None:
+    judge: dict[str, object] = {"judge": [0.8, 0.9, 100, 200]}
+    questions = [grade(ask(0, answer="a car"), "a car", judge, True),
+                 with_answers(ask(3, answer="a dog"), [failed("down", model="m")]),
+                 grade(ask(6, answer="", answer_index=None), "a cat", judge, None)]  # fmt: skip
+    (found,) = score.score(questions)
+    assert (found.asked, found.types, found.no_key) == (0, {}, 1)
+    assert found.written is not None
+    assert (found.written.asked, found.written.failed, found.written.ungraded) == (2, 1, 0)
+
+
+def test_rubrics_keep_fractions_and_failed_grades_are_not_negative() -> None:
+    def rubric(number: int, kind: str, **detail: object) -> Question:
+        base = ask(number, kind, options=(), answer_index=None, answer="x")
+        return grade(base, "x", detail, None)
+
+    questions = [
+        rubric(0, "subPlot", first=4.5, second=3.0), rubric(3, "subPlot", first=2.0, second=2.0),
+        rubric(6, "subPlot", error="no JSON"), rubric(9, "summary", first=1.5, second=2.0),
+    ]  # fmt: skip
+    (found,) = score.score(questions)
+    assert found.rubric is not None
+    assert found.rubric.tasks["subPlot"].value == pytest.approx(5.75)
+    assert found.rubric.tasks["summary"].value == pytest.approx(3.5)
+    assert found.rubric.g_avg == pytest.approx((5.75 + 3.5) / 2)
+    assert found.rubric.failed == {"subPlot": 1, "summary": 0}
+    assert found.written is None
+
+
+def two_models(seed: int = 0) -> list[Question]:
+    rng, made = random.Random(seed), list[Question]()
+    for i in range(240):
+        question = ask(i, TYPES[i % 3])
+        for model, share in (("good", 0.8), ("bad", 0.4), ("also bad", 0.4)):
+            question = (right if rng.random() < share else wrong)(question, model)
+        made.append(question)
+    return made
+
+
+def test_models_are_compared_in_pairs_with_holm() -> None:
+    found = {(c.a, c.b): c for c in score.compare(two_models())}
+    best = found[("good", "bad")].difference
+    assert best.value == pytest.approx(0.4, abs=0.12)
+    assert best.low is not None
+    assert best.low > 0
+    assert best.p_holm is not None
+    assert best.p <= best.p_holm < 0.001
+    assert found[("good", "bad")].permutation < 0.01
+    same = found[("bad", "also bad")].difference
+    assert same.p_holm is not None
+    assert same.p_holm > 0.05
+
+
+def test_what_is_written_can_be_read_back(tmp_path: Path) -> None:
+    questions = two_models()
+    results, compared = score.score(questions), score.compare(questions)
+    about = {"frames": 8}
+    earlier = [{"frames": 1, "results": [r.plain() for r in results]}]
+    score_show.write(tmp_path, results, questions, compared, about=about, earlier=earlier)
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert [r["model"] for r in record["results"]] == ["good", "bad", "also bad"]
+    assert record["results"][0]["weighted"]["n"] == 240
+    replies = pq.read_table(tmp_path / "replies.parquet")
+    assert replies.num_rows == 720
+    shares = replies.filter([m == "good" for m in replies["model"].to_pylist()])[
+        "correct"
+    ].to_pylist()
+    assert sum(shares) / 240 == pytest.approx(record["results"][0]["weighted"]["value"])
+    pictures = sorted(p.name for p in (tmp_path / "pictures").iterdir())
+    assert len(pictures) == 4
+    assert "frames.png" in pictures
+
+
+def test_the_tables_show_every_model_and_number() -> None:
+    from rich.console import Console
+
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(score_show.table(score.score(two_models())))
+        console.print(score_show.comparisons(score.compare(two_models())))
+    text = shown.get()
+    for word in (
+        *TYPES,
+        "good",
+        "also bad",
+        "all questions",
+        "mean of the types",
+        "unparsed",
+        "Holm",
+    ):
+        assert word in text
+
+
+def test_the_curve_over_frames_joins_runs_of_one_model() -> None:
+    def record(frames: int, model: str) -> dict[str, object]:
+        weighted = {"value": 0.5, "low": 0.4, "high": 0.6}
+        return {"frames": frames, "results": [{"model": model, "weighted": weighted}]}
+
+    points = score_show.saturation_points(
+        [record(32, "m 32 frames"), record(8, "m 8 frames"), record(0, "m blind"),
+         record(8, "other 8 frames")]
+    )  # fmt: skip
+    assert {n: [f for f, _ in p] for n, p in points.items()} == {"m": [0, 8, 32]}
+
+
+def test_a_model_whose_every_call_failed_is_still_there() -> None:
+    (found,) = score.score([ask(0), ask(3)], models=["m"])
+    assert (found.asked, found.failed, found.weighted) == (2, 2, None)

@@ -1,0 +1,311 @@
+"""Which option a reply picks: the case list, real replies, and what must hold for every reply."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee.extract import LETTERS, extract, official
+from tests.support.material import material
+
+WORDS = ["first", "second", "third", "fourth", "fifth", "sixth"]
+FILM = ["Mystery", "Action", "Comedy", "Romance"]
+EGO = [
+    "They have a friendly talk.",
+    "C and the woman quarrel about the dishes.",
+    "C ignores the woman.",
+    "The woman leaves C alone.",
+]
+
+
+def test_the_case_list() -> None:
+    lines = material("mcq_cases.jsonl", root="spec").read_text().splitlines()
+    wrong = []
+    for case in map(json.loads, lines):
+        got = extract(case["response"], case["options"])
+        if got.letter != case["expected"]:
+            wrong.append((case["response"], case["expected"], got))
+    assert len(lines) == 65
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("The answer is\nA", "A"),
+        ("B. I think that is it", "B"),
+        ("Therefore, B is correct", "B"),
+        ("I'd go with B", "B"),
+        ("the most probable answer is B", "B"),
+        ("The answer to the question is B.", "B"),
+        ("Answer: b) second", "B"),
+        ("答案是B", "B"),
+        ("故选B", "B"),
+        ("answer：B", "B"),
+        ("reasoning that ends</think>\nB", "B"),
+        ("B</s><s>user: is it A?", "B"),
+        ('{"answer": "B", "reason": "the', "B"),
+        ('{"reason": "A is wrong", "answer": "C"}', "C"),
+        (r"\boxed{\text{(C)}}", "C"),
+        (r"\boxed{third}", "C"),
+        ("A. first\nB. second\nC. third\nD. fourth\n\nB", "B"),
+        ("The answer could be A or B, but I would choose B.", "B"),
+        ("Between A and C, C is better, so the answer is C.", "C"),
+        ("Neither A nor B is correct; the answer is D", "D"),
+        ("Answer: A. No, wait, it's C.", "C"),
+        ("The correct answer is B, not A.", "B"),
+        ("A or B", None),
+        ("Both A and B", None),
+        ("A, B", None),
+        ("The answer is either A or B", None),
+        ("A is incorrect", None),
+        ("I don't think it's A.", None),
+        ("I do not believe the answer is A.", None),
+        ("The answer is neither A nor B", None),
+        ("The answer is B. Actually the answer is not B.", None),
+        ("A man is walking", None),
+        ("The answer is a man with a hat", None),
+        ("ANSWER: Caffeine", None),
+        ("Vitamin C is important", None),
+        ("Maybe A?", None),
+        ("C) fourth", None),
+        ("A. first: incorrect\nB. second: correct", None),
+        ("Option A shows a fight.", None),
+        ("Which is correct: A, B, C or D?", None),
+        ("Answer: G", None),
+        ("2", None),
+    ],
+)
+def test_more_replies(reply: str, letter: str | None) -> None:
+    assert extract(reply, WORDS).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("C and the woman quarrel about the dishes", "B"),
+        ("C and the woman quarrel", "B"),
+        ("The answer is C and the woman quarrel about the dishes.", "B"),
+        ("C walks to the woman", None),
+        ("C is cleaning the kitchen.", None),
+        ("C was likely cooking all the time.", None),
+        ("C is the best option, since the woman leaves.", "C"),
+        ("C is correct.", "C"),
+        ("C because the woman leaves", "C"),
+        ("The answer is C.", "C"),
+        ("C", "C"),
+        ("C. C ignores the woman.", "C"),
+        ("C. C and the woman quarrel about the dishes.", None),
+    ],
+)
+def test_the_camera_wearer_is_no_letter(reply: str, letter: str | None) -> None:
+    assert extract(reply, EGO).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("The coat is not red", None),
+        ("Red, not blue", "A"),
+        ("dark red", "C"),
+        ("red or blue", None),
+        ("I'm sorry, I cannot see whether it is red.", None),
+        ("Outside it is red (B)", None),
+    ],
+)
+def test_option_text(reply: str, letter: str | None) -> None:
+    assert extract(reply, ["Red", "Blue", "Dark red"]).letter == letter
+
+
+def test_numbers_are_labels_only_where_the_prompt_said_so() -> None:
+    options = ["the tall man", "the child"]
+    assert extract("Option 2", options).letter is None
+    assert extract("Option 2", options, digits=1).letter == "B"
+    assert extract("1", options, digits=0).letter == "B"
+    assert extract("Option 2: the tall man", options, digits=1).letter is None
+    assert extract("The answer is 3.", options, digits=1).rule == "out of range"
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("(C) 2", None),
+        ("Best option: (C) 2.", None),
+        ("Best option: (B) 2", "B"),
+        ("B\n\n1. First the man walks.", "B"),
+        ("It looks like 3 at first. The answer is 2.", "B"),
+        ("2", "B"),
+        ("2.5", None),
+    ],
+)
+def test_options_of_a_counting_question(reply: str, letter: str | None) -> None:
+    assert extract(reply, ["3", "2", "5", "1"]).letter == letter
+
+
+def test_options_that_are_letters_themselves() -> None:
+    assert extract("A", ["A", "B"]).letter == "A"
+    assert extract("A", ["B", "A"]).ambiguous
+    with pytest.raises(ValueError, match="0 options"):
+        extract("A", [])
+
+
+WRAPPINGS = """{}
+({})
+{}.
+{})
+[{}]
+<{}>
+**{}**
+`{}`
+'{}'
+${}$
+\\boxed{{{}}}
+<answer>{}</answer>
+<answer> ({}) </answer>
+{}</s>
+{}<|im_end|>
+Answer: {}
+ANSWER: ({})
+**Answer:** {}
+Answer: **{}**
+The answer is {}.
+the correct answer is ({}).
+Best option: ({}
+Final answer: {}
+Option {}
+My answer is option {}.
+I choose {}.
+So the answer is \\boxed{{{}}}.
+<think>It may be A or B.</think>{}
+{}, because of the light.
+{}: the man says so.
+It's not clear at first, but the answer is {}.
+{} is correct.
+Option ({}) is the best answer.""".splitlines()
+JSONS = [
+    '{{"answer": "{}"}}',
+    '```json\n{{"choice": "{}"}}\n```',
+    '{{"reason": "x", "answer": "({})"}}',
+]
+
+
+@given(
+    st.integers(2, 10).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))),
+    st.sampled_from(WRAPPINGS + JSONS),
+    st.booleans(),
+)
+def test_a_wrapped_letter_is_found(question: tuple[int, int], wrapping: str, spaced: bool) -> None:
+    count, index = question
+    options = [f"it is number {i} of the things" for i in range(count)]
+    reply = wrapping.format(LETTERS[index])
+    reply = f"\n  {reply}\n" if spaced else reply
+    assert extract(reply, options).letter == LETTERS[index]
+
+
+PLAIN = st.lists(
+    st.sampled_from(
+        re.split(
+            " ",
+            "the man a woman walks I see in video an answers question they choose dog because no "
+            "A C talking about best day it is so we think option house correct light, and. or then",
+        )
+    ),
+    max_size=25,
+).map(" ".join)
+LETTER_ALONE = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
+
+
+@given(st.text(max_size=80))
+@settings(max_examples=300)
+def test_any_text_is_read_without_error_and_letters_are_the_questions_own(reply: str) -> None:
+    got = extract(reply, ["zebra crossing", "quantum field"])
+    assert got.letter in (None, "A", "B")
+    assert got == extract(reply, ["zebra crossing", "quantum field"])
+
+
+@given(PLAIN)
+def test_prose_without_a_label_yields_nothing(reply: str) -> None:
+    prose = LETTER_ALONE.sub("a", reply)
+    got = extract(prose.replace(" a ", " one ") + " today", ["zebra crossing", "quantum field"])
+    assert got.letter is None
+
+
+@given(st.permutations(FILM), st.sampled_from(FILM))
+def test_option_text_follows_the_order_of_the_options(options: list[str], text: str) -> None:
+    for reply in (text, f"It is a {text.lower()} film.", f"The answer is {text}."):
+        assert extract(reply, options).letter == LETTERS[options.index(text)]
+
+
+def _tempcompass(model: str, task: str) -> Counter[str]:
+    """Our reading of raw replies against the published automatic judgement."""
+    folder = "model_outputs/llyx97+TempCompass/auto_eval_results"
+    found: Counter[str] = Counter()
+    label = re.compile(r"(?:\w+ )?([A-Z]|\d)[.:]\s*(.*)")
+    for video in json.loads(material(f"{folder}/{model}/{task}.json").read_text()).values():
+        for item in (q for dimension in video.values() for q in dimension):
+            lines = [m for m in map(label.fullmatch, item["question"].split("\n")[1:]) if m]
+            found["n"] += 1
+            if item["video-llm-prediction"] is None:
+                found["failed"] += 1
+                found["agree"] += item["rating"] == 0
+                continue
+            got = extract(
+                item["video-llm-prediction"],
+                [m[2] for m in lines],
+                digits=1 if lines[0][1].isdigit() else None,
+            )
+            found["unparsed"] += got.letter is None
+            right = [i for i, m in enumerate(lines) if m[0].strip() == item["gt-answer"].strip()]
+            correct = got.letter is not None and LETTERS.index(got.letter) in right
+            found["agree"] += int(correct) == item["rating"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "n", "unparsed", "disagree"),
+    [
+        ("gemini", "multi-choice", 1580, 3, 1),
+        ("gemini", "caption_matching", 1503, 5, 0),
+        ("video-llava", "multi-choice", 1580, 0, 0),
+        ("video-llava", "caption_matching", 1503, 3, 1),
+    ],
+)
+def test_real_replies_agree_with_the_published_judgement(
+    model: str, task: str, n: int, unparsed: int, disagree: int
+) -> None:
+    found = _tempcompass(model, task)
+    assert found["n"] == n
+    assert found["unparsed"] <= unparsed
+    assert n - found["agree"] <= disagree
+
+
+@pytest.mark.parametrize(
+    ("reply", "right"),
+    [
+        ("B", True), ("b", True), ("Answer: B", True), ("Answer: B) foo", True),
+        ("**Answer:** B", True), ("foo", True), ("B)", False), ("B) foo", False),
+        ("The answer is B", False), ("Answer: B) bar", False), ("Answer: B because foo", False),
+    ],
+)  # fmt: skip
+def test_cinepiles_released_parser(reply: str, right: bool) -> None:
+    assert official.cinepile(reply, ["bar", "foo", "x", "y", "z"], 1) is right
+
+
+@pytest.mark.parametrize(
+    ("reply", "right"),
+    [
+        ("A", True), ("A)", True), ("(A) foo", True), ("The answer is (A)", True),
+        ("A.", False), ("a", False), (") x", False), ("Answer: A", False), ("B) not A)", False),
+    ],
+)  # fmt: skip
+def test_mlvus_released_parser(reply: str, right: bool) -> None:
+    assert official.mlvu(reply, 0) is right
+    assert not official.mlvu(reply, None)
+
+
+def test_mlvus_test_script_takes_all_before_the_bracket() -> None:
+    assert official.mlvu_test("A) foo") == "A"
+    assert official.mlvu_test("(A) foo") == "(A"

@@ -1,0 +1,251 @@
+"""The guessing filters: rankings as models write them, verdicts, thresholds, the sweep."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import Unparsed, UserError
+from mustsee.filters.blind import Guess, excerpt, guess, judged, parse_ranking, sweep
+from mustsee.llm import Request
+from mustsee.records import Line, Question, Verdict, Video
+from tests.support.neptune_film import Rules, asker, film
+
+LETTERS = "ABCDE"
+BLIND = Guess(name="blind", prompt="filters/blind")
+ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
+
+
+def question(number: int = 0, **changes: object) -> Question:
+    base = Question(
+        question_id=f"q{number}",
+        video_id="film",
+        recipe="neptune",
+        question=f"What is in bowl {number}?",
+        question_type="Other",
+        options=("Eggs", "Flour", "Milk", "Honey", "Salt"),
+        answer_index=3,
+        answer="Honey",
+        subsets=("full",),
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def row(*questions: Question) -> Video:
+    return replace(film(), questions=questions)
+
+
+def ranking(pick: Callable[[Request], str]) -> Callable[[Request], str]:
+    """A model whose first choice is the option with the text that `pick` gives."""
+
+    def reply(request: Request) -> str:
+        options = list(request.variables["options"])
+        first = options.index(pick(request))
+        rest = [i for i in range(len(options)) if i != first]
+        return "* ANSWER: " + " > ".join(LETTERS[i] for i in (first, *rest))
+
+    return reply
+
+
+def vet(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
+    return asyncio.run(guess(video, asker(llm), filters, seed, "mma")).questions or ()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "* ANSWER: B > A > C > D > E\n* EXPLANATION: B is likely, A > C.",
+        "**ANSWER:** (B) > (A) > (C) > (D) > (E)",
+        "Answer: Option B > Option A > Option C > Option D > Option E",
+        "I think A is tempting.\n\nRanking: B, A, C, D, E",
+        "B>A>C>D>E",
+        "* ANSWER: **B** > **A** > **C** > **D** > **E**.",
+        "ANSWER - B > A > C > D > E",
+        "First A > B > C > D > E, but on reflection\n* ANSWER: B > A > C > D > E",
+    ],
+)
+def test_rankings_as_models_write_them(reply: str) -> None:
+    assert parse_ranking(reply, 5) == (1, 0, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "B", "ANSWER: B", "B > A > C > D", "A > A > B > C > D", "A > B > C > D > F", "I can't."],
+)
+def test_what_is_no_full_ranking_is_refused(reply: str) -> None:
+    with pytest.raises(Unparsed, match="A > B > C > D > E"):
+        parse_ranking(reply, 5)
+
+
+@given(st.permutations(range(5)), st.sampled_from([" > ", ">", " >> ", ", "]))
+def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
+    reply = f"Let me see.\n* ANSWER: {mark.join(LETTERS[i] for i in order)}\n* EXPLANATION: so."
+    assert parse_ranking(reply, 5) == tuple(order)
+
+
+def test_what_a_model_knows_without_the_video_is_dropped() -> None:
+    llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+    (found,) = vet(row(question()), llm, BLIND)
+    assert found.drop == "blind: right in 3 of 3 runs"
+    assert found.subsets == ("full",)
+    assert [v.correct for v in found.verdicts] == [True] * 3
+    assert [v.seed for v in found.verdicts] == [0, 1, 2]
+    assert len({v.detail for v in found.verdicts}) > 1  # options in several orders
+    assert all(v.reply.startswith("* ANSWER") and v.prompt and v.model for v in found.verdicts)
+
+
+@pytest.mark.parametrize(("wrong", "least", "kept"), [
+    (0, 0, True), (0, 1, False), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, False),
+    (3, 3, True),
+])  # fmt: skip
+def test_min_failures(wrong: int, least: int, kept: bool) -> None:
+    llm = Rules({"filters/blind": ranking(lambda r: "Eggs" if r.seed < wrong else "Honey")})
+    (found,) = vet(row(question()), llm, replace(BLIND, min_failures=least))
+    assert (found.drop is None) == kept
+    assert ("mma" in found.subsets) == kept
+    assert found.metrics["blind_failures"] == wrong
+
+
+def test_a_filter_that_does_not_drop_keeps_out_of_the_subset() -> None:
+    llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+    (found,) = vet(row(question()), llm, replace(BLIND, drops=False))
+    assert (found.drop, found.subsets) == (None, ("full",))
+
+
+def test_both_filters_judge_and_the_first_reason_stays() -> None:
+    answers = {name: ranking(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
+    (found,) = vet(row(question()), Rules(answers), BLIND, ASR)
+    assert found.drop is not None
+    assert found.drop.startswith("blind:")
+    assert [v.filter for v in found.verdicts] == ["blind"] * 3 + ["asr"] * 3
+
+
+def test_what_was_dropped_or_has_no_answer_is_not_asked_about() -> None:
+    llm = Rules()
+    given_ = (question(1, drop="check: x"), question(2, answer_index=None), question(3, options=()))
+    assert vet(row(*given_), llm, BLIND) == given_
+    assert llm.asked == []
+
+
+def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> None:
+    llm = Rules({n: ranking(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
+    vet(row(question()), llm, BLIND, ASR)
+    for request in llm.asked:
+        text = "\n".join(m.text for m in request.messages)
+        assert ("golden brown" in text) == (request.prompt == "filters/asr")
+        assert text.count("Honey") == 1
+
+
+def test_a_run_that_cannot_be_read_is_no_vote() -> None:
+    """Unread replies are neither right nor wrong, and the film survives."""
+
+    def moody(request: Request) -> str:
+        return "I would rather not." if request.seed == 0 else ranking(lambda r: "Eggs")(request)
+
+    (found,) = vet(row(question()), Rules({"filters/blind": moody}), BLIND)
+    assert [v.correct for v in found.verdicts] == [None, False, False]
+    assert found.drop is None
+    (found,) = vet(row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3))
+    assert found.drop == "blind: right in 0 of 3 runs, 1 without an answer"
+
+
+def test_seeds_decide_the_order_of_options() -> None:
+    def shown(seed: int) -> list[str]:
+        llm = Rules({"filters/blind": ranking(lambda r: "Eggs")})
+        return [v.detail for q in vet(row(question()), llm, BLIND, seed=seed) for v in q.verdicts]
+
+    assert shown(0) == shown(0)
+    assert shown(0) != shown(5)
+
+
+def test_guessing_right_by_chance_passes_as_often_as_it_should() -> None:
+    """A guesser that always takes the first option shown: P(at least 2 of 3 wrong) = 0.896."""
+    llm = Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"})
+    found = vet(row(*(question(n) for n in range(600))), llm, BLIND)
+    assert 0.85 <= sum(q.drop is None for q in found) / 600 <= 0.94
+
+
+def lines(count: int) -> list[Line]:
+    said = ["the cat sleeps", "rain falls on the roof", "three eggs break", "nothing happens now"]
+    return [Line(start=i, end=i + 1, text=said[i % 4]) for i in range(count)]
+
+
+def test_a_short_transcript_is_given_whole_and_a_long_one_by_likeness() -> None:
+    whole = excerpt(lines(8), "How many eggs?", 1000)
+    assert whole.count("\n") == 7
+    assert whole.startswith("[0.0-1.0] the cat sleeps")
+    part = excerpt(lines(400), "How many eggs break?", 60).splitlines()
+    assert 0 < len(" ".join(part).split()) <= 60
+    assert all("eggs" in line for line in part)
+    assert part == sorted(part, key=lambda x: float(x[1:].split("-")[0]))
+    assert excerpt([], "Eggs?", 10) == "(nothing is said)"
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    with pytest.raises(UserError, match="min_failures=4"):
+        replace(BLIND, min_failures=4)
+    with pytest.raises(UserError, match="runs=0"):
+        replace(BLIND, runs=0)
+
+
+def told(number: int, **runs: tuple[bool, ...]) -> Question:
+    verdicts = [
+        Verdict(filter=name, model="m", seed=i, correct=right)
+        for name, found in runs.items()
+        for i, right in enumerate(found)
+    ]
+    return question(number, verdicts=tuple(verdicts))
+
+
+def test_the_sweep_counts_what_each_threshold_leaves() -> None:
+    right, wrong = True, False
+    found = sweep(
+        [
+            told(0, blind=(right, right, right), asr=(right, right, right)),
+            told(1, blind=(wrong, right, right), asr=(right, right, right)),
+            told(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
+            told(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
+            question(4, drop="check: x"),
+        ]
+    )
+    sizes = {(r["filters"], r["min_failures"]): r["questions"] for r in found}
+    assert [sizes["blind", n] for n in range(4)] == [4, 3, 2, 1]
+    assert [sizes["blind+asr", n] for n in range(4)] == [4, 2, 1, 1]
+    at_two = next(r for r in found if (r["filters"], r["min_failures"]) == ("blind", 2))
+    assert at_two["share"] == 0.5
+    assert at_two["accuracy"] == {"blind": 1 / 6, "asr": 2 / 6}
+
+
+def test_an_empty_sweep() -> None:
+    assert sweep([]) == []
+    assert sweep([question()]) == []
+
+
+runs = st.tuples(*[st.booleans()] * 3)
+
+
+@given(st.lists(st.tuples(runs, runs), min_size=1, max_size=20))
+def test_sweeps_fall_and_agree_with_the_filter(
+    raw: list[tuple[tuple[bool, ...], tuple[bool, ...]]],
+) -> None:
+    questions = [told(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
+    table = sweep(questions)
+    sizes = [r["questions"] for r in table if r["filters"] == "blind"]
+    assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
+    for least in range(4):
+        filter_ = replace(BLIND, min_failures=least)
+        passed = [judged(question(), filter_, q.verdicts[:3]).drop is None for q in questions]
+        assert sum(passed) == sizes[least]
+
+
+def test_every_order_of_options_finds_its_answer_again() -> None:
+    for order in list(permutations(range(5)))[::17]:
+        options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
+        asked = question(options=options, answer_index=options.index("Honey"))
+        llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+        (found,) = vet(row(asked), llm, BLIND)
+        assert all(v.correct for v in found.verdicts)

@@ -1,0 +1,57 @@
+"""Word error rates are counted as the field counts them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mustsee.errors import UserError
+from ray_jobs.benches.hear import HearBench, Utterance, read_manifest, word_errors
+
+
+def test_word_errors() -> None:
+    pytest.importorskip("jiwer")
+    found = word_errors(
+        ["Awake, ye kings!", "it's a well-known fact", "one two", "three"],
+        ["awake the kings", "it is a well known fact", "one two three", ""],
+    )
+    assert found.tolist() == [[3, 1, 0, 0], [6, 0, 0, 0], [2, 0, 0, 1], [1, 0, 1, 0]]
+
+
+def test_manifests(tmp_path: Path) -> None:
+    rows = [
+        {"audio_filepath": "a/1.wav", "text": "one"},
+        {"audio_filepath": "2.wav", "text": "two"},
+    ]
+    expected = [
+        Utterance(str(tmp_path / "a/1.wav"), "one"),
+        Utterance(str(tmp_path / "2.wav"), "two"),
+    ]
+    file = tmp_path / "manifest.json"
+    for text in (json.dumps(rows), "\n".join(map(json.dumps, rows)) + "\n"):
+        file.write_text(text)
+        assert read_manifest(str(file)) == expected
+    file.write_text('{"file": "x"}')
+    for path in (str(file), "/no/manifest.json"):
+        with pytest.raises(UserError, match=r"manifest='.*audio_filepath"):
+            read_manifest(path)
+
+
+def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
+    pytest.importorskip("pocketsphinx")
+    pytest.importorskip("jiwer")
+    from actors.hear.sphinx import Sphinx
+
+    film = Path(__file__).parents[2] / "examples/videos/lighthouse.mkv"
+    file = tmp_path / "manifest.json"
+    said = (
+        "there is an old tower at the end of the land every night its lamp turns above the dark "
+        "water the ships go home and the keeper drinks his tea in the morning only the sea birds "
+        "remember the storm"
+    )
+    file.write_text(json.dumps({"audio_filepath": str(film), "text": said}))
+    figures = HearBench(manifest=str(file), engines={"sphinx": Sphinx()})()
+    (row,) = figures.plain()["rows"]
+    assert 0 < row["WER"] < 0.4
+    assert row["silent"] == 0
+    assert row["WER"] == pytest.approx(row["sub"] + row["del"] + row["ins"])

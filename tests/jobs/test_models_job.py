@@ -1,0 +1,120 @@
+"""Real models through the whole job: tiny random checkpoints of the real architectures, given as
+folders on the command line as a user gives real ones; and everything over one endpoint that fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from actors.embed.jax import texts
+from mustsee import schemas
+from mustsee.nn.bert import Encoder
+from mustsee.records import Video
+from ray_jobs.benches.loopback import Faults, Loopback, recorded
+from tests.support import tiny_models
+from tests.support.tiny_llava import paligemma_with_processor
+
+ROOT = Path(__file__).parents[2]
+FILM = ROOT / "examples/videos/birdhouse.mp4"
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict[str, Any]]:
+    """The film's row and `run.json`."""
+    command = [sys.executable, "-m", "ray_jobs.neptune", f"videos={FILM}", f"out={out}", *overrides]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = pq.read_table(out / "videos.parquet").to_pylist()
+    return schemas.load(Video, row), json.loads((out / "run.json").read_text())
+
+
+def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("faster_whisper")
+    whisper, bert = tiny_models.whisper(tmp_path), tiny_models.bert(tmp_path)
+    paligemma = paligemma_with_processor(tmp_path / "paligemma")
+    shared = [
+        f"store={tmp_path}/store", "hear=whisper", f"hear.model={whisper}", "hear.language=en",
+        "hear.compute_type=int8", "hear.beam_size=1", "hear.max_new_tokens=12",
+        f"caption.model={paligemma}", "caption.dtype=float32", "caption.max_tokens=6",
+    ]  # fmt: skip
+    ours, record = neptune(
+        tmp_path / "jax", *shared, "caption=jax", "embed=jax", f"embed.model={bert}"
+    )
+    assert ours.problem is None
+    assert ours.drop is None
+    assert set(record["computed"].values()) == {1}
+    assert record["counts"]["caption programs compiled"] == 1
+    assert record["questions"]["made"] > 0
+
+    assert record["heard_by"] == {f"whisper ({whisper})": 1}
+    assert ours.lines
+    vocabulary = json.loads((whisper / "vocabulary.json").read_text())
+    pieces = {token.strip("Ġ") for token in vocabulary}
+    assert all(set(word) <= pieces or word in pieces for x in ours.lines for word in x.text.split())
+
+    vectors = Encoder.load(str(bert)).encode(texts(ours))
+    mean = vectors.mean(axis=0)
+    assert ours.embedding == pytest.approx(tuple(mean / (mean @ mean) ** 0.5), abs=1e-5)
+
+    theirs, record = neptune(
+        tmp_path / "torch", *shared, "caption=transformers", "caption.prompt=caption en",
+        "embed=siglip", f"embed.model={paligemma}",
+    )  # fmt: skip
+    assert record["reused"] | {"probe": 1, "look": 1, "hear": 1} == record["reused"]
+    assert record["computed"]["caption"] == 1
+    assert ours.captions
+    assert theirs.captions == ours.captions  # two engines, the same weights: it is what these say
+    width = json.loads((paligemma / "config.json").read_text())["vision_config"]["hidden_size"]
+    assert len(theirs.embedding or ()) == width
+    assert sum(x * x for x in theirs.embedding or ()) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
+    """`+experiment=api` with a fifth of all requests failing, against the same run without."""
+    key, replies = {"OPENAI_API_KEY": "sk-test"}, f"{tmp_path}/replies.jsonl"
+    with Loopback() as server:
+        before, _ = neptune(
+            tmp_path / "before", "+experiment=api", f"base_url={server.url}",
+            "llm=replay", f"llm.path={replies}",
+            "llm.record={_target_: actors.llm.offline.Offline}", **key,
+        )  # fmt: skip
+    for stage in ("probe", "look"):  # these ask no endpoint
+        shutil.copytree(tmp_path / "before/store" / stage, tmp_path / "after-store" / stage)
+    kinds = (
+        "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal", "html",
+    )  # fmt: skip
+    faults = Faults(share=0.2, kinds=kinds, retry_after=0.3, hang=6.0)
+    with Loopback(reply=recorded(replies), faults=faults, key=key["OPENAI_API_KEY"]) as server:
+        endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
+        after, record = neptune(
+            tmp_path / "after", "+experiment=api", f"base_url={server.url}",
+            f"store={tmp_path}/after-store", *(f"{name}.timeout=3" for name in endpoints), **key,
+        )  # fmt: skip
+        met = {name: n for name, n in server.stats.items() if name.startswith("fault ")}
+    assert len(met) >= 5, met
+    assert after.problem is None
+    for name in ("lines", "captions", "embedding", "segments", "drop"):
+        assert getattr(after, name) == getattr(before, name), name
+    told = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
+    found, expected = (
+        pq.read_table(tmp_path / run / "questions.parquet").select(told).to_pylist()
+        for run in ("after", "before")
+    )
+    assert found == expected != []
+    assert record["llm"]["retries"] + record["llm"]["asked_again"] >= sum(met.values())
+    waits = met.get("fault 429", 0) + met.get("fault 503", 0)
+    assert record["llm"]["retry_after_waits"] == waits > 0
+    assert record["llm"]["retry_after_seconds"] == pytest.approx(0.3 * waits)
+    assert record["llm"]["failed"] == 0

@@ -1,0 +1,172 @@
+"""The whole house on the sample films: real sound, real pictures, real Ray, the offline model."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def neptune(out: Path, *overrides: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ray_jobs.neptune", f"out={out}", *overrides]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "out"
+    done = neptune(folder, "videos=examples/videos")
+    assert done.returncode == 0, done.stderr
+    for part in ("pancakes", "talking head", "static", "too short", "next:"):
+        assert part in done.stdout
+    return folder
+
+
+def record(out: Path) -> dict[str, Any]:
+    return json.loads((out / "run.json").read_text())
+
+
+def test_every_filter_shows_its_work(out: Path) -> None:
+    steps = {step["stage"]: step for step in record(out)["funnel"]}
+    assert steps["probe"]["problems"] == 1
+    assert steps["probe"]["dropped"] == {"too short": 1}
+    assert steps["look"]["dropped"] == {"static": 1, "talking head": 1}
+    assert steps["vet"]["out"] == 3
+    counted = record(out)["questions"]
+    assert counted["kept"] >= 6
+    assert counted["dropped"]["blind"] >= 1
+    assert counted["dropped"]["asr"] >= 1
+    assert counted["made"] == counted["kept"] + sum(counted["dropped"].values())
+
+
+def test_the_rows_are_what_the_contract_says(out: Path) -> None:
+    videos = {row["video_id"]: row for row in pq.read_table(out / "videos.parquet").to_pylist()}
+    assert videos["broken"]["problem"]["stage"] == "probe"
+    assert videos["birdhouse"]["heard_by"].startswith("subtitles")
+    assert videos["pancakes"]["heard_by"] == "sphinx"
+    assert len(videos["pancakes"]["shots"]) >= 8
+    for question in pq.read_table(out / "questions.parquet").to_pylist():
+        assert question["options"][question["answer_index"]] == question["answer"]
+        assert len(set(question["options"])) == 5
+        length = videos[question["video_id"]]["duration"]
+        assert all(0 <= s["start"] <= s["end"] <= length + 1 for s in question["evidence"])
+        if question["drop"] is None:
+            seen = {(v["filter"], v["seed"]) for v in question["verdicts"]}
+            assert len([s for s in seen if s[0] == "blind"]) == 3
+            assert len([s for s in seen if s[0] == "asr"]) == 3
+    failed = pq.read_table(out / "problems.parquet").to_pylist()
+    assert [(f["video_id"], f["stage"]) for f in failed] == [("broken", "probe")]
+    assert "broken.mp4" in failed[0]["message"]
+
+
+def test_the_export_reads_back(out: Path) -> None:
+    import mustsee
+
+    found = mustsee.read(str(out / "export" / "neptune"))
+    kept = [q for q in pq.read_table(out / "questions.parquet").to_pylist() if q["drop"] is None]
+    assert {q.question for q in found.questions} == {q["question"] for q in kept}
+
+
+def test_the_report_runs_nothing_and_fetches_nothing(out: Path) -> None:
+    page = (out / "report" / "index.html").read_text()
+    assert "<script" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "data:image/jpeg" in page
+
+
+def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_path: Path) -> None:
+    done = neptune(tmp_path / "again", "videos=examples/videos", f"store={out}/store")
+    assert done.returncode == 0, done.stderr
+    assert set(record(tmp_path / "again")["computed"].values()) == {0}
+    for name in FILES:
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+    # the page again, with the pictures from where the run had its store
+    page = tmp_path / "again" / "report" / "index.html"
+    first = page.read_text()
+    page.write_text("")
+    command = [sys.executable, "-m", "ray_jobs.report", f"out={tmp_path / 'again'}"]
+    subprocess.run(command, check=True, cwd=ROOT)
+    assert page.read_text() == first
+
+
+def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
+    done = neptune(tmp_path / "o", "videos=examples/videos/birdhouse.mp4", "seed=7",
+                   f"store={out}/store")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+    def slots(path: Path) -> dict[str, int]:
+        rows = pq.read_table(path / "questions.parquet").to_pylist()
+        return {q["question"]: q["answer_index"] for q in rows if q["video_id"] == "birdhouse"}
+
+    ours, theirs = slots(tmp_path / "o"), slots(out)
+    both = ours.keys() & theirs.keys()
+    assert both
+    assert any(ours[q] != theirs[q] for q in both)
+    assert record(tmp_path / "o")["reused"]["look"] == 1
+
+
+def test_mistakes_and_bad_shares_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
+    done = neptune(tmp_path / "o", "videos=examples/videos", "hear=sphynx")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    done = neptune(tmp_path / "o", f"videos={tmp_path}/nowhere")
+    assert done.returncode == 2
+    assert "does not exist" in done.stderr
+    done = neptune(tmp_path / "o", "videos=examples/videos/broken.mp4", f"store={out}/store")
+    assert done.returncode == 3
+    assert "max_problem_share" in done.stdout
+
+
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A Ray head of its own, as the README starts one; the environment of its clients."""
+    dashboard = free_port()
+    environment = {
+        **os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        ["ray", "start", "--head", "--block", "--num-cpus=2", "--dashboard-host=127.0.0.1",
+         f"--port={free_port()}", f"--dashboard-port={dashboard}",
+         f"--dashboard-agent-listen-port={free_port()}",
+         f"--temp-dir=/tmp/mustsee-test-{dashboard}"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    yield {**environment, "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(timeout=240)
+
+
+def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None:
+    command = [
+        "ray", "job", "submit", "--working-dir", ".", "--",
+        "python", "-m", "ray_jobs.neptune", f"videos={ROOT}/examples/videos/birdhouse.mp4",
+        f"out={tmp_path}/o", f"store={out}/store",
+    ]  # fmt: skip
+    for _ in range(60):
+        done = subprocess.run(command, cwd=ROOT, env=head, capture_output=True, text=True)
+        if done.returncode == 0 or "Failed to connect" not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(record(tmp_path / "o")["computed"].values()) == {0}

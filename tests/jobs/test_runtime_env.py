@@ -1,0 +1,75 @@
+"""A stage with an environment of its own: its workers are in it, and a wrong one is said first."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import iniconfig
+import pytest
+import ray
+
+from actors.coordinator import start_desk
+from actors.stage import Hardware, Session, Stage
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.records import Video
+from mustsee.store import Store
+from ray_jobs.running.cluster import Cluster, connected, preflight
+from tests.support.parts import Where
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+def environment(folder: Path) -> Path:
+    """A virtual environment with all that this one has, but another iniconfig."""
+    venv.create(folder, with_pip=False)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "iniconfig.py").touch()
+    return packages
+
+
+def hear(runtime_env: dict[str, Any] | None) -> Stage:
+    hardware = Hardware(cpus=0.2, runtime_env=runtime_env)
+    return Stage(name="hear", part=Where("iniconfig"), hardware=hardware)
+
+
+def test_a_stage_runs_in_its_own_environment(tmp_path: Path) -> None:
+    folder = tmp_path / "env"
+    packages = environment(folder)
+    wanted = {"py_executable": str(folder / "bin/python"), "env_vars": {"STAGE": "hear"}}
+    found = []
+    for n, stage in enumerate([hear(None), hear(wanted)]):
+        session = Session(run_id="r", store=Store(f"{tmp_path}/{n}"), desk=start_desk())
+        rows = ray.data.from_arrow(schemas.table([Video(video_id="v", uri="x")], Video))
+        found += stage.apply(rows, session, rows_per_block=1).take_all()
+    told = [(r["title"], r["movie_name"], r["language"]) for r in found]
+    assert told == [
+        (sys.prefix, iniconfig.__file__, None),
+        (str(folder), str(packages / "iniconfig.py"), "hear"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"uvv": ["whisperx"]}, "'uvv'"),
+        ({"env_vars": {"A": 1}}, "env_vars"),
+        ({"uv": ["a"], "pip": ["a"]}, "same time"),
+    ],
+)
+def test_an_environment_that_ray_does_not_know_is_said_first(
+    wanted: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError, match=rf"cluster\.stages\.hear\.runtime_env.*{told}"):
+        preflight([[hear(wanted)]], Cluster(stages={}))
+    preflight([[hear({"uv": ["whisperx==3.8.6"]})]], Cluster(stages={}))

@@ -1,0 +1,76 @@
+"""The Gemma judge in JAX gives what the one on transformers gives, whatever the company."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from actors.judge.gem_jax import GemJax
+from mustsee.errors import UserError
+from mustsee.judge.judge import Judge, Reading, Record
+from mustsee.judge.prompt import triple
+from tests.judge.test_gem import ITEMS, readings
+from tests.support import tiny_gemma
+
+pytest.importorskip("torch")
+TRIPLES = [triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
+
+
+@pytest.fixture(scope="module", params=["causal", "prefix"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_gemma.checkpoint(tmp_path_factory.mktemp(request.param), attention=request.param)
+
+
+def scores(config: GemJax) -> list[Reading]:
+    engine = config.open()
+    return engine.score([engine.prepare(triple) for triple in TRIPLES])
+
+
+def test_readings_are_those_of_transformers(folder: Path) -> None:
+    engine = GemJax(path=str(folder), lengths=(128, 512), batches=(1, 4)).open()
+    prepared = [engine.prepare(triple) for triple in TRIPLES]
+    theirs = readings(folder, ITEMS)
+    assert len({round(r.logit_diff, 3) for r in theirs}) == len(ITEMS)
+    for ours in (
+        engine.score(prepared),
+        [engine.score([one])[0] for one in prepared],
+        engine.score(prepared[::-1])[::-1],
+    ):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.p == pytest.approx(other.p, abs=1e-3)
+            assert one.logit_diff == pytest.approx(other.logit_diff, abs=1e-3)
+            assert one.label_mass == pytest.approx(other.label_mass, abs=1e-3)
+
+
+def test_every_shape_is_known_before_and_within_the_budget(tmp_path: Path) -> None:
+    path = str(tiny_gemma.checkpoint(tmp_path / "a"))
+    engine = GemJax(
+        path=path, limit=300, lengths=(100, 200, 900), batches=(2, 1), budget=300
+    ).open()
+    assert engine.shapes == [(1, 100), (1, 200), (1, 300), (2, 100)]
+    for count in range(1, 6):
+        for longest in (40, 100, 101, 299):
+            lengths = sorted([30] * (count - 1) + [longest])
+            size, length = engine._shape(lengths)
+            assert (size, length) in engine.shapes
+            assert length >= max(lengths[:size])
+    assert engine.score([]) == []
+
+
+def test_a_record_of_the_other_engine_does_not_fit(tmp_path: Path) -> None:
+    config = GemJax(path=str(tiny_gemma.checkpoint(tmp_path / "a")), lengths=(), batches=(1,))
+    engine = config.open()
+    record = Record(threshold=0.5, identity=engine.identity, dev="d")
+    assert not math.isnan(Judge(engine, record).score(ITEMS[:1])[0].score)
+    other = dataclasses.replace(engine.identity, engine="gem")
+    with pytest.raises(UserError, match="engine is 'gem_jax', calibrated was 'gem'"):
+        Judge(engine, dataclasses.replace(record, identity=other))
+    with pytest.raises(UserError, match="dtype 'int8'"):
+        scores(dataclasses.replace(config, dtype="int8"))
+    with pytest.raises(UserError, match="no checkpoint"):
+        scores(dataclasses.replace(config, path=str(tmp_path / "nothing")))
+    with pytest.raises(UserError, match="window of 2048 tokens"):
+        scores(dataclasses.replace(config, limit=4096))

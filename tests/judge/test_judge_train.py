@@ -1,0 +1,140 @@
+"""A tiny Gemma 2 learns a rule by the real job, is calibrated and served, and answers the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.judge.gem import Gem
+from actors.judge.gem_fit import GemFit, Worker, fit
+from mustsee.errors import UserError
+from mustsee.judge import calibrate
+from mustsee.judge import data as equivalence_data
+from mustsee.judge.client import JudgeClient
+from mustsee.judge.data import Sources
+from mustsee.judge.judge import Item, JudgeConfig, Record
+from ray_jobs.judge_calibrate import JudgeCalibrate
+from serve.judge_guard import Keys, Limits
+from serve.judge_http import create_app
+from serve.judge_local import LocalBackend
+from tests.support import tiny_gemma
+from tests.support.serving import served
+
+COLOURS = ("red", "blue", "green")
+KEY = "a-key-of-the-tests-0001"
+
+
+def bem(path: Path, count: int, seed: int) -> Path:
+    """BEM's layout with a rule in place of raters: equivalent when the colour is the same."""
+    rng = random.Random(seed)
+    lines = []
+    for i in range(count):
+        said = rng.choice(COLOURS)
+        told = said if rng.random() < 0.5 else rng.choice(COLOURS)
+        row = {
+            "qid": f"q{i // 2}",
+            "gold_index": i,
+            "question": f"what colour is house {i // 2}",
+            "reference": told,
+            "candidate": said,
+            "label": "equivalent" if said == told else "not_equivalent",
+            "score": float(said == told),
+        }
+        lines.append(json.dumps(row))
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(the judge's folder, its data), made by the job as a user starts it."""
+    folder = tmp_path_factory.mktemp("train")
+    base = tiny_gemma.checkpoint(folder / "base", attention=None, width=48, layers=2, spread=0.05)
+    data = bem(folder / "train.jsonl", 500, seed=0)
+    command = [
+        sys.executable, "-m", "ray_jobs.judge_train", "train=gem", f"train.fit.base={base}",
+        "train.gpu=false", "train.fit.rank=0", "train.fit.rate=0.004", "train.fit.steps=120",
+        "train.fit.batch=32", "train.fit.every=60", "train.fit.checkpointing=false",
+        "train.fit.bf16=false", f"bem=[{data}]", f"out={folder / 'judge'}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "judge", data
+
+
+@pytest.mark.slow
+def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
+    trained: tuple[Path, Path],
+) -> None:
+    folder, data = trained
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert metrics[-1]["dev_loss"] < metrics[0]["dev_loss"]
+    assert [m["step"] for m in metrics] == sorted(m["step"] for m in metrics)
+
+    engine = Gem(path=str(folder), device="cpu")
+    uncalibrated = JudgeConfig(engine=engine, uncalibrated=True)
+    made = folder / "calibrated"
+    assert (
+        JudgeCalibrate(judge=uncalibrated, sources=Sources(bem=(str(data),)), out=str(made))() == 0
+    )
+    config = JudgeConfig(engine=engine, record=str(made / "record.json"))
+    fresh = equivalence_data.read_bem(bem(folder / "fresh.jsonl", 60, seed=9))
+    items = [
+        Item(question=p.question, candidate=p.candidate, references=p.references) for p in fresh
+    ]
+    direct = config.open().score(items)
+    said = [bool(s.equivalent) for s in direct]
+    assert calibrate.f1([p.label for p in fresh], said) > 0.9
+
+    with served(create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY), Limits())) as url:
+        client = JudgeClient(url, KEY, batch=16)
+        scores, about = client.score(items), client.models()
+    logits = [s.logit_diff for s in direct]
+    assert [s.logit_diff for s in scores] == pytest.approx(logits, abs=1e-5)
+    assert [s.equivalent for s in scores] == said
+    assert about["record"]["identity"]["attention"] == "prefix"
+    assert about["threshold"] == Record.read(made / "record.json").threshold
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
+def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, width=16, layers=1, spread=0.05)
+    pairs = equivalence_data.read_bem(bem(tmp_path / "a.jsonl", 40, seed=1))
+
+    class Stop(Exception):
+        pass
+
+    def stop(figures: dict[str, float]) -> None:
+        if figures["step"] == 4:
+            raise Stop
+
+    settings = GemFit(
+        base=str(base), attention="causal", rank=2, steps=8, batch=4, every=2, checkpointing=False,
+        bf16=False, rate=0.01,
+    )  # fmt: skip
+    fit(settings, pairs, pairs, str(tmp_path / "whole"), Worker())
+    with pytest.raises(Stop):
+        fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker(tell=stop))
+    fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker())
+
+    def losses(name: str) -> list[float]:
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line)["dev_loss"] for line in lines]
+
+    assert losses("parts") == pytest.approx(losses("whole"), abs=1e-5)
+    assert len(losses("whole")) == 4
+    early = dataclasses.replace(settings, patience=1, rate=0.0)  # nothing is learnt
+    for _ in range(2):  # a run that has stopped early does not go on when it is started again
+        fit(early, pairs, pairs, str(tmp_path / "early"), Worker())
+        assert len(losses("early")) == 2
+    other = GemFit(base=str(base), steps=9, rank=2)
+    with pytest.raises(UserError, match="other settings"):
+        fit(other, pairs, pairs, str(tmp_path / "parts"), Worker())
+    # the adapters are merged: what is saved is a plain checkpoint that the engine reads
+    assert Gem(path=str(tmp_path / "whole"), device="cpu").open().identity.attention == "causal"

@@ -1,0 +1,309 @@
+"""Films are read exactly: times, single frames, sound, facts, whatever the container does."""
+
+import bisect
+import hashlib
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import BadRow
+from mustsee.media.files import content_digest
+from mustsee.media.pictures import Thumbnails, shown_size
+from mustsee.media.sound import audio_chunks
+from mustsee.media.video import facts, film, frames_at
+from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
+from tests.support.material import material
+
+
+@pytest.fixture(scope="session")
+def b_frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten shots of 12 to 21 frames: H.264 with a pyramid of B-frames, a keyframe every half second,
+    1.5 s of sound that begins half a second late.
+    """
+    path = tmp_path_factory.mktemp("films") / "b.mp4"
+    return write(path, cuts(range(12, 22)), options=B_FRAMES, tone=1.5, late=0.5)
+
+
+def watched(path: Path, start: float = 0.0, end: float | None = None) -> list[tuple[float, bytes]]:
+    with film(str(path)) as f:
+        return [(p.time, p.luma().tobytes()) for p in f.pictures(start, end)]
+
+
+@pytest.fixture(scope="session")
+def whole(b_frames: Path) -> list[tuple[float, bytes]]:
+    return watched(b_frames)
+
+
+def test_facts_and_every_frame_once(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+    found = facts(str(b_frames))
+    assert (found.width, found.height, found.fps) == (160, 120, FPS)
+    assert found.has_audio
+    assert found.has_video
+    assert found.duration == pytest.approx(sum(range(12, 22)) / FPS, abs=0.01)
+    assert [t for t, _ in whole] == pytest.approx([n / FPS for n in range(sum(range(12, 22)))])
+
+
+@given(
+    times=st.lists(st.floats(-1, 9), min_size=1, max_size=8),
+    threads=st.sampled_from([1, 2]),
+)
+def test_single_frames_are_those_of_the_whole_pass(
+    b_frames: Path, whole: list[tuple[float, bytes]], times: list[float], threads: int
+) -> None:
+    starts = [t for t, _ in whole]
+    wanted = [whole[max(0, bisect.bisect_right(starts, t + 1e-4) - 1)] for t in sorted(times)]
+    found = frames_at(str(b_frames), times, threads=threads)
+    assert [(p.time, p.luma().tobytes()) for p in found] == wanted
+
+
+@given(time=st.floats(0, 6.8), slack=st.floats(0.0, 1.0))
+def test_slack_takes_the_nearest_keyframe_within_it(
+    b_frames: Path, time: float, slack: float
+) -> None:
+    with film(str(b_frames)) as f:
+        keys = [f.seconds(k) for k in f.index().keys]
+    (picture,) = frames_at(str(b_frames), [time], slack=slack)
+    nearest = min(abs(k - time) for k in keys)
+    if nearest <= slack - 1e-3:
+        assert abs(picture.time - time) == pytest.approx(nearest, abs=1e-3)
+    else:
+        assert picture.time <= time + 1e-3
+        assert time - picture.time < 1 / FPS + 1e-3 or nearest <= slack + 1e-3
+
+
+def test_sparse_frames_are_reached_by_seeking(
+    b_frames: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few frames on the way are decoded: counted through the decoder's own output."""
+    from mustsee.media import video
+
+    seen = []
+    decode = video.Film.decode
+
+    def counted(self: video.Film):
+        for picture in decode(self):
+            seen.append(picture.time)
+            yield picture
+
+    monkeypatch.setattr(video.Film, "decode", counted)
+    list(frames_at(str(b_frames), [0.0, 3.0, 6.0]))
+    assert len(seen) < 30
+    seen.clear()
+    assert len(list(frames_at(str(b_frames), [n / 10 for n in range(60)]))) == 60
+    assert len(seen) <= 166
+
+
+def test_index_is_in_presentation_time(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+    with film(str(b_frames)) as f:
+        index = f.index()
+        assert [f.seconds(s) for s in index.stamps] == pytest.approx([t for t, _ in whole])
+        keys = [f.seconds(k) for k in index.keys]
+    with av.open(str(b_frames)) as container:
+        flagged = [f.time for f in container.decode(video=0) if f.key_frame]
+    assert keys == pytest.approx(flagged)
+
+
+def test_a_stretch_is_part_of_the_whole(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+    assert watched(b_frames, 3.1, 4.6) == [p for p in whole if 3.1 <= p[0] < 4.6]
+
+
+@pytest.mark.parametrize("turn", [90, 180, -90])
+def test_rotation_and_pixel_shape(tmp_path: Path, turn: int) -> None:
+    """Upright as OpenCV shows it; sizes as shown."""
+    path = write(tmp_path / "turned.mp4", cuts([3]), turn=turn)
+    with film(str(path)) as f:
+        picture = next(f.pictures())
+    _, shown = cv2.VideoCapture(str(path)).read()
+    assert np.array_equal(picture.image(), shown)
+    assert (facts(str(path)).height, facts(str(path)).width) == shown.shape[:2]
+    wide = write(tmp_path / "wide.mp4", cuts([3]), aspect=Fraction(2, 1))
+    with film(str(wide)) as f:
+        assert next(f.pictures()).image().shape == (120, 320, 3)
+        assert next(f.pictures()).image(160).shape == (60, 160, 3)
+    assert shown_size(720, 576, 1.0667, 90) == (576, 768)
+    assert shown_size(426, 320, 640 / 639) == (426, 320)
+
+
+def test_uneven_and_late_times(tmp_path: Path) -> None:
+    """Variable frame rate, and a stream that begins five seconds late."""
+    times = [5.0, 5.04, 5.5, 5.54, 7.0, 7.2]
+    path = write(tmp_path / "vfr.mkv", cuts([6]), times=times)
+    assert [t for t, _ in watched(path)] == pytest.approx([t - 5 for t in times], abs=0.002)
+    shown = [p.time for p in frames_at(str(path), [0.03, 0.49, 1.9, 2.1])]
+    assert shown == pytest.approx([0.0, 0.04, 0.54, 2.0], abs=0.002)
+    assert facts(str(path)).duration == pytest.approx(2.2, abs=0.1)
+
+
+def test_no_timestamps(tmp_path: Path) -> None:
+    path = write(tmp_path / "bare.h264", cuts([50]), options=B_FRAMES)
+    times = [t for t, _ in watched(path)]
+    assert len(times) == 50
+    assert all(b - a == pytest.approx(1 / facts(str(path)).fps) for a, b in pairwise(times))
+    assert facts(str(path)).duration == pytest.approx(2.0, abs=0.1)
+    assert [p.time for p in frames_at(str(path), [1.0, 99.0])] == pytest.approx([1.0, times[-1]])
+
+
+def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.mp4", cuts([60]), codec="mpeg4", options={"g": "12"})
+
+    def spoil(data: bytearray) -> None:
+        middle = data.index(b"mdat") + len(data) // 3
+        data[middle : middle + 4000] = bytes(4000)
+
+    bad = damaged(good, tmp_path / "bad.mp4", spoil)
+    with film(str(bad)) as f:
+        times = [p.time for p in f.pictures()]
+        assert f.broken + len(times) >= 55
+        assert f.broken > 0
+    assert len(times) >= 20
+    assert times == sorted(set(times))
+    assert times[-1] > 2
+    assert len(list(frames_at(str(bad), [0.5, 1.0, 2.0]))) == 3
+    cut = damaged(good, tmp_path / "cut.mkv", lambda data: data.__delitem__(slice(-3000, None)))
+    with pytest.raises(BadRow, match=r"cut\.mkv"):  # an MP4's table of contents was at its end
+        facts(str(cut))
+
+
+def test_largest_picture_is_watched_and_cover_art_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "two.mkv"
+    with av.open(str(path), "w") as out:
+        streams = [out.add_stream("mpeg4", rate=FPS) for _ in range(2)]
+        for stream, (width, height) in zip(streams, [(64, 48), (96, 80)], strict=True):
+            stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for stream in streams:
+            for number in range(5):
+                image = scene(1, number, stream.width, stream.height)
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+                out.mux(stream.encode(frame))
+            out.mux(stream.encode(None))
+    assert (facts(str(path)).width, facts(str(path)).height) == (96, 80)
+
+    song = tmp_path / "song.mp3"
+    picture = cv2.imencode(".jpg", scene(1))[1].tobytes()
+    body = b"\x00image/jpeg\x00\x03\x00" + picture
+    size = len(body) + 10
+    head = b"ID3\x03\x00\x00" + bytes((size >> 7 * k) & 127 for k in (3, 2, 1, 0))
+    plain = tmp_path / "plain.mp3"
+    with av.open(str(plain), "w") as out:
+        stream = out.add_stream("mp3", rate=16_000, layout="mono")
+        for _ in range(20):
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 576), np.int16), "s16p", "mono")
+            frame.sample_rate = 16_000
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    song.write_bytes(
+        head + b"APIC" + len(body).to_bytes(4, "big") + b"\x00\x00" + body + plain.read_bytes()
+    )
+    with av.open(str(song)) as container:
+        assert container.streams.video, "the cover art is there"
+    assert not facts(str(song)).has_video
+    assert facts(str(song)).has_audio
+
+
+@pytest.mark.parametrize("content", [b"", b"no film at all\n" * 50])
+def test_what_is_no_film_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "odd.mp4"
+    path.write_bytes(content)
+    with pytest.raises(BadRow, match=r"odd\.mp4"):
+        facts(str(path))
+    with pytest.raises(BadRow, match=r"gone\.mp4"):
+        facts(str(tmp_path / "gone.mp4"))
+    with pytest.raises(BadRow, match=r"gone\.mp4"):
+        content_digest(str(tmp_path / "gone.mp4"))
+
+
+def test_addresses_read_as_paths_do(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+    """The way object stores are read: through `pyarrow.fs`."""
+    uri = b_frames.as_uri()
+    assert content_digest(uri) == hashlib.sha256(b_frames.read_bytes()).hexdigest()
+    assert content_digest(str(b_frames)) == content_digest(uri)
+    assert facts(uri) == facts(str(b_frames))
+    with film(uri) as f:
+        assert [(p.time, p.luma().tobytes()) for p in f.pictures(2, 3)] == [
+            p for p in whole if 2 <= p[0] < 3
+        ]
+
+
+def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:
+    chunks = list(audio_chunks(str(b_frames), seconds=0.4))
+    assert all(c.samples.dtype == np.float32 and len(c.samples) <= 6400 for c in chunks)
+    for before, after in pairwise(chunks):
+        assert after.start == pytest.approx(before.start + len(before.samples) / 16_000)
+    sound = np.concatenate([c.samples for c in chunks])
+    assert len(sound) / 16_000 == pytest.approx(1.5, abs=0.15)  # the codec's own edges
+    loud = chunks[0].start + np.argmax(np.abs(sound) > 0.25) / 16_000
+    assert loud == pytest.approx(0.5, abs=0.07)
+    steady = sound[8000:16_000]
+    assert np.abs(np.fft.rfft(steady)).argmax() == 220  # 440 Hz over half a second
+    assert np.abs(steady).max() == pytest.approx(0.5, abs=0.1)
+
+    part = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
+    assert part[0].start == pytest.approx(1.0, abs=1e-3)
+    assert sum(len(c.samples) for c in part) == 4000
+
+
+def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
+    path = tmp_path / "pause.mkv"
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("pcm_s16le", rate=8000, layout="stereo")
+        for second in (0, 1, 5):
+            frame = av.AudioFrame.from_ndarray(
+                np.full((1, 16_000), 1000 * (second + 1), np.int16), "s16", "stereo"
+            )
+            frame.sample_rate, frame.time_base = 8000, Fraction(1, 8000)
+            frame.pts = second * 8000
+            out.mux(stream.encode(frame))
+    chunks = list(audio_chunks(str(path), seconds=10))
+    assert [c.start for c in chunks] == pytest.approx([0.0, 5.0], abs=0.01)
+    assert [len(c.samples) / 16_000 for c in chunks] == pytest.approx([2.0, 1.0], abs=0.01)
+    assert list(audio_chunks(str(write(tmp_path / "mute.mp4", cuts([2]))))) == []
+
+
+@pytest.mark.parametrize("kind", ["yuv420p", "yuvj420p", "yuv420p10le", "yuv444p", "rgb24", "nv12"])
+def test_thumbnails_of_every_format_agree(kind: str) -> None:
+    frame = av.VideoFrame.from_ndarray(scene(3), format="rgb24").reformat(format="yuv420p")
+    usual = Thumbnails(64)(frame)
+    other = Thumbnails(64)(frame.reformat(format=kind))
+    assert other.bgr.shape == usual.bgr.shape
+    assert np.abs(other.luma.astype(int) - usual.luma).mean() < 8
+    blurred = cv2.resize(scene(3)[..., ::-1], usual.bgr.shape[1::-1], interpolation=cv2.INTER_AREA)
+    assert np.abs(blurred.astype(int) - usual.bgr).mean() < 16
+
+
+def test_single_frames_of_real_films() -> None:
+    """Open and closed groups, B-frames, VP8 and VP9, by real encoders."""
+    for name in (
+        "awwkl+ZWM/data/demo_videos/clip_03_sintel.mp4",
+        "pytorch+torchcodec/test/resources/nasa_13013.mp4",
+        "samdutton+simpl/video/video/small.webm",
+    ):
+        path = material(f"video/{name}")
+        seen = watched(path)
+        starts = [t for t, _ in seen]
+        times = [starts[-1] * k / 7.3 for k in range(8)]
+        wanted = [seen[bisect.bisect_right(starts, t + 1e-4) - 1] for t in times]
+        assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == wanted
+
+
+def test_a_film_left_early_does_not_hang(tmp_path: Path) -> None:
+    """Several threads decode ahead when the film is left: freeing them waited for ever where they
+    wanted to log.
+    """
+    path = write(tmp_path / "long.mp4", cuts([50, 50], width=640, height=360), options=B_FRAMES)
+    script = (
+        "import sys; from itertools import islice; from mustsee.media.video import film\n"
+        "for n in range(60):\n"
+        "    with film(sys.argv[1], 3) as watched:\n"
+        "        list(islice(watched.pictures(float(n % 3)), 1 + n % 7))\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    subprocess.run(command, timeout=120, check=True, cwd=Path(__file__).parents[2])

@@ -1,0 +1,64 @@
+"""Which weights a part uses is known by what is in them, not by what they are called."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from actors.caption.jax import JaxCaptioner
+from actors.hear.whisper import Whisper
+from actors.llm.transformers import Transformers
+from mustsee.nn import weights
+from mustsee.store import identity
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").write_bytes(bytes(range(256)) * (5 << 12))  # 5 MiB
+    (model / "README.md").write_text("A model.")
+    return model
+
+
+def change(file: Path, at: int) -> None:
+    """All of a MiB, as training does; the size stays."""
+    content = bytearray(file.read_bytes())
+    content[at : at + weights.MIB] = bytes(weights.MIB)
+    file.write_bytes(content)
+
+
+def test_a_folder_is_known_by_its_files(folder: Path, tmp_path: Path) -> None:
+    before = weights.which(str(folder))
+    copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
+    (copy / "README.md").write_text("Another text.")
+    assert weights.which(str(copy)) == before
+    change(folder / "model.safetensors", 3_000_000)
+    trained = weights.which(str(folder))
+    (folder / "config.json").write_text('{"softcap": 30}')
+    assert len({before, trained, weights.which(str(folder))}) == 3
+
+
+@pytest.mark.parametrize("part", [JaxCaptioner, Whisper, Transformers])
+def test_other_weights_in_the_same_place_are_another_part(part: type, folder: Path) -> None:
+    before = identity(part(model=str(folder)))
+    assert identity(part(model=str(folder))) == before
+    change(folder / "model.safetensors", 0)
+    assert identity(part(model=str(folder))) != before
+
+
+def test_a_hugging_face_model_is_known_by_its_commit(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    place = tmp_path / "hub/models--acme--talk"
+    (place / "refs").mkdir(parents=True)
+    for commit in ("a" * 40, "b" * 40):
+        shutil.copytree(folder, place / "snapshots" / commit)
+        (place / "refs/main").write_text(commit)
+        assert weights.which("acme/talk") == commit
+    assert weights.which("acme/talk", "a" * 40) == "a" * 40

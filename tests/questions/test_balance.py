@@ -1,0 +1,138 @@
+"""Guessers are found out, and resampling brings them back to chance."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee.questions import balance
+from mustsee.records import Question
+
+
+def question(number, options, index, task="t", text="What is it?") -> Question:
+    return Question(
+        question_id=f"{task}{number:04}",
+        video_id="v",
+        recipe="mlvu",
+        question=text,
+        question_type=task,
+        options=tuple(options),
+        answer_index=index,
+        answer=options[index],
+    )
+
+
+def biased(n=400, share=0.6, task="t", seed=1) -> list[Question]:
+    """In `share` of the questions the longest option is right."""
+    rng = random.Random(f"{seed}/{task}")
+    made = []
+    for number in range(n):
+        lengths = rng.sample(range(5, 40), 4)
+        index = rng.randrange(4)
+        if rng.random() < share:
+            top = lengths.index(max(lengths))
+            lengths[top], lengths[index] = lengths[index], lengths[top]
+        letters = [rng.choice("abcdefghij") for _ in range(4)]
+        options = [letters[k] * lengths[k] + str(k) for k in range(4)]
+        made.append(question(number, options, index, task))
+    return made
+
+
+def unfair(questions):
+    return {(f.task, f.name) for f in balance.report(questions) if not f.fair}
+
+
+def test_a_bias_is_reported_and_mended() -> None:
+    questions = biased(share=0.4) + biased(task="fair", share=0.0, seed=3)
+    before = {(f.task, f.name): f for f in balance.report(questions)}
+    longest = before["t", "longest"]
+    assert longest.accuracy > 0.45
+    assert longest.low > longest.chance == 0.25
+    assert ("t", "longest") in unfair(questions)
+    done = balance.resampled(questions)
+    assert not unfair(done)
+    assert done == balance.resampled(questions)
+    gone = [q for q in done if q.drop]
+    assert all(q.drop.startswith("balance: ") for q in gone)
+    assert 0 < sum(q.question_type == "t" for q in gone) < 230
+    assert sum(q.question_type == "fair" for q in gone) < 30
+    assert [q.question_id for q in done] == [q.question_id for q in questions]
+    assert "longest" in balance.table(balance.report(questions))
+
+
+def test_a_hopeless_set_is_not_thrown_away() -> None:
+    done = balance.resampled(biased(200, share=1.0), least=0.7)
+    assert sum(q.drop is None for q in done) == 140
+
+
+def test_what_stands_below_chance_is_a_bias_too() -> None:
+    never = [question(n, ["a", "bb", "ccc", "dddd"], n % 3) for n in range(120)]
+    assert {"longest", "D"} <= {name for _, name in unfair(never)}
+
+
+def test_an_answer_that_is_right_too_often() -> None:
+    rng = random.Random(5)
+    made = []
+    for number in range(300):
+        answer = "3" if rng.random() < 0.5 else rng.choice("1245")
+        options = [answer, *rng.sample([x for x in "12345" if x != answer], 3)]
+        rng.shuffle(options)
+        made.append(question(number, options, options.index(answer), "count"))
+    assert ("count", "3") in unfair(made)
+    assert not unfair(balance.resampled(made, least=0.3))
+
+
+def test_decoys_made_from_the_answer_lie_around_it() -> None:
+    made = []
+    for number in range(80):
+        base = [f"w{number}{k}" for k in range(6)]
+        decoys = [[*base[:k], f"x{number}{k}", *base[k + 1 :]] for k in range(3)]
+        options = [" ".join(w) for w in (base, *decoys)]
+        random.Random(number).shuffle(options)
+        made.append(question(number, options, options.index(" ".join(base))))
+    found = {f.name: f for f in balance.report(made)}
+    assert found["central"].accuracy > 0.95
+    assert not found["central"].fair
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.text("ab ", min_size=1, max_size=9), min_size=2, max_size=6, unique=True),
+            st.integers(0, 5),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_even_slots_lose_nothing(pairs) -> None:
+    made = [question(n, o, i % len(o), task=str(len(o))) for n, (o, i) in enumerate(pairs)]
+    even = balance.even_slots(made, seed=2)
+    for before, after in zip(made, even, strict=True):
+        assert sorted(after.options) == sorted(before.options)
+        assert after.options[after.answer_index] == before.answer
+        assert after.question_id == before.question_id
+    for size in {len(q.options) for q in made}:
+        slots = [q.answer_index for q in even if len(q.options) == size]
+        counts = [slots.count(k) for k in range(size)]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_guess_among_equals_counts_its_share() -> None:
+    same = question(0, ["aa", "bb", "c"], 0)
+    assert balance.hit(same, balance.longest(same)) == 0.5
+    assert balance.hit(same, balance.shortest(same)) == 0.0
+    with pytest.raises(ValueError, match="max"):
+        balance.hit(same, [])
+
+
+def test_dropped_and_open_questions_take_no_part() -> None:
+    from dataclasses import replace
+
+    made = biased(40)
+    gone = [replace(q, drop="x") for q in made]
+    opened = [replace(q, options=(), answer_index=None) for q in made]
+    assert balance.report([*gone, *opened]) == []
+    assert balance.resampled(gone) == gone

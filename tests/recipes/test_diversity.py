@@ -1,0 +1,126 @@
+"""Diversity sampling: how much each kind gives, and that only seed and ids decide who."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.recipes.neptune.diversity import REASON, Diversity, clusters_before_after, quotas
+
+COUNTS = st.dictionaries(
+    st.tuples(st.sampled_from("abcdefgh")), st.integers(1, 60), min_size=1, max_size=8
+)
+
+
+def table(sizes: list[int], seed: int = 0) -> pa.Table:
+    """Videos around orthogonal directions, with a stratum, some of them already fallen."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for kind, n in enumerate(sizes):
+        for i in range(n):
+            vector = np.eye(8)[kind] + rng.normal(0, 0.05, 8)
+            rows.append(
+                {
+                    "video_id": f"{kind}-{i:03}",
+                    "embedding": vector.astype(np.float32).tolist(),
+                    "drop": None,
+                    "problem": None,
+                    "genre": "news" if i % 4 == 0 else "play",
+                }
+            )
+    rows.append({**rows[0], "video_id": "fallen", "drop": "static"})
+    rows.append({**rows[0], "video_id": "broken", "problem": {"stage": "look"}})
+    rows.append({**rows[0], "video_id": "silent", "embedding": []})
+    return pa.Table.from_pylist([rows[i] for i in rng.permutation(len(rows))])
+
+
+@given(COUNTS, st.integers(1, 500), st.floats(0, 1))
+def test_quotas(counts: dict[tuple[str, ...], int], total: int, boost: float) -> None:
+    found = quotas(counts, total, boost)
+    assert set(found) == set(counts)
+    assert all(0 <= found[c] <= counts[c] for c in counts)
+    assert sum(found.values()) == min(total, sum(counts.values()))
+    for a in counts:
+        for b in counts:
+            if counts[a] >= counts[b]:
+                assert found[a] >= found[b] - 1
+
+
+def test_boost_goes_from_even_to_proportional() -> None:
+    counts = {("a",): 900, ("b",): 90, ("c",): 10}
+    assert quotas(counts, 100, 1.0) == {("a",): 90, ("b",): 9, ("c",): 1}
+    assert quotas(counts, 30, 0.0) == {("a",): 10, ("b",): 10, ("c",): 10}
+    assert quotas(counts, 100, 0.0) == {("a",): 45, ("b",): 45, ("c",): 10}
+    root = quotas(counts, 100, 0.5)
+    assert 45 < root["a",] < 90
+    assert root["c",] > 1
+
+
+def test_rare_kinds_gain() -> None:
+    videos = table([60, 12, 6])
+    choice = Diversity(size=24, clusters=3, boost=0.0).choose(videos)
+    assert len(choice.kept) == 24
+    bars = {b.cell: (b.before, b.after) for b in choice.histogram}
+    assert bars[("2",)] == (6, 6)
+    assert bars[("no text",)] == (1, 1)
+    assert sorted(b for b, _ in bars.values()) == [1, 6, 12, 60]
+    assert choice.silhouette > 0.7
+    plain = Diversity(size=24, clusters=3, boost=1.0).choose(videos)
+    assert {b.cell: b.after for b in plain.histogram}[("2",)] < 6
+
+
+def test_only_seed_and_ids_decide() -> None:
+    sampling = Diversity(size=20, clusters=3)
+    kept = sampling.choose(table([40, 20, 10])).kept
+    shuffled = table([40, 20, 10])
+    order = np.random.default_rng(9).permutation(shuffled.num_rows)
+    assert sampling.choose(shuffled.take(pa.array(order))).kept == kept
+    assert Diversity(size=20, clusters=3, seed=1).choose(shuffled).kept != kept
+    fewer = Diversity(size=10, clusters=3, pool=20).choose(shuffled).kept
+    assert len(fewer) == 10
+    assert fewer < kept
+
+
+def test_what_falls_says_so_and_what_fell_before_is_left_alone() -> None:
+    videos = table([20, 10])
+    found = Diversity(size=8, clusters=2)(videos)
+    assert len(found["drop"]) == 31 - 8
+    assert set(found["drop"].values()) == {REASON}
+    assert not {"fallen", "broken"} & (set(found["drop"]) | set(found["cluster"]))
+    assert set(found["cluster"].values()) == {0, 1}
+    ids = videos["video_id"].to_pylist()
+    old = dict(zip(ids, videos["drop"].to_pylist(), strict=True))
+    bars = clusters_before_after(
+        [found["cluster"].get(i) for i in ids if i != "broken"],
+        [found["drop"].get(i) or old[i] for i in ids if i != "broken"],
+    )
+    assert sum(b.after for b in bars) == 8
+    assert sum(b.before for b in bars) == 31
+
+
+def test_strata_split_the_cells() -> None:
+    choice = Diversity(size=8, clusters=2, boost=0.0, strata=("genre",)).choose(table([40, 40]))
+    after = {b.cell: b.after for b in choice.histogram if b.cell[0] != "no text"}
+    assert set(after) == {(c, g) for c in "01" for g in ("news", "play")}
+    assert max(after.values()) - min(after.values()) <= 1
+
+
+def test_size_null_keeps_all_and_small_sets_do_not_fail() -> None:
+    assert len(Diversity().choose(table([5, 2])).kept) == 8
+    one = table([1]).filter(pa.array([True, False, False, False]))
+    assert len(Diversity(size=5).choose(one).kept) <= 1
+    empty = table([1]).slice(0, 0)
+    assert Diversity(size=5).choose(empty).kept == frozenset()
+
+
+def test_impossible_values_name_the_key() -> None:
+    with pytest.raises(UserError, match=r"diversity\.boost=2"):
+        Diversity(boost=2)
+    with pytest.raises(UserError, match=r"diversity\.size=0"):
+        Diversity(size=0)
+    with pytest.raises(UserError, match=r"diversity\.pool=3"):
+        Diversity(size=5, pool=3)
+    with pytest.raises(UserError, match=r"'age'.*video_id"):
+        Diversity(size=2, strata=("age",)).choose(table([3]))

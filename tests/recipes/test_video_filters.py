@@ -1,0 +1,118 @@
+"""Which videos are left out, and why."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.media.descriptors import SIZE, clusters, describe, motion
+from mustsee.media.pictures import Thumbnail
+from mustsee.recipes.neptune.metadata import Metadata
+from mustsee.recipes.neptune.static import Static
+from mustsee.recipes.neptune.talking_head import TalkingHead
+from mustsee.records import Face, Frame, Video
+
+VIDEO = Video(video_id="v", uri="v.mp4")
+RULES = Metadata(today="2026-06-30")
+
+
+def thumbnail(luma: np.ndarray) -> Thumbnail:
+    height, width = luma.shape
+    grey = np.full((height // 2, width), 128, np.uint8)
+    return Thumbnail(np.zeros((height, width, 3), np.uint8), np.vstack([luma, grey]))
+
+
+def frame(level: float, faces: tuple[Face, ...] | None = None, time: float = 0.0) -> Frame:
+    return Frame(time=time, brightness=level, motion=0.0, descriptor=(level,) * SIZE, faces=faces)
+
+
+def face(height: float) -> Face:
+    return Face(x=0.1, y=0.1, width=0.2, height=height)
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        ({}, None),
+        ({"views": 99}, "views"),
+        ({"views": 100}, None),
+        ({"published": "2026-04-02"}, "published"),
+        ({"published": "2026-04-01"}, None),
+        ({"published": "2026-06-29T12:00:00Z"}, "published"),
+        ({"published": "last week"}, "last week"),
+        ({"tags": ("cooking", " Mature ")}, "unsafe tag"),
+        ({"tags": ("maturely",)}, None),
+        ({"views": 5000, "published": "2020-02-29", "tags": ("diy",)}, None),
+    ],
+)
+def test_metadata_judge_only_what_is_known(known: dict[str, object], reason: str | None) -> None:
+    found = RULES(dataclasses.replace(VIDEO, **known))
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_metadata_rules_can_be_left_out() -> None:
+    young = dataclasses.replace(VIDEO, views=1, published="2026-06-29", tags=("racy",))
+    assert Metadata(min_views=None, unsafe_tags=())(young) is None  # without `today`, no age
+    assert (
+        Metadata(min_views=None, min_days=None, today="2026-06-30", unsafe_tags=())(young) is None
+    )
+    with pytest.raises(UserError, match="tomorrow"):
+        Metadata(today="tomorrow")
+
+
+@given(
+    levels=st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=60),
+    share=st.floats(0.5, 1.0),
+)
+def test_static_is_one_cluster_but_for_a_fade(levels: list[float], share: float) -> None:
+    film = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
+    largest = max(levels.count(level) for level in set(levels))
+    dropped = Static(share=share)(film) is not None
+    assert dropped == (largest >= share * len(levels))
+    strict = Static(share=1.0)(film) is not None
+    assert strict == (len(set(levels)) == 1)
+
+
+@given(levels=st.lists(st.floats(0, 1), max_size=30), apart=st.floats(0.01, 0.5))
+def test_clusters_hold_what_is_alike(levels: list[float], apart: float) -> None:
+    frames = [frame(level) for level in levels]
+    labels = clusters(frames, apart)
+    assert len(labels) == len(levels)
+    leaders = [levels[int(np.argmax(labels == n))] for n in range(len(set(labels.tolist())))]
+    for level, label in zip(levels, labels, strict=True):
+        assert abs(level - leaders[label]) < apart + 1e-6
+    assert all(abs(a - b) >= apart - 1e-6 for i, a in enumerate(leaders) for b in leaders[i + 1 :])
+
+
+@pytest.mark.parametrize(("heads", "dropped"), [(0, False), (3, False), (4, True), (10, True)])
+def test_talking_head_counts_frames_with_a_high_face(heads: int, dropped: bool) -> None:
+    high, low = (face(0.1), face(0.25)), (face(0.2),)
+    frames = tuple(frame(0.5, high if n < heads else low) for n in range(10))
+    assert (TalkingHead()(dataclasses.replace(VIDEO, frames=frames)) is not None) == dropped
+
+
+def test_nothing_is_judged_that_nobody_looked_at() -> None:
+    assert Static()(VIDEO) is None
+    assert TalkingHead()(VIDEO) is None
+    unsearched = dataclasses.replace(VIDEO, frames=(frame(0.5), frame(0.5)))
+    assert TalkingHead()(unsearched) is None
+
+
+def test_descriptors_say_where_it_is_bright() -> None:
+    luma = np.full((36, 64), 16, np.uint8)
+    luma[:18, 32:] = 235  # top right
+    found = np.array(describe(thumbnail(luma)))
+    assert found.shape == (SIZE,)
+    grid = found[:64].reshape(8, 8)
+    assert grid[:4, 4:].min() == 1.0
+    assert grid[:4, :4].max() == grid[5:].max() == 0.0
+    assert np.abs(found[64:] - 0.5).max() < 0.01
+    turned = np.array(describe(thumbnail(luma), 90))[:64].reshape(8, 8)  # to the left: top left
+    assert turned[:3, :4].min() == 1.0
+    assert turned[:, 5:].max() == 0.0
+    assert motion(None, thumbnail(luma)) == 0.0
+    assert motion(thumbnail(luma), thumbnail(luma)) == 0.0
+    assert motion(thumbnail(np.full_like(luma, 16)), thumbnail(luma)) == pytest.approx(0.25)

@@ -1,0 +1,148 @@
+"""videos=: folders, globs, lists and tables become rows with ids of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from mustsee.errors import UserError
+from mustsee.run.inputs import read_videos
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    (tmp_path / "in" / "a.mp4").write_bytes(b"first")
+    (tmp_path / "in" / "b.mkv").write_bytes(b"second")
+    (tmp_path / "in" / "notes.md").write_text("not a video")
+    (tmp_path / "in" / ".hidden.mp4").write_bytes(b"no")
+    return tmp_path / "in"
+
+
+def test_a_folder(folder: Path) -> None:
+    table = read_videos(str(folder))
+    assert table["video_id"].to_pylist() == ["a", "b"]
+    assert table["size"].to_pylist() == [5, 6]
+
+
+def test_equal_stems_get_their_digest_and_equal_files_are_named(folder: Path) -> None:
+    (folder / "sub" / "a.mp4").write_bytes(b"another")
+    ids = read_videos(str(folder))["video_id"].to_pylist()
+    assert len(set(ids)) == 3
+    assert all(name == "b" or name.startswith("a-") for name in ids)
+    (folder / "sub" / "a.mp4").write_bytes(b"first")
+    table = read_videos(str(folder))
+    assert len(set(table["video_id"].to_pylist())) == 3
+    assert next(filter(None, table["drop"].to_pylist())).startswith("duplicate:")
+
+
+def test_ids_do_not_depend_on_the_place_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    (folder / "sub" / "a.mp4").write_bytes(b"another")
+    first = read_videos(str(folder))["video_id"].to_pylist()
+    folder.rename(tmp_path / "elsewhere")
+    assert read_videos(str(tmp_path / "elsewhere"))["video_id"].to_pylist() == first
+
+
+def test_a_glob_and_a_list(folder: Path) -> None:
+    assert read_videos(f"{folder}/*.mp4")["video_id"].to_pylist() == ["a"]
+    listing = folder / "list.txt"
+    listing.write_text("# comment\na.mp4\n\nb.mkv\nabsent.mp4\n")
+    table = read_videos(str(listing))
+    assert table["video_id"].to_pylist() == ["a", "absent", "b"]
+    assert table["size"].to_pylist() == [5, None, 6]
+
+
+def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) -> None:
+    table = folder / "t.csv"
+    table.write_text(
+        'uri,video_id,views,tags,channel\na.mp4,one,120,"x, y",news\nb.mkv,two,,,\n', "utf-8-sig"
+    )
+    rows = read_videos(str(table)).to_pylist()
+    assert [r["views"] for r in rows] == [120, None]
+    assert rows[0]["tags"] == ["x", "y"]
+    assert rows[0]["channel"] == "news"
+    lines = folder / "t.jsonl"
+    lines.write_text('{"uri": "a.mp4", "year": 1999, "genre": ["war"]}\n')
+    assert read_videos(str(lines)).to_pylist()[0]["genre"] == ["war"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "path\na.mp4\n", "no 'uri'"),
+        ("t.csv", "uri,views\na.mp4,many\n", "'many'"),
+        ("t.jsonl", "{broken\n", "cannot read the table"),
+        ("t.parquet", "not parquet", "cannot read the table"),
+        ("t.doc", "x", "neither a folder"),
+    ],
+)
+def test_bad_tables_are_named(folder: Path, name: str, content: str, message: str) -> None:
+    (folder / name).write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_videos(str(folder / name))
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no videos"):
+        read_videos(str(tmp_path))
+    with pytest.raises(UserError, match="does not exist"):
+        read_videos(str(tmp_path / "nowhere"))
+
+
+def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
+    def digests() -> list[str | None]:
+        return read_videos(str(folder))["subtitles_digest"].to_pylist()
+
+    assert digests() == [None, None]
+    (folder / "a.en.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHi.\n")
+    first = digests()
+    assert first[0] is not None
+    assert first[1] is None
+    (folder / "a.en.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nHo.\n")
+    assert digests()[0] != first[0]
+
+
+def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) -> None:
+    place = folder / "Films [2020] é"
+    place.mkdir()
+    (folder / "a.mp4").rename(place / "one [x1].mp4")
+    for source in (place, f"{place}/one [x1].mp4", f"file://{place}", f"file://{folder}/*é/*.mp4"):
+        (row,) = read_videos(str(source)).to_pylist()
+        assert row["video_id"] == "one [x1]"
+        assert row["size"] == 5
+
+
+def test_a_glob_of_everything_finds_videos_only(folder: Path) -> None:
+    (folder / "a.srt").write_text("no film")
+    assert read_videos(f"{folder}/*")["video_id"].to_pylist() == ["a", "b"]
+    (folder / "c.dat").write_bytes(b"third")
+    assert read_videos(f"{folder}/*.dat")["video_id"].to_pylist() == ["c"]
+
+
+def test_a_line_separator_ends_no_row(folder: Path) -> None:
+    lines = folder / "t.jsonl"
+    lines.write_text('{"uri": "a.mp4", "title": "one\u2028two"}\r\n{"uri": "b.mkv"}\n', "utf-8")
+    assert read_videos(str(lines))["title"].to_pylist() == ["one\u2028two", None]
+
+
+def test_a_table_cannot_say_what_stages_find_out(folder: Path) -> None:
+    """Columns of these names and other types ended the run with a traceback."""
+    table = folder / "t.csv"
+    table.write_text(
+        "uri,duration,captions,problem,drop,size,source,channel,views\n"
+        "a.mp4,PT1M,some,none,no,1 MB,youtube,news,120.0\n"
+    )
+    found = read_videos(str(table))
+    assert found.to_pylist()[0] | {"uri": ""} == found.to_pylist()[0] | {
+        "uri": "", "size": 5, "drop": None, "channel": "news", "views": 120
+    }  # fmt: skip
+    assert not {"duration", "captions", "problem", "source"} & set(found.column_names)
+
+
+def test_subtitles_named_by_address_are_part_of_a_video(folder: Path) -> None:
+    subtitles, table = folder / "sub" / "x.srt", folder / "t.csv"
+    table.write_text(f"uri,subtitles\na.mp4,file://{subtitles}\n")
+    digests = set()
+    for text in ("Hi.", "Ho."):
+        subtitles.write_text(text)
+        digests |= set(read_videos(str(table))["subtitles_digest"].to_pylist())
+    assert len(digests) == 2

@@ -1,0 +1,102 @@
+"""What a run cost: sums by prompt and by model, prices, budgets without a price."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.run.ledger import Entry, Ledger, Price, price, require_price
+
+ENTRIES = st.lists(
+    st.builds(
+        Entry,
+        outcome=st.sampled_from(["done", "cached", "retry", "failed"]),
+        model=st.sampled_from(["small", "large"]),
+        prompt=st.sampled_from(["neptune/questions", "filters/blind"]),
+        tokens_in=st.integers(0, 10_000),
+        tokens_out=st.integers(0, 1000),
+        usd=st.floats(0, 1),
+        again=st.booleans(),
+        retry_after=st.none() | st.floats(0, 60),
+    )
+)
+
+
+@given(ENTRIES)
+def test_parts_add_up_to_the_total(entries):
+    ledger = Ledger()
+    for entry in entries:
+        ledger.add(entry)
+    summary = ledger.summary()
+    for part in ("by_prompt", "by_model"):
+        for name in ledger.total.plain():
+            total = sum(tally[name] for tally in summary[part].values())
+            assert total == pytest.approx(summary[name], abs=1e-6)
+    assert json.loads(json.dumps(summary)) == summary
+
+
+@given(ENTRIES, st.randoms(use_true_random=False))
+def test_the_order_of_entries_does_not_matter(entries, random):
+    ledgers = Ledger(), Ledger()
+    shuffled = list(entries)
+    random.shuffle(shuffled)
+    for ledger, order in zip(ledgers, (entries, shuffled), strict=True):
+        for entry in order:
+            ledger.add(entry)
+    ones, others = (json.dumps(ledger.total.plain()) for ledger in ledgers)
+    assert json.loads(ones) == pytest.approx(json.loads(others), abs=2e-8)
+
+
+def test_only_finished_calls_are_paid_for():
+    ledger = Ledger()
+    for outcome in ("done", "cached", "retry", "failed"):
+        ledger.add(
+            Entry(
+                outcome=outcome,
+                model="m",
+                prompt="p",
+                tokens_in=10,
+                tokens_out=5,
+                usd=0.5,
+                again=True,
+                retry_after=2.5,
+            )
+        )
+    total = ledger.summary()
+    assert (total["calls"], total["cached"], total["retries"], total["failed"]) == (1, 1, 1, 1)
+    assert (total["tokens_in"], total["tokens_out"], total["usd"]) == (10, 5, 0.5)
+    assert (total["retry_after_waits"], total["retry_after_seconds"]) == (1, 2.5)
+    assert total["asked_again"] == 2
+
+
+def test_expected_length_is_learnt_per_prompt():
+    ledger = Ledger()
+    assert ledger.expected_out("p", 100) == 100
+    for tokens in (10, 30):
+        ledger.add(Entry(outcome="done", model="m", prompt="p", tokens_out=tokens))
+    assert ledger.expected_out("p", 100) == 20
+    assert ledger.expected_out("other", 4096) == 512
+
+
+def test_price_is_per_million_tokens():
+    found = price({"m": [2.0, 8.0]}, "m")
+    assert found == Price(2.0, 8.0)
+    assert found.usd(1_000_000, 500_000) == pytest.approx(6.0)
+    assert price({}, "m") is None
+
+
+@pytest.mark.parametrize("entry", [[1.0], [1.0, -2.0], [1.0, 2.0, 3.0]])
+def test_a_wrong_price_names_the_model(entry):
+    with pytest.raises(UserError, match="'m'"):
+        price({"m": entry}, "m")
+
+
+def test_a_budget_needs_a_price():
+    require_price({}, "m", None)
+    require_price({"m": [1, 1]}, "m", 5.0)
+    with pytest.raises(UserError, match="budget_usd=5"):
+        require_price({}, "m", 5.0)

@@ -1,0 +1,76 @@
+"""Token buckets: never more than allowed in any stretch of time, never a wait without end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.run.limits import Bucket, Limits, Rates
+
+STEPS = st.lists(
+    st.tuples(st.floats(0, 30), st.floats(0.1, 50)), min_size=1, max_size=60
+)  # (seconds since the one before, units)
+
+
+@given(per_minute=st.floats(1, 6000), steps=STEPS)
+def test_no_stretch_of_time_gets_more_than_its_share(per_minute, steps):
+    bucket, now, starts = Bucket(per_minute, 0.0), 0.0, []
+    for gap, units in steps:
+        now += gap
+        starts.append((now + bucket.reserve(units, now), units))
+    starts.sort()
+    for i, (first, _) in enumerate(starts):
+        total = 0.0
+        for when, units in starts[i:]:
+            total += units
+            # the first of a stretch may settle a debt that flowed in before it
+            allowed = bucket.room + (when - first) * per_minute / 60 + starts[i][1]
+            assert total <= allowed + 1e-6 * total
+
+
+@given(per_minute=st.floats(1, 6000), units=st.floats(0, 1e6))
+def test_a_wait_ends_when_the_units_have_flowed_in(per_minute, units):
+    bucket = Bucket(per_minute, 0.0)
+    assert bucket.reserve(units, 0.0) == pytest.approx(
+        max(0.0, units - bucket.room) / (per_minute / 60)
+    )
+
+
+@given(steps=STEPS)
+def test_what_is_given_back_costs_those_who_come_later_nothing(steps):
+    plain, refunded, now = Bucket(60, 0.0), Bucket(60, 0.0), 0.0
+    for gap, units in steps:
+        now += gap
+        wait = plain.reserve(units, now)
+        refunded.reserve(units + 100, now)
+        refunded.refund(100, now)
+        assert refunded.reserve(0, now) == pytest.approx(wait, abs=1e-6)
+
+
+def test_saved_up_time_is_bounded():
+    bucket = Bucket(600, 0.0)
+    assert bucket.reserve(10, 3600.0) == 0.0
+    assert bucket.reserve(10, 3600.0) == pytest.approx(1.0)
+
+
+def test_requests_and_tokens_both_count():
+    rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=6000), 0.0)
+    assert rates.reserve(100, 0.0) == 0.0
+    assert rates.reserve(1, 0.0) == pytest.approx(1.0)  # the second request of this second
+    assert rates.reserve(1000, 0.0) == pytest.approx(10.01)  # tokens at 100 a second
+
+
+def test_nothing_starts_before_retry_after_is_over():
+    rates = Rates(Limits(), 0.0)
+    rates.pause(7.0, 1.0)
+    rates.pause(2.0, 1.0)
+    assert rates.reserve(1, 3.0) == pytest.approx(5.0)
+    assert rates.reserve(1, 8.0) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_a_limit_that_lets_nothing_through_is_refused(wrong):
+    with pytest.raises(UserError, match="requests_per_minute"):
+        Limits(requests_per_minute=wrong)

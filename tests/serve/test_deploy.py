@@ -1,0 +1,229 @@
+"""The files for clusters are what Ray, Ray Serve and KubeRay read, hold what the presets ask for,
+and open no port to the world.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from mustsee.errors import UserError
+from mustsee.run.preflight import Demand, unplaced
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHER = [ROOT / "cluster.yaml", ROOT / "deploy" / "gcp.yaml"]
+SERVE = [ROOT / "deploy" / "judge.yaml", ROOT / "deploy" / "llm.yaml"]
+# KubeRay 1.6's fields (its CRD reference), as far as they are used or likely to be
+KUBERAY = {
+    "RayJob": "entrypoint runtimeEnvYAML submissionMode shutdownAfterJobFinishes backoffLimit "
+    "ttlSecondsAfterFinished activeDeadlineSeconds jobId metadata entrypointNumCpus suspend "
+    "entrypointNumGpus entrypointResources submitterPodTemplate submitterConfig rayClusterSpec",
+    "RayService": "serveConfigV2 rayClusterConfig upgradeStrategy serveService suspend "
+    "excludeHeadPodFromServeSvc rayClusterDeletionDelaySeconds",
+    "cluster": "rayVersion authOptions enableInTreeAutoscaling autoscalerOptions headGroupSpec "
+    "workerGroupSpecs gcsFaultToleranceOptions headServiceAnnotations suspend managedBy",
+    "head": "serviceType rayStartParams template headService enableIngress resources labels",
+    "worker": "groupName replicas minReplicas maxReplicas numOfHosts rayStartParams template "
+    "idleTimeoutSeconds suspend scaleStrategy resources labels",
+}  # fmt: skip
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("path", LAUNCHER, ids=lambda p: p.name)
+def test_the_launcher_reads_it(path: Path) -> None:
+    import ray.autoscaler
+
+    schema = Path(ray.autoscaler.__file__).with_name("ray-schema.json")
+    jsonschema.validate(read(path), json.loads(schema.read_text()))
+
+
+@pytest.mark.parametrize("path", LAUNCHER, ids=lambda p: p.name)
+def test_ray_starts_with_a_token_and_a_private_dashboard(path: Path) -> None:
+    config = read(path)
+    starts = [
+        command
+        for key in ("head_start_ray_commands", "worker_start_ray_commands")
+        for command in config[key]
+        if "ray start" in command
+    ]
+    assert starts
+    assert all("RAY_AUTH_MODE=token" in command for command in starts)
+    (head,) = [command for command in starts if "--head" in command]
+    assert "--dashboard-host=127.0.0.1" in head
+    assert "0.0.0.0" not in path.read_text()
+
+
+def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
+    from ray._private.accelerators import TPUAcceleratorManager
+
+    config = read(ROOT / "deploy" / "gcp.yaml")
+    types = config["available_node_types"]
+    assert config["head_node_type"] in types
+    assert {"head", "decode", "gpu", "tpu"} == set(types)
+    assert sum(t.get("max_workers", 0) for t in types.values()) <= config["max_workers"]
+    for name, node in types.items():
+        place = node["node_config"]
+        if name == "tpu":
+            chips = node["resources"]["TPU"]
+            assert "machineType" not in place
+            assert TPUAcceleratorManager.is_valid_tpu_accelerator_type(place["acceleratorType"])
+            assert place["acceleratorType"] == f"v5litepod-{chips}"
+            assert chips in (1, 4, 8)  # one host
+        else:
+            assert place["machineType"]
+            assert any(disk["boot"] for disk in place["disks"])
+    assert any(to.endswith("/.ray/auth_token") for to in config["file_mounts"])
+
+
+def nodes(path: Path) -> list[dict[str, float]]:
+    """Every node of a cluster that has grown as far as it may."""
+    if path.name == "gcp.yaml":
+        types = read(path)["available_node_types"].values()
+        return [t["resources"] for t in types for _ in range(t.get("max_workers", 1))]
+    cluster = next(cluster for kind, _, cluster in kuberay() if kind == "RayJob")
+    groups = [(1, cluster["headGroupSpec"])]
+    groups += [(g["maxReplicas"], g) for g in cluster["workerGroupSpecs"]]
+    return [limits(group) for count, group in groups for _ in range(count)]
+
+
+def limits(group: Any) -> dict[str, float]:
+    found = container(group)["resources"]["limits"]
+    names = {"cpu": "CPU", "nvidia.com/gpu": "GPU", "google.com/tpu": "TPU"}
+    return {names[k]: float(v) for k, v in found.items() if k in names}
+
+
+@pytest.mark.parametrize("preset", ["gpu", "tpu"])
+@pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
+def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
+    from ray_jobs.running.launch import compose
+
+    cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
+    stages = cluster.stages
+    pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
+    demands = [
+        Demand(
+            name=name,
+            key=name,
+            count=stages[name].workers,
+            resources={
+                resource: float(stages[name].get(key, 0))
+                for resource, key in (("CPU", "cpus"), ("GPU", "gpus"), ("TPU", "tpus"))
+                if stages[name].get(key)
+            },
+        )
+        for name in pipeline
+    ]
+    assert bool(cluster.reserved) == (preset == "gpu")  # room for serve/llm.py
+    if cluster.reserved:
+        held = dict(cluster.reserved)
+        demands.append(Demand(name="reserved", key="reserved", count=1, resources=held))
+    assert unplaced(demands, nodes(ROOT / "deploy" / file)) is None
+
+
+def kuberay() -> Iterator[tuple[str, Any, Any]]:
+    """(kind, spec, the cluster in it) of each document."""
+    for document in yaml.safe_load_all((ROOT / "deploy" / "kuberay.yaml").read_text()):
+        assert document["apiVersion"] == "ray.io/v1"
+        assert re.fullmatch(r"[a-z0-9-]{1,47}", document["metadata"]["name"])
+        spec = document["spec"]
+        inside = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}[document["kind"]]
+        yield document["kind"], spec, spec[inside]
+
+
+def container(group: Any) -> Any:
+    (one,) = group["template"]["spec"]["containers"]
+    return one
+
+
+def known(found: Mapping[str, Any], kind: str) -> None:
+    assert set(found) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
+
+
+def test_kuberay_finds_the_fields_it_knows() -> None:
+    kinds = []
+    for kind, spec, cluster in kuberay():
+        kinds.append(kind)
+        known(spec, kind)
+        known(cluster, "cluster")
+        known(cluster["headGroupSpec"], "head")
+        assert cluster["authOptions"] == {"mode": "token"}
+        assert cluster["headGroupSpec"]["serviceType"] == "ClusterIP"
+        for group in cluster["workerGroupSpecs"]:
+            known(group, "worker")
+            assert 0 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            resources = container(group)["resources"]
+            assert resources["requests"] == resources["limits"]
+            mounted = {m["name"] for m in container(group).get("volumeMounts", ())}
+            assert mounted <= {v["name"] for v in group["template"]["spec"].get("volumes", ())}
+    assert kinds == ["RayJob", "RayService"]
+
+
+def test_the_ray_job_runs_a_job_that_there_is() -> None:
+    from ray_jobs.running.launch import build, compose
+
+    spec = next(spec for kind, spec, _ in kuberay() if kind == "RayJob")
+    assert spec["submissionMode"] in ("K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode")
+    assert spec["shutdownAfterJobFinishes"] is True
+    assert isinstance(yaml.safe_load(spec["runtimeEnvYAML"]), dict)
+    job, given = re.search(r"python -m ray_jobs\.(\w+) ([^\"]+)", spec["entrypoint"]).groups()
+    assert callable(build(compose(job, given.split())))
+
+
+def serve_configs() -> Iterator[Any]:
+    yield from map(read, SERVE)
+    yield yaml.safe_load(next(s["serveConfigV2"] for k, s, _ in kuberay() if k == "RayService"))
+
+
+def test_serve_reads_its_configs_and_their_settings() -> None:
+    from ray.serve.schema import ServeDeploySchema
+
+    import serve.judge
+    import serve.llm
+
+    modules = {"serve.judge:app": serve.judge, "serve.llm:app": serve.llm}
+    for config in serve_configs():
+        for application in ServeDeploySchema.model_validate(config).applications:
+            settings = modules[application.import_path].Settings(**application.args)
+            if application.import_path == "serve.judge:app":
+                serve.judge.configured(settings)
+
+
+def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
+    # ray.serve.llm itself wants vLLM at import
+    from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
+
+    from serve.llm import Settings, arguments
+
+    made = arguments(Settings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}'))
+    assert LLMConfig(**made).model_id == "mustsee-llm"
+    assert made["engine_kwargs"]["tensor_parallel_size"] == 2
+    assert made["engine_kwargs"]["seed"] == 1
+    assert made["engine_kwargs"]["trust_remote_code"] is False
+    client = OmegaConf.load(ROOT / "conf" / "llm" / "serve.yaml")
+    assert client["model"] == made["model_loading_config"]["model_id"]
+    for engine in ('{"trust_remote_code": true}', "[1]", "{"):
+        with pytest.raises(UserError, match="engine="):
+            arguments(Settings(model="m", engine=engine))
+
+
+def test_without_vllm_it_is_said_what_is_missing() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("vllm"):
+        pytest.skip("vllm is installed")
+    from serve.llm import Settings, app
+
+    with pytest.raises(UserError, match="vLLM"):
+        app(Settings(model="m"))

@@ -1,0 +1,50 @@
+"""Parts as a worker process runs them, for the contract that all implementations of a kind meet."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import hydra
+from omegaconf import OmegaConf
+
+from actors.coordinator import Desk
+from actors.gateway import Gateway
+from actors.part import Part, RunContext
+from mustsee.records import Video
+from mustsee.store import Store
+from ray_jobs.running.launch import CONF
+
+
+def sent(group: str, choice: str, **arguments: Any) -> Part:
+    """The part that `group=choice` makes, checked, as it arrives in a worker process."""
+    config = OmegaConf.load(CONF / group / f"{choice}.yaml")
+    part = hydra.utils.instantiate(config, **arguments, _convert_="all")
+    if hasattr(part, "check"):
+        part.check(None)
+    return pickle.loads(pickle.dumps(part))
+
+
+def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[str]]:
+    """A function from rows to what became of each (a row, or its exception), as a stage does it,
+    and what the part has counted.
+    """
+    counts: Counter[str] = Counter()
+
+    def llm(config: Any) -> Gateway:
+        return Gateway(config.open(), store, Desk(), config)
+
+    opened = part.open(RunContext(store, llm, lambda name, n: counts.update({name: n})))
+
+    async def one(row: Video) -> Any:
+        found = opened(row)
+        return await found if inspect.isawaitable(found) else found
+
+    async def work(rows: tuple[Video, ...]) -> list[Any]:
+        return await asyncio.gather(*map(one, rows), return_exceptions=True)
+
+    return lambda *rows: asyncio.run(work(rows)), counts

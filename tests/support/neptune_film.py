@@ -1,0 +1,95 @@
+"""A small film by hand: eight shots with narration, words on the screen, one face; and a model that
+answers every prompt of the recipe in the way that a test wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from mustsee.llm import Asker, Reply, Request
+from mustsee.offline import filters as offline_filters
+from mustsee.offline import neptune as offline_neptune
+from mustsee.prompts import Prompts
+from mustsee.records import Caption, Line, ScreenText, Span, Video
+
+SAID = (
+    "Today we will make pancakes for the whole family.",
+    "My mother gave me this recipe twenty years ago.",
+    "First there are three eggs and we break them into a large bowl.",
+    "The second step is to add the flour and some sugar.",
+    "Now we mix everything until the white lumps have disappeared.",
+    "The first pancake is black because the pan was too hot.",
+    "The pale side of the next one has become golden brown.",
+    "Enjoy your breakfast, and next week we bake bread together.",
+)
+COLOURS = (
+    "purple",
+    "orange",
+    "red and brown",
+    "grey",
+    "white and pink",
+    "black",
+    "yellow",
+    "green",
+)
+LIGHTS = ("dark, ", "bright, ", "", "bright, ", "", "dim, ", "bright, ", "dark, ")
+READ = (
+    "HOME COOKING",
+    "ANNA",
+    "EGGS FROM THE FARM",
+    "200 GRAMS",
+    "",
+    "TOO HOT!",
+    "TURN IT ONCE",
+    "GOODBYE",
+)
+
+
+def film(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
+    """Shots of 10 s each, the eight above over and over `repeat` times."""
+    numbers = [i % 8 for i in range(shots * repeat)]
+    faces = {1: "; one large face in the middle"}
+    return Video(
+        video_id="film",
+        uri="film.mp4",
+        duration=10.0 * len(numbers),
+        shots=tuple(Span(10.0 * n, 10.0 * n + 10) for n in range(len(numbers))),
+        captions=tuple(
+            Caption(
+                10.0 * n + 5,
+                f"The picture is {LIGHTS[i]}mostly {COLOURS[i]}{faces.get(i, '')}"
+                + (f"; the text on screen reads '{READ[i]}'" if READ[i] else "")
+                + ".",
+            )
+            for n, i in enumerate(numbers)
+        ),
+        texts=tuple(
+            ScreenText(time=10.0 * n + 5, text=READ[i], score=0.9)
+            for n, i in enumerate(numbers)
+            if READ[i]
+        ),
+        lines=tuple(
+            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=SAID[i]) for n, i in enumerate(numbers)
+        )
+        if lines
+        else (),
+    )
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The offline rules, with other answers where a test has them; every request is kept."""
+
+    others: Mapping[str, Callable[[Request], str]] = field(default_factory=dict)
+    asked: list[Request] = field(default_factory=list)
+    identity: str = "rules"
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        rules = {**offline_neptune.RULES, **offline_filters.RULES, **self.others}
+        return Reply(text=rules[request.prompt](request), model="rules")
+
+
+def asker(llm: Rules) -> Asker:
+    return Asker(llm=llm, prompts=Prompts())

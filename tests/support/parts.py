@@ -1,0 +1,115 @@
+"""Parts that are easy to watch: each call leaves a file, so that calls are counted over processes
+and survive a kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import importlib
+import os
+import signal
+import sys
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from actors.part import Opened, RunContext, hardware
+from mustsee.errors import BadRow, UserError
+from mustsee.records import Video
+
+
+def calls(folder: Path) -> Counter[str]:
+    """How often each row was begun."""
+    return Counter(path.name.split(".")[0] for path in folder.iterdir())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upper:
+    """Writes the id in capitals as the title. What it does besides is in the row's `uri`:
+    `bad`, `bug`, `user`, `die` (always), `die-once`.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = ("title", "tags")
+    folder: str = hardware("")
+    mark: str = "!"
+
+    def open(self, run: RunContext) -> Opened:
+        def work(row: Video) -> Video:
+            path = Path(self.folder)
+            before = calls(path)[row.video_id]
+            (path / f"{row.video_id}.{uuid.uuid4().hex}").touch()
+            if row.uri == "bad":
+                raise BadRow(f"{row.video_id!r} is bad")
+            if row.uri == "bug":
+                raise ZeroDivisionError("a bug")
+            if row.uri == "user":
+                raise UserError("no such model")
+            if row.uri == "die" or (row.uri == "die-once" and not before):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return dataclasses.replace(row, title=row.video_id.upper() + self.mark, tags=("a",))
+
+        return work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed(Upper):
+    """A part whose model is found missing by the worker."""
+
+    def open(self, run: RunContext) -> Opened:
+        raise UserError("no weights here")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meet:
+    """An async part that answers only when `together` rows are in it at the same time."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title",)
+    together: int = 2
+
+    def open(self, run: RunContext) -> Opened:
+        barrier = asyncio.Barrier(self.together)
+
+        async def meet(row: Video) -> Video:
+            async with asyncio.timeout(30):
+                await barrier.wait()
+            return dataclasses.replace(row, title="met")
+
+        return meet
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeetAlike(Meet):
+    """As `Meet`, over rows that are the same to it where their `uri` is."""
+
+    reads: ClassVar[tuple[str, ...]] = ("uri",)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Writes where its worker runs: as the title the environment of its interpreter, as the
+    movie's name where a package was imported from, and as the language the variable STAGE.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title", "movie_name", "language")
+    package: str
+
+    def open(self, run: RunContext) -> Opened:
+        place = importlib.import_module(self.package).__file__
+        named = os.environ.get("STAGE")
+
+        def tell(row: Video) -> Video:
+            return dataclasses.replace(row, title=sys.prefix, movie_name=place, language=named)
+
+        return tell

@@ -1,0 +1,91 @@
+"""Tiny random image-text models with the processors of the real ones: a LLaVA, which has a chat
+template, and a PaliGemma, which has none.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.tiny_gemma import tokenizer
+from tests.support.tiny_paligemma import paligemma
+
+TEMPLATE = (
+    "{% for m in messages %}<start_of_turn>{{ m.role }}\n{% for c in m.content %}"
+    "{% if c.type == 'image' %}<image>{% else %}{{ c.text }}{% endif %}{% endfor %}"
+    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+
+
+def llava(folder: Path, *, seed: int = 0) -> Path:
+    """A LLaVA (SigLIP tower, Gemma 2 decoder) with its processor, in `folder`."""
+    import torch
+    from transformers import (
+        Gemma2Config,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        SiglipVisionConfig,
+    )
+
+    tokens = _with_picture_token(folder)
+    text = Gemma2Config(
+        vocab_size=len(tokens), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, max_position_embeddings=256,
+        tie_word_embeddings=False,
+        pad_token_id=0, eos_token_id=1, bos_token_id=2,
+    )  # fmt: skip
+    vision = SiglipVisionConfig(
+        hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2,
+        image_size=32, patch_size=8,
+    )  # fmt: skip
+    config = LlavaConfig(
+        vision_config=vision, text_config=text, vision_feature_layer=-1,
+        vision_feature_select_strategy="full",
+        tie_word_embeddings=False,
+        image_token_index=tokens.convert_tokens_to_ids("<image>"),
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    model = LlavaForConditionalGeneration(config).eval()
+    for name, parameter in model.named_parameters():
+        if "norm" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+        elif parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.25)
+    model.save_pretrained(folder)
+    LlavaProcessor(
+        image_processor=_image_processor(), tokenizer=tokens, patch_size=8,
+        vision_feature_select_strategy="full", chat_template=TEMPLATE,
+    ).save_pretrained(folder)  # fmt: skip
+    return folder
+
+
+def paligemma_with_processor(folder: Path) -> Path:
+    """A PaliGemma 2 that AutoProcessor reads as well."""
+    from transformers import PaliGemmaProcessor
+
+    paligemma(folder)
+    tokens = _with_picture_token(folder)
+    PaliGemmaProcessor(_image_processor(), tokens).save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["image_token_index"] = config["image_token_id"] = tokens.convert_tokens_to_ids("<image>")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def _image_processor() -> Any:
+    from transformers import SiglipImageProcessor
+
+    made = SiglipImageProcessor(size={"height": 32, "width": 32})
+    made.image_seq_length = 16
+    return made
+
+
+def _with_picture_token(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer(folder)
+    tokens = AutoTokenizer.from_pretrained(folder)
+    tokens.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    return tokens

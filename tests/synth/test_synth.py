@@ -1,0 +1,295 @@
+"""Synthesised videos hold what their plan says, where it says, in time with their sound."""
+
+import json
+import wave
+from fractions import Fraction
+from itertools import pairwise
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee.errors import BadRow
+from mustsee.media.files import opened
+from mustsee.media.video import film
+from mustsee.records import Span
+from mustsee.synth import h264
+from mustsee.synth import pictures as synth_pictures
+from mustsee.synth.make import Settings, synthesise
+from mustsee.synth.plan import Insertion, Plan, Probe, Spread, plan, positions
+from tests.support.material import material
+
+FAST = {"preset": "ultrafast", "quality": 28, "threads": 1}
+FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 5),
+    st.floats(0, 50),
+    st.floats(200, 3600),
+    st.floats(0, 20),
+    st.floats(0, 15),
+    st.integers(0, 1000),
+)
+def test_positions_keep_gap_and_margin(count, start, length, gap, margin, seed) -> None:
+    spread = Spread(gap=gap, margin=margin)
+    found = positions(count, start, start + length, spread, str(seed))
+    assert found == positions(count, start, start + length, spread, str(seed))
+    assert len(found) == count
+    assert all(start + margin <= t <= start + length - margin + 1e-6 for t in found)
+    assert all(b - a >= gap - 1e-6 for a, b in pairwise(found))
+
+
+def test_positions_are_uniform() -> None:
+    single = [positions(1, 0, 100, Spread(margin=10), f"{i}")[0] for i in range(2000)]
+    counts, _ = np.histogram(single, bins=8, range=(10, 90))
+    assert abs(counts - 250).max() < 70  # 4.7 standard deviations
+    near = Spread(gap=5, margin=0, near_cut=1)
+    shots = [Span(0, 30), Span(30, 60), Span(60, 100)]
+    cuts = [t for i in range(300) for t in positions(2, 0, 100, near, f"{i}", shots)]
+    assert all(min(abs(t - c) for c in (0, 30, 60, 100)) <= 1 for t in cuts)
+    shares = np.histogram(cuts, bins=[0, 15, 45, 80, 100])[0] / len(cuts)
+    assert abs(shares - np.array([1, 2, 2, 1]) / 6).max() < 0.08
+
+
+@pytest.mark.parametrize(
+    ("count", "spread", "shots"),
+    [
+        (9, Spread(gap=20), ()),
+        (2, Spread(near_cut=1), ()),
+        (3, Spread(near_cut=1, gap=30), (Span(0, 50), Span(50, 100))),
+    ],
+)
+def test_no_room_is_said(count, spread, shots) -> None:
+    with pytest.raises(ValueError, match=r"near_cut|no room"):
+        positions(count, 0, 100, spread, "s", shots)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0.5, 20)), max_size=6).map(sorted),
+)
+def test_where_probes_are_placed(pairs) -> None:
+    made = Plan(
+        background="b",
+        end=100,
+        insertions=tuple(Insertion(at=t, probe=Probe(uri="p", end=n)) for t, n in pairs),
+    )
+    spans = made.placed()
+    assert all(b.start >= a.end - 1e-9 for a, b in pairwise(spans))
+    assert made.seconds == pytest.approx(100 + sum(s.seconds for s in spans))
+    for number, (span, (at, length)) in enumerate(zip(spans, pairs, strict=True)):
+        assert span.seconds == pytest.approx(length)
+        assert span.start == pytest.approx(at + sum(n for _, n in pairs[:number]))
+
+
+def test_a_plan_in_disorder_is_refused() -> None:
+    probe = Probe(uri="p", end=1)
+    for times in ([5, 3], [11], [-1]):
+        with pytest.raises(ValueError, match="in order and within"):
+            Plan(
+                background="b",
+                end=10,
+                insertions=tuple(Insertion(at=t, probe=probe) for t in times),
+            )
+
+
+@given(st.binary(max_size=60))
+def test_parameter_sets_never_break(data) -> None:
+    try:
+        found = h264.parse(b"\x01" + data)
+    except ValueError:
+        return
+    assert h264.parse(found.box()).sps == found.sps
+
+
+def test_parameter_sets_lie_beside_each_other() -> None:
+    shapes = [
+        synth_pictures.Shape(width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n)
+        for n in (0, 7)
+    ]
+    one, two = (synth_pictures.Coder(shape).parameters() for shape in shapes)
+    assert one.ids() == {0}
+    assert two.ids() == {7}
+    both = h264.parse(h264.merged(one, two).box())
+    assert both.ids() == {0, 7}
+    assert both.high == one.high
+    with pytest.raises(ValueError, match="same parameter set id"):
+        h264.merged(one, one)
+
+
+def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050, level=0.5):
+    """Each second begins with a white picture and a short tone."""
+    with av.open(str(path), "w", format="mp4") as out:
+        pictures = out.add_stream("libx264", rate=rate, options={"preset": "ultrafast", "g": "50"})
+        pictures.width, pictures.height, pictures.pix_fmt = 96, 64, "yuv420p"
+        sound = out.add_stream("aac", rate=sound_rate, layout="mono")
+        for number in range(seconds * rate):
+            shade = 235 if number % rate < 2 else 40 + number % 60
+            frame = av.VideoFrame.from_ndarray(np.full((64, 96), shade, np.uint8), format="gray")
+            out.mux(pictures.encode(frame.reformat(format="yuv420p")))
+        times = np.arange(seconds * sound_rate) / sound_rate
+        wave_ = np.where(times % 1 < 0.06, level * np.sin(times * 2 * np.pi * 800), 0)
+        for at in range(0, len(times), 1024):
+            block = wave_[None, at : at + 1024].astype(np.float32)
+            frame = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
+            frame.sample_rate, frame.pts = sound_rate, at
+            out.mux(sound.encode(frame))
+        out.mux(pictures.encode(None))
+        out.mux(sound.encode(None))
+
+
+def flashes_and_tones(path):
+    """When the picture turns white, and when a tone begins."""
+    with film(str(path)) as watched:
+        shades = [(p.time, p.luma().mean()) for p in watched.pictures()]
+    flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
+    with opened(str(path)) as container:
+        rate = container.streams.audio[0].rate
+        blocks = []
+        for frame in container.decode(audio=0):
+            first = round(float(frame.pts * frame.time_base) * rate)
+            samples = frame.to_ndarray()[0]
+            blocks.append((first, samples))
+    sound = np.zeros(max(f + len(s) for f, s in blocks) + 1)
+    for first, samples in blocks:
+        sound[max(first, 0) : first + len(samples)] = samples[max(0, -first) :]
+    loud = np.flatnonzero(abs(sound) > 0.1) / rate
+    return flashes, [b for a, b in pairwise([-1, *loud]) if b - a > 0.3]
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_sound_and_picture_stay_together(tmp_path, copy) -> None:
+    video_of_beeps(tmp_path / "long.mp4", seconds=40)
+    video_of_beeps(tmp_path / "probe.mp4", seconds=5, rate=30, sound_rate=48_000)
+    probe = Probe(uri=str(tmp_path / "probe.mp4"), start=0, end=2.8)
+    insertions = tuple(Insertion(at=t, probe=probe) for t in (7.37, 19.72, 30.5))
+    wanted = Plan(background=str(tmp_path / "long.mp4"), end=40, insertions=insertions)
+    made = synthesise(wanted, str(tmp_path / "out.mp4"), Settings(copy=copy, **FAST))
+    assert made.mode == ("copy" if copy else "code"), made.why
+    flashes, tones = flashes_and_tones(tmp_path / "out.mp4")
+    assert len(flashes) >= 46
+    for flash in flashes:
+        assert min(abs(flash - tone) for tone in tones) < 0.045, (flash, tones)
+    for placed in made.placed:  # the probe's own flashes are on its own seconds
+        inside = [f for f in flashes if placed.start - 0.01 <= f < placed.end - 0.01]
+        assert inside == pytest.approx([placed.start + n for n in range(3)], abs=0.045)
+
+
+def small(picture, ratio=None):
+    """A picture's 16 by 16 luma, without the black that was put around it."""
+    luma = picture.luma().astype(np.float32)
+    if ratio is not None:
+        height, width = luma.shape
+        wide, high = min(width, height * ratio), min(height, width / ratio)
+        top, left = round((height - high) / 2), round((width - wide) / 2)
+        luma = luma[top : top + round(high), left : left + round(wide)]
+    import cv2
+
+    tiny = cv2.resize(luma, (16, 16), interpolation=cv2.INTER_AREA).ravel()
+    tiny -= tiny.mean()
+    return tiny / (np.linalg.norm(tiny) + 1e-3)
+
+
+def ratio_of(path):
+    with film(path) as watched:
+        about = watched.facts()
+    return about.width / about.height
+
+
+def check_probe(path, placed) -> None:
+    """The probe is on screen from its start to its end, and neither before nor after."""
+    step = 0.2
+    ratio = ratio_of(placed.uri)
+    with film(placed.uri) as watched:
+        length = placed.end - placed.start
+        source = [
+            (p.time - placed.from_start, small(p))
+            for p in watched.pictures(placed.from_start, placed.from_start + length)
+        ]
+    with film(path) as watched:
+        shown = [
+            (p.time - placed.start, small(p, ratio))
+            for p in watched.pictures(max(0, placed.start - step), placed.end + step)
+        ]
+    alike = {
+        time: max(float(a @ b) for at, b in source if abs(at - min(max(time, 0), length)) < 0.1)
+        for time, a in shown
+    }
+    inside = [s for t, s in alike.items() if 0 <= round(t, 4) < length - 1e-4]
+    outside = [s for t, s in alike.items() if round(t, 4) < 0 or t > length - 1e-4]
+    assert min(inside) > 0.95
+    assert max(outside, default=0) < 0.9
+
+
+PROBES = [
+    ("video/OpenGVLab+Ask-Anything/example/yoga.mp4", 0, 4),
+    ("video/modelscope+data-juicer/tests/ops/data/video2.mp4", 3.2, 6.1),
+    ("video/act-rules+act-rules.github.io/test-assets/rabbit-video/video.mp4", 1, 4),
+    ("video/samdutton+simpl/av1/video/vp9_562.webm", 0, 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("background", "end", "options", "mode"),
+    [
+        (FILM, 60, {}, "copy"),
+        (FILM, 40, {"height": 180}, "code"),
+        ("video/Zulko+moviepy/media/chaplin.mp4", 9.6, {}, "copy"),
+        ("video/intel-iot-devkit+sample-videos/bottle-detection.mp4", 30, {}, "copy"),
+        ("video/samdutton+simpl/video/video/small.webm", 20, {"height": 136}, "code"),
+    ],
+)
+def test_real_clips(tmp_path, background, end, options, mode) -> None:
+    probes = [Probe(uri=str(material(uri)), start=a, end=b) for uri, a, b in PROBES]
+    probes = probes if end > 35 else probes[1:3]
+    wanted = plan(
+        str(material(background)), 0, end, probes, spread=Spread(gap=2, margin=1.3), seed=5
+    )
+    path = str(tmp_path / "out.mp4")
+    made = synthesise(wanted, path, Settings(**FAST, **options))
+    assert made.mode == mode, made.why
+    assert made.duration == pytest.approx(wanted.seconds, abs=(len(probes) + 1) * 0.5 / made.fps)
+    step = 1 / made.fps
+    with opened(path) as container:
+        ends = [float(s.duration * s.time_base) for s in container.streams]
+        count = sum(1 for _ in container.decode(video=0))
+    assert count == made.copied + made.coded
+    assert ends == pytest.approx([made.duration] * len(ends), abs=step)
+    assert len(ends) == 2
+    for planned, placed in zip(wanted.placed(), made.placed, strict=True):
+        assert placed.start == pytest.approx(planned.start, abs=len(probes) * step)
+        check_probe(path, placed)
+    told = json.loads((tmp_path / "out.mp4.json").read_text())
+    assert told["plan"]["insertions"][0]["at"] == wanted.insertions[0].at
+    assert len(told["made"]["placed"]) == len(probes)
+
+
+def test_the_same_plan_gives_the_same_bytes(tmp_path) -> None:
+    probes = [Probe(uri=str(material(PROBES[0][0])), end=1)]
+    wanted = plan(str(material(FILM)), 0, 25, probes, seed=1)
+    for name in ("a", "b"):
+        synthesise(wanted, str(tmp_path / name), Settings(**FAST))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_what_is_not_there_is_said(tmp_path) -> None:
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 8000, "NONE", ""))
+        file.writeframes(bytes(16_000))
+    film_ = str(material(FILM))
+    for wanted in (
+        Plan(background=film_, end=10_000),
+        Plan(background=str(tmp_path / "none.mp4"), end=3),
+        Plan(background=str(tmp_path / "sound.wav"), end=0.5),
+        Plan(
+            background=film_,
+            end=20,
+            insertions=(Insertion(at=3, probe=Probe(uri=str(material(PROBES[0][0])), end=60)),),
+        ),
+    ):
+        with pytest.raises(BadRow):
+            synthesise(wanted, str(tmp_path / "out.mp4"))
+    assert not list(tmp_path.glob("out*"))

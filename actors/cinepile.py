@@ -1,8 +1,7 @@
-"""CinePile's `ask` and `vet`: parts with a model for each role."""
+"""CinePile's `ask`: a model for each role, and the templates."""
 
 from __future__ import annotations
 
-from asyncio import gather
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,24 +13,20 @@ from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ROOT
 from mustsee.recipes.cinepile.ask import Settings, ask
-from mustsee.recipes.cinepile.degenerate import degenerate
-from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.refine import Refinement, refine
-from mustsee.recipes.cinepile.scene import Told, told, written
 from mustsee.recipes.cinepile.templates import Template, read_templates
-from mustsee.recipes.cinepile.vision import vision
-from mustsee.records import Question, Video
+from mustsee.records import Video
 from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskScene:
-    """Writes the clip's questions. `templates`: the reviewed file or folder of the template job;
-    null: the hand-written ones. `llms`: role ("reasoning", "perceptual") -> model.
+    """Writes the clip's questions; its `split` becomes their subset. `templates`: the reviewed file
+    or folder of the template job; null: the hand-written ones. `llms`: role ("reasoning",
+    "perceptual") -> model.
     """
 
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration")
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration", "split")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
@@ -73,96 +68,12 @@ class AskScene:
         settings = replace(self.settings, templates=self.known)
 
         async def work(video: Video) -> Video:
-            return await ask(video, askers, settings)
-
-        return work
-
-
-@dataclass(frozen=True, kw_only=True)
-class VetScene:
-    """Refines what is guessed blind, and measures. The row's `split` becomes a subset of its
-    questions.
-
-    `llms`: role -> model. "blind" guesses for the refinement, "writer" rewrites, "judge" answers
-    from dialogue and from the scene; the roles in `guessers` decide on degeneracy, all of them.
-    `refinement`: null for none. A weak question that was not fixed is dropped from the test split.
-    """
-
-    version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions", "scene", "split")
-    needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("questions",)
-
-    llms: Mapping[str, LlmConfig]
-    guessers: tuple[str, ...] = ("guesser_1", "guesser_2", "guesser_3")
-    refinement: Refinement | None = None
-    threshold: float = 0.5
-    seed: int = 0
-    prompts: str | None = None
-    sampling: Sampling = SAMPLING
-    tries: int = 2
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        prompts = prompts_in(self.prompts)
-        return {
-            "class": "VetScene",
-            "version": self.version,
-            "llms": identity(self.llms),
-            "guessers": list(self.guessers),
-            "refinement": identity(self.refinement),
-            "threshold": self.threshold,
-            "seed": self.seed,
-            "prompts": prompts.digest("cinepile/choose", "cinepile/rewrite"),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
-
-    def open(self, run: RunContext) -> Opened:
-        askers = _askers(self.llms, run, self.prompts, self.sampling, self.tries)
-
-        async def work(video: Video) -> Video:
-            lines = told(video.scene, threshold=self.threshold) if video.scene else ()
+            asked = await ask(video, askers, settings)
             split = video.split or "train"
-            done = await gather(
-                *(self._question(q, split, lines, askers) for q in video.questions or ())
-            )
-            for question in done:
-                if question.metrics.get("weak"):
-                    run.count("weak questions", 1)
-                if question.metrics.get("fixed"):
-                    run.count("weak questions fixed", 1)
-            return replace(video, questions=tuple(done))
+            questions = (replace(q, subsets=(*q.subsets, split)) for q in asked.questions or ())
+            return replace(asked, questions=tuple(questions))
 
         return work
-
-    async def _question(
-        self,
-        question: Question,
-        split: str,
-        lines: tuple[Told, ...],
-        askers: Mapping[str, Asker],
-    ) -> Question:
-        question = replace(question, subsets=(*question.subsets, split))
-        if question.drop is not None or question.answer_index is None:
-            return question
-        scene = written(lines)
-        dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
-        if self.refinement is not None:
-            found = await refine(
-                question, scene, blind=askers["blind"], writer=askers["writer"],
-                judge=askers["judge"], settings=self.refinement, seed=self.seed,
-            )  # fmt: skip
-            question = found.question
-            if found.status == "unfixed" and split == "test":
-                times = f"{found.rewrites} rewrites"
-                question = replace(
-                    question, drop=f"refine: guessed without the scene after {times}"
-                )
-        guessers = {name: askers[name] for name in self.guessers}
-        question = await degenerate(question, guessers, seed=self.seed)
-        question = await vision(question, askers["judge"], dialogue, seed=self.seed)
-        return await hardness(question, askers["judge"], scene, seed=self.seed)
 
 
 def _askers(

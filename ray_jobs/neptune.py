@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.part import Part
-from actors.stage import Filter
 from mustsee.filters.blind import sweep
+from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
@@ -29,7 +29,7 @@ class Neptune:
     videos: str
     probe: Part
     look: Part
-    filters: Mapping[str, Filter]
+    filters: Mapping[str, VideoFilter | None]
     hear: Part
     caption: Part
     embed: Part
@@ -38,15 +38,14 @@ class Neptune:
     vet: Part
 
     def __call__(self) -> int:
+        filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
         with self.run.open("neptune") as run:
             run.read(read_videos(self.videos))
-            run.stage("probe", self.probe, filters=[self.filters["metadata"]])
-            run.stage(
-                "look", self.look, filters=[self.filters["static"], self.filters["talking_head"]]
-            )
-            run.stage("hear", self.hear)
-            run.stage("caption", self.caption)
-            run.stage("embed", self.embed, forget=["keyframes"])
+            run.stage("probe", self.probe, filters=filters["probe"])
+            run.stage("look", self.look, filters=filters["look"])
+            run.stage("hear", self.hear, filters=filters["hear"])
+            run.stage("caption", self.caption, filters=filters["caption"])
+            run.stage("embed", self.embed, filters=filters["embed"], forget=["keyframes"])
             if self.diversity.size is not None:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.filters.vetting import Vetting
 from mustsee.llm import Asker
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.text import Terms
@@ -32,7 +33,8 @@ class Guess:
     `min_failures` of the `runs` runs must fail for a question to pass. `shuffle`: each run sees the
     options in an order of its own, so that runs differ even where a model ignores seeds.
     `transcript`: the prompt is given what is said, at most `max_words` of it. `drops`: a question
-    that does not pass is dropped; else it only stays out of the subset.
+    that does not pass is dropped; else it only stays out of the subset. Runs end when the vote is
+    decided, unless `all_runs` are wanted for the sweep over thresholds.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Guess:
     transcript: bool = False
     max_words: int = 20_000
     drops: bool = True
+    all_runs: bool = False
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -52,71 +55,78 @@ class Guess:
                 f"vet: {self.name}.min_failures={self.min_failures!r}: from 0 to runs={self.runs}"
             )
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return ("guesser",)
 
-async def guess(
-    video: Video,
-    asker: Asker,
-    filters: Sequence[Guess],
-    seed: int = 0,
-    subset: str | None = None,
-) -> Video:
-    """The video whose questions carry the filters' verdicts, each filter asked about each question
-    that nothing has dropped before. Those that pass all belong to `subset`.
-    """
-    lines = video.lines or ()
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (self.prompt, "filters/_options")
 
-    async def vet(question: Question) -> Question:
-        if question.drop is not None or question.answer_index is None or not question.options:
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("lines",) if self.transcript else ()
+
+    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+        """The question with the verdicts of as many runs as it takes to decide."""
+        if question.answer_index is None or not question.options:
             return question
-        found = await gather(*(verdicts(question, lines, asker, f, seed) for f in filters))
-        for filter_, given in zip(filters, found, strict=True):
-            question = judged(question, filter_, given)
-        passed = all(question.metrics[f"{f.name}_passed"] for f in filters)
-        if passed and subset is not None:
-            question = replace(question, subsets=(*question.subsets, subset))
-        return question
+        asker, given = vetting.askers["guesser"], list[Verdict]()
+        while wave := self._undecided(given):
+            given += await gather(
+                *(
+                    one_guess(question, video.lines or (), asker, self, vetting.seed, number)
+                    for number in range(len(given), len(given) + wave)
+                )
+            )
+        return judged(question, self, given)
 
-    return replace(video, questions=tuple(await gather(*map(vet, video.questions or ()))))
+    def _undecided(self, given: Sequence[Verdict]) -> int:
+        """The fewest further runs that could decide; 0 when it is decided or all are made."""
+        left = self.runs - len(given)
+        if self.all_runs:
+            return left
+        wanted = self.min_failures - sum(v.correct is False for v in given)
+        return 0 if wanted <= 0 or wanted > left else min(wanted, left - wanted + 1)
 
 
-async def verdicts(
-    question: Question, lines: Sequence[Line], asker: Asker, filter_: Guess, seed: int
-) -> tuple[Verdict, ...]:
-    """One verdict for each run. A run whose replies cannot be read has `correct` null: one vote
-    less, not a lost film.
+async def one_guess(
+    question: Question,
+    lines: Sequence[Line],
+    asker: Asker,
+    filter_: Guess,
+    seed: int,
+    number: int,
+) -> Verdict:
+    """The verdict of one run. Where its replies cannot be read `correct` is null: one vote less,
+    not a lost film.
     """
     variables: dict[str, Any] = {"question": question.question}
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = excerpt(lines, wanted, filter_.max_words)
-    digest = asker.prompts.digest(filter_.prompt)
-
-    async def run(number: int) -> Verdict:
-        order = list(range(len(question.options)))
-        if filter_.shuffle:
-            random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
-        blank = Verdict(
-            filter=filter_.name,
-            model=asker.llm.identity,
+    order = list(range(len(question.options)))
+    if filter_.shuffle:
+        random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
+    blank = Verdict(
+        filter=filter_.name,
+        model=asker.llm.identity,
+        seed=seed + number,
+        prompt=asker.prompts.digest(filter_.prompt),
+        detail="options shown as " + "".join(LETTERS[i] for i in order),
+    )
+    options = tuple(question.options[i] for i in order)
+    try:
+        reply, ranking = await asker.ask(
+            filter_.prompt,
+            lambda text: (text, parse_ranking(text, len(options))),
             seed=seed + number,
-            prompt=digest,
-            detail="options shown as " + "".join(LETTERS[i] for i in order),
+            options=options,
+            **variables,
         )
-        options = tuple(question.options[i] for i in order)
-        try:
-            reply, ranking = await asker.ask(
-                filter_.prompt,
-                lambda text: (text, parse_ranking(text, len(options))),
-                seed=seed + number,
-                options=options,
-                **variables,
-            )
-        except BadRow as error:
-            return replace(blank, detail=f"{blank.detail}; {error}")
-        chosen = order[ranking[0]]
-        return replace(blank, reply=reply, correct=chosen == question.answer_index)
-
-    return tuple(await gather(*(run(number) for number in range(filter_.runs))))
+    except BadRow as error:
+        return replace(blank, detail=f"{blank.detail}; {error}")
+    return replace(blank, reply=reply, correct=order[ranking[0]] == question.answer_index)
 
 
 def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Question:
@@ -130,9 +140,8 @@ def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Ques
     reason = None
     if not passed and filter_.drops:
         unread = len(given) - right - failures
-        open_ = failures + unread >= filter_.min_failures
         reason = f"{filter_.name}: right in {right} of {len(given)} runs" + (
-            f", {unread} without an answer" if open_ else ""
+            f", {unread} without an answer" if unread else ""
         )
     return replace(
         question,
@@ -216,9 +225,12 @@ def sweep(questions: Sequence[Question]) -> list[dict[str, object]]:
     blind filters alone, then with each further one, in the order in which verdicts name them.
 
     A filter's own accuracy on what it let through is low by construction; the other's is the news.
+    Empty where runs were spared: it takes `all_runs` of filters that do not drop.
     """
     told = [q for q in questions if any(v.correct is not None for v in q.verdicts)]
     names = list(dict.fromkeys(v.filter for q in told for v in q.verdicts))
+    if len({sum(v.filter == n for v in q.verdicts) for q in told for n in names}) > 1:
+        return []
     most = max((len(_runs(q, n)) for q in told for n in names), default=0)
     table: list[dict[str, object]] = []
     for count in range(1, len(names) + 1):

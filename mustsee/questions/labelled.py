@@ -2,7 +2,8 @@
 
 EgoSchema's chains ask for questions alone, for answers to questions that are known already, or
 for all at once. The labels are read as leniently as everywhere
-(`mustsee.questions.drafts.fields`); here labelled lines become drafts, and drift from the form asked for is noticed.
+(`mustsee.questions.drafts.fields`); here labelled lines become drafts, and drift from the form
+asked for is noticed.
 """
 
 from __future__ import annotations

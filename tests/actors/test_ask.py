@@ -27,7 +27,7 @@ FILTERS = (
     Guess(name="blind", prompt="filters/blind"),
     Guess(name="asr", prompt="filters/asr", transcript=True),
 )
-VET = Vet(filters=FILTERS, llm=Offline())
+VET = Vet(filters=FILTERS, guesser=Offline())
 
 
 def run(part: Ask | Vet, row: Video, folder: Path) -> Video:
@@ -50,7 +50,7 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
     assert replace(asked, segments=None, questions=None) == row
     assert vetted == replace(asked, questions=vetted.questions)
     assert vetted.questions
-    assert all(len(q.verdicts) == 6 for q in vetted.questions)
+    assert all(2 <= len(q.verdicts) <= 6 for q in vetted.questions)
     assert {bool(q.drop) for q in vetted.questions} == {True, False}
     assert {"segments", "questions"} == set(ASK.writes)
 

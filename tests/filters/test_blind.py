@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import Guess, excerpt, guess, judged, parse_ranking, sweep
+from mustsee.filters.blind import Guess, excerpt, judged, parse_ranking, sweep
+from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Request
 from mustsee.records import Line, Question, Verdict, Video
 from tests.support.neptune_film import Rules, asker, film
@@ -51,8 +52,9 @@ def ranking(pick: Callable[[Request], str]) -> Callable[[Request], str]:
     return reply
 
 
-def vet(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
-    return asyncio.run(guess(video, asker(llm), filters, seed, "mma")).questions or ()
+def vetted(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
+    vetting = Vetting(askers={"guesser": asker(llm)}, seed=seed)
+    return asyncio.run(vet(video, filters, vetting, "mma")).questions or ()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
 
 def test_what_a_model_knows_without_the_video_is_dropped() -> None:
     llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
-    (found,) = vet(row(question()), llm, BLIND)
+    (found,) = vetted(row(question()), llm, replace(BLIND, all_runs=True))
     assert found.drop == "blind: right in 3 of 3 runs"
     assert found.subsets == ("full",)
     assert [v.correct for v in found.verdicts] == [True] * 3
@@ -98,42 +100,75 @@ def test_what_a_model_knows_without_the_video_is_dropped() -> None:
     assert all(v.reply.startswith("* ANSWER") and v.prompt and v.model for v in found.verdicts)
 
 
+@given(
+    st.integers(1, 6).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.sampled_from([True, False, None]), min_size=n, max_size=n),
+            st.integers(0, n),
+        )
+    )
+)
+def test_runs_end_when_the_vote_is_decided_and_decide_the_same(
+    drawn: tuple[list[bool | None], int],
+) -> None:
+    """However runs come out, those that are spared would have changed nothing."""
+    said, least = drawn
+    texts = {True: ranking(lambda r: "Honey"), False: ranking(lambda r: "Eggs")}
+
+    def reply(request: Request) -> str:
+        run = said[request.seed]
+        return "I would rather not." if run is None else texts[run](request)
+
+    whole = replace(BLIND, runs=len(said), min_failures=least, all_runs=True)
+    (every,) = vetted(row(question()), Rules({"filters/blind": reply}), whole)
+    (some,) = vetted(
+        row(question()), Rules({"filters/blind": reply}), replace(whole, all_runs=False)
+    )
+    assert (some.drop is None, some.subsets) == (every.drop is None, every.subsets)
+    assert some.verdicts == every.verdicts[: len(some.verdicts)]
+    failures = said.count(False)
+    if failures == len(said) and least:
+        assert len(some.verdicts) == least
+
+
 @pytest.mark.parametrize(("wrong", "least", "kept"), [
     (0, 0, True), (0, 1, False), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, False),
     (3, 3, True),
 ])  # fmt: skip
 def test_min_failures(wrong: int, least: int, kept: bool) -> None:
     llm = Rules({"filters/blind": ranking(lambda r: "Eggs" if r.seed < wrong else "Honey")})
-    (found,) = vet(row(question()), llm, replace(BLIND, min_failures=least))
+    (found,) = vetted(row(question()), llm, replace(BLIND, min_failures=least))
     assert (found.drop is None) == kept
     assert ("mma" in found.subsets) == kept
-    assert found.metrics["blind_failures"] == wrong
+    assert found.metrics["blind_failures"] == min(wrong, least)
 
 
 def test_a_filter_that_does_not_drop_keeps_out_of_the_subset() -> None:
     llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
-    (found,) = vet(row(question()), llm, replace(BLIND, drops=False))
+    (found,) = vetted(row(question()), llm, replace(BLIND, drops=False))
     assert (found.drop, found.subsets) == (None, ("full",))
 
 
-def test_both_filters_judge_and_the_first_reason_stays() -> None:
+def test_what_one_filter_drops_no_later_one_is_paid_for() -> None:
     answers = {name: ranking(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
-    (found,) = vet(row(question()), Rules(answers), BLIND, ASR)
+    llm = Rules(answers)
+    (found,) = vetted(row(question()), llm, BLIND, ASR)
     assert found.drop is not None
     assert found.drop.startswith("blind:")
-    assert [v.filter for v in found.verdicts] == ["blind"] * 3 + ["asr"] * 3
+    assert [v.filter for v in found.verdicts] == ["blind"] * 2
+    assert {request.prompt for request in llm.asked} == {"filters/blind"}
 
 
 def test_what_was_dropped_or_has_no_answer_is_not_asked_about() -> None:
     llm = Rules()
     given_ = (question(1, drop="check: x"), question(2, answer_index=None), question(3, options=()))
-    assert vet(row(*given_), llm, BLIND) == given_
+    assert vetted(row(*given_), llm, BLIND) == given_
     assert llm.asked == []
 
 
 def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> None:
     llm = Rules({n: ranking(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
-    vet(row(question()), llm, BLIND, ASR)
+    vetted(row(question()), llm, BLIND, ASR)
     for request in llm.asked:
         text = "\n".join(m.text for m in request.messages)
         assert ("golden brown" in text) == (request.prompt == "filters/asr")
@@ -146,17 +181,22 @@ def test_a_run_that_cannot_be_read_is_no_vote() -> None:
     def moody(request: Request) -> str:
         return "I would rather not." if request.seed == 0 else ranking(lambda r: "Eggs")(request)
 
-    (found,) = vet(row(question()), Rules({"filters/blind": moody}), BLIND)
+    whole = replace(BLIND, all_runs=True)
+    (found,) = vetted(row(question()), Rules({"filters/blind": moody}), whole)
     assert [v.correct for v in found.verdicts] == [None, False, False]
     assert found.drop is None
-    (found,) = vet(row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3))
-    assert found.drop == "blind: right in 0 of 3 runs, 1 without an answer"
+    (found,) = vetted(
+        row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
+    )
+    assert found.drop == "blind: right in 0 of 1 runs, 1 without an answer"
 
 
 def test_seeds_decide_the_order_of_options() -> None:
     def shown(seed: int) -> list[str]:
         llm = Rules({"filters/blind": ranking(lambda r: "Eggs")})
-        return [v.detail for q in vet(row(question()), llm, BLIND, seed=seed) for v in q.verdicts]
+        return [
+            v.detail for q in vetted(row(question()), llm, BLIND, seed=seed) for v in q.verdicts
+        ]
 
     assert shown(0) == shown(0)
     assert shown(0) != shown(5)
@@ -165,7 +205,7 @@ def test_seeds_decide_the_order_of_options() -> None:
 def test_guessing_right_by_chance_passes_as_often_as_it_should() -> None:
     """A guesser that always takes the first option shown: P(at least 2 of 3 wrong) = 0.896."""
     llm = Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"})
-    found = vet(row(*(question(n) for n in range(600))), llm, BLIND)
+    found = vetted(row(*(question(n) for n in range(600))), llm, BLIND)
     assert 0.85 <= sum(q.drop is None for q in found) / 600 <= 0.94
 
 
@@ -247,5 +287,5 @@ def test_every_order_of_options_finds_its_answer_again() -> None:
         options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
         asked = question(options=options, answer_index=options.index("Honey"))
         llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
-        (found,) = vet(row(asked), llm, BLIND)
+        (found,) = vetted(row(asked), llm, BLIND)
         assert all(v.correct for v in found.verdicts)

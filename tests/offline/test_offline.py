@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.filters.blind import Guess, guess
+from mustsee.filters.blind import Guess
+from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Message, Request
 from mustsee.offline import filters, neptune
 from mustsee.offline.moments import brief, moments, number_near, orders, pick
@@ -37,7 +38,8 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
     done = replace(video, questions=asked(video, number, seed))
-    return asyncio.run(guess(done, asker(Rules()), FILTERS, seed)).questions or ()
+    vetting = Vetting(askers={"guesser": asker(Rules())}, seed=seed)
+    return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
 
 
 def part(video: Video) -> ScriptPart:
@@ -161,7 +163,7 @@ def test_what_is_only_seen_does_not() -> None:
     found = [q for seed in range(3) for q in vetted(film(), seed=seed)]
     seen = [q for q in found if "look like where" in q.question or "next, after" in q.question]
     right = [v.correct for q in seen for v in q.verdicts if v.filter == "asr"]
-    assert len(right) >= 20
+    assert len(right) >= 12
     assert sum(map(bool, right)) / len(right) < 0.5
 
 

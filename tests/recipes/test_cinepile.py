@@ -341,13 +341,15 @@ def test_the_parts_against_an_endpoint_with_faults(
     """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
     give the same questions with the same measures.
     """
-    from actors.cinepile import AskScene, VetScene
+    from actors.cinepile import AskScene
     from actors.coordinator import Desk
     from actors.gateway import Gateway
     from actors.llm.offline import Offline
     from actors.llm.openai import OpenAI
     from actors.llm.replay import Replay
     from actors.part import RunContext
+    from actors.vet import Vet
+    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Refine, Vision
     from mustsee.recipes.cinepile.refine import Refinement
     from mustsee.store import Store
     from ray_jobs.benches.loopback import Faults, Loopback, recorded
@@ -365,9 +367,11 @@ def test_the_parts_against_an_endpoint_with_faults(
         context = RunContext(
             store=store, llm=lambda c: Gateway.connect(c, store, desk), count=count
         )
-        roles = ("blind", "writer", "judge", "guesser_1", "guesser_2", "guesser_3")
+        roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
         part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]
-        vet = VetScene(llms=dict.fromkeys(roles, llm), refinement=Refinement(rewrites=2))  # type: ignore[arg-type]
+        refine = Refine(settings=Refinement(rewrites=2))
+        filters = (refine, Degenerate(), Vision(), Hardness())
+        vet = Vet(filters=filters, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
         async def both() -> Video:
             video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)

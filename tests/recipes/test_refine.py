@@ -13,8 +13,9 @@ from actors.llm.offline import OfflineLlm
 from mustsee.errors import BadRow, Transient
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
+from mustsee.recipes.cinepile.choosing import rotated
 from mustsee.recipes.cinepile.mcq import LETTERS
-from mustsee.recipes.cinepile.refine import Refined, Refinement, refine, rotated
+from mustsee.recipes.cinepile.refine import Refined, Refinement, refine
 from mustsee.records import Question
 
 SCENE = "\n".join(

@@ -16,6 +16,12 @@ SCENE = (
 )
 
 
+def rotated(options: Sequence[str], by: int) -> tuple[str, ...]:
+    """The options moved on by so many places, the last ones to the front."""
+    by %= len(options)
+    return (*options[len(options) - by :], *options[: len(options) - by])
+
+
 async def choose(
     asker: Asker,
     question: str,

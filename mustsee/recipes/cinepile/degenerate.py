@@ -9,22 +9,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.choosing import choose, verdict
-from mustsee.records import Question
+from mustsee.recipes.cinepile.choosing import choose, rotated, verdict
+from mustsee.records import Question, Verdict
 
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
     """The question with each role's verdict, `metrics["degenerate"]` (0 or 1), and a drop where it
     is degenerate and in the subset "test". A call that failed is no right answer.
+
+    Each role has a seed and an order of the options of its own: three roles of one model are three
+    guesses, not one.
     """
-    names = list(askers)
-    choices = await asyncio.gather(
-        *(choose(askers[n], question.question, question.options, seed=seed) for n in names)
-    )
-    found = tuple(
-        verdict("degenerate", askers[n], question, c, seed=seed, detail=n)
-        for n, c in zip(names, choices, strict=True)
-    )
+    count = len(question.options)
+
+    async def guess(turn: int, role: str) -> Verdict:
+        shown, own = rotated(question.options, turn), seed + turn
+        choice = await choose(askers[role], question.question, shown, seed=own)
+        if choice is not None:
+            choice = replace(choice, place=(choice.place - turn) % count)
+        return verdict("degenerate", askers[role], question, choice, seed=own, detail=role)
+
+    found = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
     every = bool(found) and all(v.correct for v in found)
     drop = question.drop
     if every and "test" in question.subsets:

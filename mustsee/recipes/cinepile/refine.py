@@ -28,7 +28,7 @@ from mustsee.errors import BadRow
 from mustsee.llm import Asker
 from mustsee.questions.checks import fault
 from mustsee.recipes.cinepile.ask import TAGS
-from mustsee.recipes.cinepile.choosing import SCENE, choose, verdict
+from mustsee.recipes.cinepile.choosing import SCENE, choose, rotated, verdict
 from mustsee.recipes.cinepile.mcq import LETTERS, Choice, Mcq, parse_mcq
 from mustsee.records import Question, Verdict
 
@@ -75,12 +75,6 @@ class Refined:
     question: Question
     status: Status
     rewrites: int = 0
-
-
-def rotated(options: Sequence[str], by: int) -> tuple[str, ...]:
-    """The options moved on by so many places, the last ones to the front."""
-    by %= len(options)
-    return (*options[len(options) - by :], *options[: len(options) - by])
 
 
 async def tested(

@@ -17,6 +17,7 @@ class Metadata:
     regard to case. Raises UserError for a `today` that is no date.
     """
 
+    after: str = "probe"
     min_views: int | None = 100
     min_days: int | None = 90
     today: str | None = None

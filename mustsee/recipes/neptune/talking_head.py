@@ -14,6 +14,7 @@ class TalkingHead:
     for.
     """
 
+    after: str = "look"
     height: float = 0.2
     share: float = 0.3
 

@@ -11,8 +11,9 @@ from actors.answer.llm import AnswerLlm
 from actors.answer.look import Shown
 from actors.ask import prompts_in
 from actors.part import Opened, RunContext
+from mustsee.conditions.seen import spread, stretch
 from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import answers, stretch
+from mustsee.evaluate.answers import answers
 from mustsee.evaluate.certificate import Certificate, Steps, certify
 from mustsee.llm import Llm
 from mustsee.media.transcript import within
@@ -105,7 +106,8 @@ class Certify:
     async def _one(
         self, video: Video, question: Question, llm: Llm, prompts: Prompts
     ) -> Certificate:
-        start, end = stretch(video)
+        film = stretch(video)
+        start = film.start
         if not video.uri:
             raise BadRow(f"no film for {video.video_id!r}: give its folder as videos=")
 
@@ -118,13 +120,13 @@ class Certify:
             (read,) = answers(replace(asked, verdicts=(verdict,)))
             return None if read.failed is not None else read.correct is True
 
-        return await certify(question, end - start, attempt, self.steps, seed=self.answer.seed)
+        return await certify(question, film.seconds, attempt, self.steps, seed=self.answer.seed)
 
     def _pictures(self, uri: str, start: float, span: Span, fps: float) -> tuple[bytes, ...]:
         from mustsee.media.video import frames_at
 
         count = max(1, round(span.seconds * fps))
-        times = [start + span.start + (i + 0.5) * span.seconds / count for i in range(count)]
+        times = [start + t for t in spread((span,), count)]
         see = self.answer.see
         return tuple(p.jpeg(see.longest, see.quality) for p in frames_at(uri, times))
 

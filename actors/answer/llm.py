@@ -13,15 +13,17 @@ from typing import Any, ClassVar
 from actors.answer.look import Looker, Shown
 from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext
+from mustsee.conditions.lines import excerpt
+from mustsee.conditions.options import order, shown
+from mustsee.conditions.seen import Seen, said
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.evaluate.answers import Seen, answered, failed, likeliest, order, shown, with_answers
+from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.extract import LETTERS
-from mustsee.filters.blind import excerpt
 from mustsee.llm import Llm, Message, Request, Sampling
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import Line, Question, Verdict, Video
 from mustsee.store import identity
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
@@ -83,7 +85,8 @@ class AnswerLlm:
     @property
     def frames(self) -> int | None:
         """Pictures at equal distances; None where what is shown is chosen otherwise."""
-        return None if self.rag.on or self.see.fps is not None else self.see.frames
+        spread = self.see.fps is None and self.see.condition in ("whole", "frames")
+        return self.see.frames if spread and not self.rag.on else None
 
     @property
     def looks(self) -> bool:
@@ -93,7 +96,7 @@ class AnswerLlm:
     @property
     def listens(self) -> bool:
         """Whether the transcript is used: shown, or compared with the questions."""
-        return self.see.transcript or (self.rag.on and not self.rag.sees)
+        return self.see.listens or (self.rag.on and not self.rag.sees)
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the encoder of Video RAG is there. Raises UserError."""
@@ -114,12 +117,12 @@ class AnswerLlm:
 
     async def _answer(self, video: Video, look: Looker, llm: Llm, prompts: Prompts) -> Video:
         asked = [q for q in video.questions or () if q.drop is None]
-        if self.see.transcript and video.lines is None and asked:
+        if self.see.listens and video.lines is None and asked:
             raise BadRow(
                 f"no transcript of {video.video_id!r}: give the folder of its film as videos=, or "
                 "answer without one"
             )
-        seen = await asyncio.to_thread(look, video, asked)
+        seen = await asyncio.to_thread(look, video, asked, self.seed)
         found = await asyncio.gather(
             *(
                 self._named(video, q, r, shows, llm, prompts)
@@ -136,6 +139,11 @@ class AnswerLlm:
             given.setdefault(name, []).append(verdict)
         return replace_questions(video, given)
 
+    def _said(self, video: Video, seen: Shown) -> tuple[Line, ...]:
+        """What is said in the stretches shown; of the whole film or of clips, all that is said."""
+        lines = video.lines or ()
+        return said(lines, seen.spans) if seen.spans else lines
+
     def _turns(self, question: Question) -> int:
         """How often it is asked: options that are withheld cannot be turned."""
         return 1 if self.open_ended else min(self.rotations, max(1, len(question.options)))
@@ -150,11 +158,14 @@ class AnswerLlm:
         video: Video,
         question: Question,
         rotation: int,
-        seen: Shown,
+        seen: Shown | None,
         llm: Llm,
         prompts: Prompts,
     ) -> Verdict:
         """The verdict on one question of a video. Raises Transient, BudgetSpent."""
+        if seen is None:
+            nothing = f"see.condition={self.see.condition}: nothing of the film is left to show"
+            return failed(nothing, model=self.name, rotation=rotation, seed=self.seed)
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
@@ -162,7 +173,7 @@ class AnswerLlm:
         }
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = (
-            excerpt(video.lines or (), wanted, self.see.words) if self.see.transcript else None
+            excerpt(self._said(video, seen), wanted, self.see.words) if self.see.listens else None
         )
         choice = bool(question.options) and not self.open_ended
         if choice:
@@ -217,7 +228,11 @@ def described(see: Seen, rag: Rag = WHOLE) -> str:
     if rag.on:
         by = "pictures" if rag.sees else "words"
         looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"
-    return " + ".join(filter(None, (looks, "transcript" if see.transcript else ""))) or "blind"
+    if not see.looks:
+        looks = looks if rag.on else ""
+    shows = " + ".join(filter(None, (looks, "transcript" if see.listens else ""))) or "blind"
+    plain = see.condition in ("whole", "blind", "transcript")
+    return shows if plain else f"{see.condition}: {shows}"
 
 
 def replace_questions(video: Video, given: dict[str, list[Verdict]]) -> Video:

@@ -1,5 +1,5 @@
-"""What an answerer is shown of a film: pictures at equal distances over the whole of it, or of the
-clips that each question is about (Video RAG). A film is decoded once for all its questions.
+"""What an answerer is shown of a film: the pictures of a condition, or of the clips that each
+question is about (Video RAG). A film is decoded once for all its questions.
 """
 
 from __future__ import annotations
@@ -8,19 +8,22 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mustsee.conditions.seen import SPANS, Seen, plan, stretch
 from mustsee.errors import BadRow
 from mustsee.evaluate import rag
-from mustsee.evaluate.answers import Seen, stretch
 from mustsee.evaluate.rag import Chosen, Rag
 from mustsee.records import Question, Span, Video
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Pictures as JPEGs in order of time, and the clips that they are of (none: the whole film)."""
+    """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
+    (none: the whole film).
+    """
 
     images: tuple[bytes, ...] = ()
     clips: tuple[Chosen, ...] = ()
+    spans: tuple[Span, ...] = ()
 
 
 class Looker:
@@ -33,18 +36,39 @@ class Looker:
         self._encoders: rag.Encoders | None = None
         self._turn = threading.Lock()  # one encoder, one call at a time
 
-    def __call__(self, video: Video, questions: Sequence[Question]) -> list[Shown]:
-        """What is shown with each question."""
-        if not (self._see.looks or self._rag.on) or not questions:
+    def __call__(
+        self, video: Video, questions: Sequence[Question], seed: int = 0
+    ) -> list[Shown | None]:
+        """What is shown with each question; None where its condition leaves nothing to show."""
+        whole = self._see.condition not in SPANS
+        if (not (self._see.looks or self._rag.on) and whole) or not questions:
             return [Shown()] * len(questions)
-        if not video.uri:
+        if not video.uri and (self._see.looks or self._rag.on):
             raise BadRow(
                 f"no film for {video.video_id!r}: give its folder as videos=, or answer without "
                 "frames"
             )
-        start, end = stretch(video)
+        film = stretch(video)
         if not self._rag.on:
-            return [Shown(self._jpegs(video.uri, self._see.times(start, end)))] * len(questions)
+            return self._planned(video, film, questions, seed)
+        return list(self._retrieved(video, film, questions))
+
+    def _planned(
+        self, video: Video, film: Span, questions: Sequence[Question], seed: int
+    ) -> list[Shown | None]:
+        plans = [
+            plan(self._see, film, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
+        ]
+        times = sorted({t for p in plans if p is not None for t in p.times})
+        seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
+        cut = self._see.condition in SPANS
+        return [
+            p and Shown(tuple(seen[t] for t in p.times), spans=p.spans if cut else ())
+            for p in plans
+        ]
+
+    def _retrieved(self, video: Video, film: Span, questions: Sequence[Question]) -> list[Shown]:
+        start, end = film.start, film.end
         spans = rag.windows(end - start, self._rag.seconds)
         asked = [question.question for question in questions]
         with self._turn:

@@ -1,4 +1,4 @@
-"""What an answerer is shown of a question, and what becomes of its reply.
+"""What becomes of an answerer's reply.
 
 Each reply is a `Verdict` of the filter "answer" on its question: the raw reply, whether it is right
 (null when nothing could be read, or nothing came), and in `detail` how it was read, as JSON. So
@@ -13,70 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mustsee.errors import BadRow, UserError
+from mustsee.conditions.options import order, shown
 from mustsee.extract import LETTERS, extract
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import Question, Verdict
 
 FILTER = "answer"
 GRADE = "grade"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What of a video an answerer gets.
-
-    `frames` pictures at the middles of as many equal stretches, or one every 1/`fps` seconds, at
-    most `most`, each `longest` pixels along its longer side. `transcript`: what is said, at most
-    `words` words of it. With neither the answerer is blind.
-    """
-
-    frames: int = 0
-    fps: float | None = None
-    most: int = 256
-    longest: int = 512
-    quality: int = 85
-    transcript: bool = False
-    words: int = 20_000
-
-    def __post_init__(self) -> None:
-        if self.frames < 0 or (self.fps is not None and self.fps <= 0):
-            raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
-        if self.frames and self.fps is not None:
-            raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
-        if self.most < 1 or self.longest < 1:
-            raise UserError(f"see: most={self.most!r}, longest={self.longest!r}: at least 1")
-
-    @property
-    def looks(self) -> bool:
-        return self.frames > 0 or self.fps is not None
-
-    def times(self, start: float, end: float) -> tuple[float, ...]:
-        """When to look between `start` and `end`, in seconds."""
-        seconds = max(end - start, 0.0)
-        wanted = self.frames if self.fps is None else max(1, round(seconds * self.fps))
-        count = min(wanted, self.most)
-        return tuple(start + (i + 0.5) * seconds / count for i in range(count))
-
-
-def stretch(video: Video) -> tuple[float, float]:
-    """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
-    if video.until is None:
-        raise BadRow(
-            f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
-        )
-    return video.start or 0.0, video.until
-
-
-def order(count: int, rotation: int) -> tuple[int, ...]:
-    """The options as shown: turned by `rotation` places, so that over `count` rotations each option
-    stands once in each place (CinePile 2.0).
-    """
-    turn = rotation % count if count else 0
-    return tuple((i - turn) % count for i in range(count))
-
-
-def shown(question: Question, rotation: int) -> tuple[str, ...]:
-    return tuple(question.options[i] for i in order(len(question.options), rotation))
 
 
 def answered(

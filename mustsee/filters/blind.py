@@ -14,14 +14,13 @@ import re
 from asyncio import gather
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
+from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.vetting import Vetting
 from mustsee.llm import Asker
 from mustsee.records import Line, Question, Verdict, Video
-from mustsee.text import Terms
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -179,31 +178,6 @@ def parse_ranking(reply: str, count: int) -> tuple[int, ...]:
     if not ranks:
         raise Unparsed(f"it has no line of the form '* ANSWER: {shape}' with all letters ranked")
     raise Unparsed(f"it ranks {''.join(ranks[0])}, but each of {shape} must be there exactly once")
-
-
-def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
-    """The transcript with times; of a longer one, the lines nearest in words to `wanted`, in their
-    order, up to `most` words.
-    """
-    written = [(f"[{x.start:.1f}-{x.end:.1f}] {' '.join(x.text.split())}", x) for x in lines]
-    if not written:
-        return "(nothing is said)"
-    sizes = [len(text.split()) for text, _ in written]
-    if sum(sizes) <= most:
-        return "\n".join(text for text, _ in written)
-    likeness = _terms(tuple(x.text for x in lines)).likeness(wanted)
-    kept: set[int] = set()
-    room = most
-    for index in sorted(range(len(written)), key=lambda i: (-likeness[i], i)):
-        if sizes[index] <= room:
-            kept.add(index)
-            room -= sizes[index]
-    return "\n".join(written[i][0] for i in sorted(kept))
-
-
-@lru_cache(maxsize=4)
-def _terms(texts: tuple[str, ...]) -> Terms:
-    return Terms(texts)
 
 
 @dataclass(frozen=True, kw_only=True)

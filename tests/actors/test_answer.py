@@ -16,15 +16,17 @@ from actors.grade import Grade
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
+from mustsee.conditions.options import order
+from mustsee.conditions.seen import Seen, plan
 from mustsee.errors import BadRow, Transient, Unparsed, UserError
-from mustsee.evaluate.answers import Seen, answered, answers, order, with_answers
+from mustsee.evaluate.answers import answered, answers, with_answers
 from mustsee.evaluate.rubric import SCALES, parse
 from mustsee.evaluate.score import score
 from mustsee.extract import LETTERS
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
 from mustsee.offline.evaluate import RULES
-from mustsee.records import Line, Question, Video
+from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, identity
 from tests.support.material import material
 
@@ -208,9 +210,14 @@ def test_a_withheld_option_cannot_be_turned(tmp_path: Path) -> None:
 
 
 def test_when_to_look() -> None:
-    assert Seen(frames=4).times(10, 18) == (11, 13, 15, 17)
-    assert len(Seen(fps=2.0, most=7).times(0, 60)) == 7
-    assert Seen(fps=2.0).times(0, 2) == (0.25, 0.75, 1.25, 1.75)
+    def times(see: Seen, start: float, end: float) -> tuple[float, ...]:
+        found = plan(see, Span(start, end), ())
+        assert found is not None
+        return found.times
+
+    assert times(Seen(frames=4), 10, 18) == (11, 13, 15, 17)
+    assert len(times(Seen(fps=2.0, most=7), 0, 60)) == 7
+    assert times(Seen(fps=2.0), 0, 2) == (0.25, 0.75, 1.25, 1.75)
     with pytest.raises(UserError, match="set one"):
         Seen(frames=4, fps=1.0)
     with pytest.raises(UserError, match="most=0"):

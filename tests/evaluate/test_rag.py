@@ -12,8 +12,9 @@ import pytest
 
 from actors.answer.llm import AnswerLlm
 from actors.answer.look import Looker
+from mustsee.conditions.seen import Seen
 from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import Seen, answers
+from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rag import Chosen, Rag, by_words, load, spread, windows, words_in
 from mustsee.llm import Request
 from mustsee.nn.siglip_text import TextEncoder

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import Guess, excerpt, judged, parse_ranking, sweep
+from mustsee.filters.blind import Guess, judged, parse_ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Request
 from mustsee.records import Line, Question, Verdict, Video

@@ -18,9 +18,10 @@ from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from mustsee import schemas
+from mustsee.conditions.seen import Seen
 from mustsee.errors import UserError
 from mustsee.evaluate import certificate_show, score
-from mustsee.evaluate.answers import Seen, answered, answers, with_answers
+from mustsee.evaluate.answers import answered, answers, with_answers
 from mustsee.evaluate.certificate import Steps
 from mustsee.extract import LETTERS
 from mustsee.layouts import Reading, egoschema, neptune

@@ -1,0 +1,205 @@
+"""Conditions: which pictures, and which lines, an answerer is shown of a film for one question.
+
+    plan(Seen(condition="evidence", fps=1.0), Span(0.0, 231.5), question.evidence, seed=0)
+
+Pure and deterministic in the seed. The filters, `ray_jobs.evaluate` and the certificate all ask for
+pictures by these plans.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mustsee.errors import BadRow, UserError
+from mustsee.records import Line, Span, Video
+
+Condition = Literal[
+    "blind",  # nothing
+    "transcript",  # what is said, all of it
+    "one_frame",  # the picture in the middle of the film
+    "frames",  # pictures spread over the film, nothing said
+    "shuffled",  # the same pictures out of order
+    "evidence",  # the evidence spans, with what is said there
+    "without_evidence",  # the film without them
+    "control",  # the film without cuts of equal length elsewhere
+    "whole",  # pictures spread over the film, with what is said
+]
+SPANS = ("evidence", "without_evidence", "control")
+SHORTEST = 0.05  # seconds: a rest of film below this shows nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What of a film an answerer gets.
+
+    `frames` pictures at the middles of as many equal stretches of what the `condition` shows, or
+    one every 1/`fps` seconds of it, at least `least` of each span and at most `most` in all, each
+    `longest` pixels along its longer side. `transcript`: what is said there, at most `words` words
+    of it. With neither the answerer is blind.
+    """
+
+    condition: Condition = "whole"
+    frames: int = 0
+    fps: float | None = None
+    least: int = 1
+    most: int = 256
+    longest: int = 512
+    quality: int = 85
+    transcript: bool = False
+    words: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.frames < 0 or (self.fps is not None and self.fps <= 0):
+            raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
+        if self.frames and self.fps is not None:
+            raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
+        if self.most < 1 or self.longest < 1 or self.least < 1:
+            raise UserError(
+                f"see: most={self.most!r}, least={self.least!r}, longest={self.longest!r}: "
+                "at least 1"
+            )
+
+    @property
+    def looks(self) -> bool:
+        """Whether pictures are shown."""
+        asked = self.frames > 0 or self.fps is not None
+        return asked and self.condition not in ("blind", "transcript")
+
+    @property
+    def listens(self) -> bool:
+        """Whether what is said is shown."""
+        silent = ("blind", "one_frame", "frames", "shuffled")
+        return self.transcript and self.condition not in silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
+    seconds of the film. Two plans with the same times show the same.
+    """
+
+    spans: tuple[Span, ...]
+    times: tuple[float, ...] = ()
+
+
+def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0) -> Plan | None:
+    """What is shown of `film`, a stretch of its file; None where the condition shows nothing of it
+    (evidence that is the whole film leaves nothing without it, and no room for a control).
+
+    `evidence`: spans in seconds of the file; without any the whole film is the evidence.
+    """
+    shown = _stretches(see.condition, film, evidence, seed)
+    if not shown:
+        return None
+    if not see.looks:
+        return Plan(spans=shown)
+    if see.condition == "one_frame":
+        return Plan(spans=shown, times=spread(shown, 1))
+    times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames)
+    if len(times) > see.most:
+        times = spread(shown, see.most)
+    if see.condition == "shuffled":
+        times = _out_of_order(times, seed)
+    return Plan(spans=shown, times=times)
+
+
+def stretch(video: Video) -> Span:
+    """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
+    if video.until is None:
+        raise BadRow(
+            f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
+        )
+    return Span(video.start or 0.0, video.until)
+
+
+def said(lines: Sequence[Line], spans: Sequence[Span]) -> tuple[Line, ...]:
+    """The lines that are spoken, in part at least, within one of the spans."""
+    return tuple(x for x in lines if any(x.start < s.end and x.end > s.start for s in spans))
+
+
+def merged(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
+    """The spans cut to the film, in order, those that touch as one; none from outside of it."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        start, end = max(span.start, film.start), min(span.end, film.end)
+        if end < start:
+            continue
+        if found and start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, end))
+        else:
+            found.append(Span(start, end))
+    return tuple(found)
+
+
+def without(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
+    """What is left of the film when `cuts` (merged) are taken out."""
+    edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]
+    rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
+    return tuple(s for s in rest if s.seconds > SHORTEST)
+
+
+def spread(spans: Sequence[Span], count: int) -> tuple[float, ...]:
+    """The middles of `count` equal stretches of the spans laid end to end."""
+    total = sum(s.seconds for s in spans)
+    return tuple(_at(spans, (i + 0.5) * total / count) for i in range(count))
+
+
+def _stretches(
+    condition: Condition, film: Span, evidence: Sequence[Span], seed: int | str
+) -> tuple[Span, ...]:
+    if condition not in SPANS:
+        return (film,)
+    spans = merged(evidence, film) or (film,)
+    if condition == "evidence":
+        return spans
+    if condition == "control":
+        spans = _elsewhere(film, spans, random.Random(f"{seed}/control"))
+        if not spans:
+            return ()
+    return without(film, spans)
+
+
+def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
+    """Cuts as long as the spans, away from them and each other; none where one does not fit."""
+    taken = list(spans)
+    cuts: list[Span] = []
+    for length in sorted((s.seconds for s in spans), reverse=True):
+        gaps = [g for g in without(film, merged(taken, film)) if g.seconds >= length]
+        if not gaps:
+            return ()
+        room = [g.seconds - length + SHORTEST for g in gaps]
+        gap = rng.choices(gaps, room)[0]
+        start = rng.uniform(gap.start, gap.end - length)
+        cuts.append(Span(start, start + length))
+        taken.append(cuts[-1])
+    return merged(cuts, film)
+
+
+def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
+    assert see.fps is not None
+    found: list[float] = []
+    for span in spans:
+        least = see.least if span.seconds > SHORTEST else 1
+        found += spread((span,), max(least, round(span.seconds * see.fps)))
+    return tuple(found)
+
+
+def _at(spans: Sequence[Span], offset: float) -> float:
+    """The time that lies `offset` seconds into the spans laid end to end."""
+    for span in spans:
+        if offset <= span.seconds:
+            return span.start + offset
+        offset -= span.seconds
+    return spans[-1].end
+
+
+def _out_of_order(times: Sequence[float], seed: int | str) -> tuple[float, ...]:
+    """The times in another order than theirs, where there are two at least."""
+    order = list(times)
+    rng = random.Random(f"{seed}/shuffled")
+    while len(set(times)) > 1 and order == list(times):
+        rng.shuffle(order)
+    return tuple(order)

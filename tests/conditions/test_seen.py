@@ -1,0 +1,106 @@
+"""Conditions: which pictures and lines are shown, for any film and any spans."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mustsee.conditions.seen import Seen, merged, plan, said, spread, without
+from mustsee.records import Line, Span
+
+FILM = Span(10.0, 310.0)
+times = st.floats(0, 320).map(lambda x: round(x, 3))
+spans = st.lists(
+    st.tuples(times, st.floats(0, 60).map(lambda x: round(x, 3))).map(
+        lambda p: Span(p[0], p[0] + p[1])
+    ),
+    max_size=4,
+)
+WHOLE = Seen(frames=16)
+
+
+def shown(condition: str, evidence: list[Span], seed: int = 0, **see: object) -> object:
+    chosen = Seen(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
+    return plan(chosen, FILM, evidence, seed=seed)
+
+
+def inside(time: float, some: tuple[Span, ...]) -> bool:
+    return any(s.start - 1e-6 <= time <= s.end + 1e-6 for s in some)
+
+
+@given(spans)
+def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: list[Span]) -> None:
+    cuts = merged(evidence, FILM)
+    assume(cuts)
+    rest = without(FILM, cuts)
+    assert all(a.end <= b.start for a, b in pairwise(cuts))
+    total = sum(s.seconds for s in (*cuts, *rest))
+    assert FILM.seconds - 0.05 * (len(cuts) + 1) <= total <= FILM.seconds + 1e-6
+
+
+@given(spans, st.integers(0, 5))
+def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
+    evidence: list[Span], seed: int
+) -> None:
+    cuts = merged(evidence, FILM)
+    assume(cuts)
+    found = shown("without_evidence", evidence, seed)
+    assume(found is not None)
+    assert len(found.times) == 16  # type: ignore[attr-defined]
+    assert not any(
+        s.start + 1e-6 < t < s.end - 1e-6
+        for s in cuts
+        for t in found.times  # type: ignore[attr-defined]
+    )
+
+
+@given(spans, st.integers(0, 5))
+def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> None:
+    cuts = merged(evidence, FILM)
+    assume(cuts)
+    found = shown("control", evidence, seed)
+    assume(found is not None)
+    left = sum(s.seconds for s in found.spans)  # type: ignore[attr-defined]
+    gone = sum(s.seconds for s in cuts)
+    assert left == pytest.approx(FILM.seconds - gone, abs=0.05 * 10)
+    for cut in cuts:  # the evidence itself stays
+        middle = (cut.start + cut.end) / 2
+        assert inside(middle, found.spans) or cut.seconds < 0.1  # type: ignore[attr-defined]
+    assert found == shown("control", evidence, seed)
+
+
+def test_evidence_that_is_all_leaves_nothing() -> None:
+    assert shown("without_evidence", [Span(0, 400)]) is None
+    assert shown("control", [Span(0, 200)]) is None
+    assert shown("without_evidence", []) is None  # no spans: the film is the evidence
+
+
+@given(st.integers(2, 40), st.integers(0, 9))
+def test_shuffled_shows_the_same_pictures_in_another_order(count: int, seed: int) -> None:
+    plain = shown("frames", [], frames=count)
+    mixed = shown("shuffled", [], seed, frames=count)
+    assert sorted(mixed.times) == list(plain.times)  # type: ignore[attr-defined]
+    assert mixed.times != plain.times  # type: ignore[attr-defined]
+
+
+def test_what_is_shown_and_said() -> None:
+    lines = [Line(start=t, end=t + 5, text=str(t)) for t in range(0, 300, 10)]
+    evidence = [Span(42, 46), Span(200, 200)]
+    found = shown("evidence", evidence, frames=0, fps=1.0, least=2)
+    assert found.times == (42.5, 43.5, 44.5, 45.5, 200.0)  # type: ignore[attr-defined]
+    assert [x.text for x in said(lines, found.spans)] == ["40"]  # type: ignore[attr-defined]
+    assert shown("one_frame", evidence).times == (160.0,)  # type: ignore[attr-defined]
+    assert shown("blind", evidence).times == ()  # type: ignore[attr-defined]
+    assert not Seen(condition="transcript", frames=8).looks
+    assert Seen(condition="frames", frames=8, transcript=True).listens is False
+
+
+@given(spans, st.integers(1, 50))
+def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: int) -> None:
+    cuts = merged(some, FILM)
+    assume(cuts and sum(s.seconds for s in cuts) > 0)
+    found = spread(cuts, count)
+    assert len(found) == count
+    assert list(found) == sorted(found)
+    assert all(inside(t, cuts) for t in found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mustsee.llm import Llm
 from mustsee.records import Video
@@ -31,6 +31,14 @@ class LlmConfig(Protocol):
     def identity(self) -> str: ...
 
     def open(self) -> Llm: ...
+
+
+@runtime_checkable
+class TakesPictures(Protocol):
+    """A configured model that says whether it takes pictures; one that does not say so does."""
+
+    @property
+    def looks(self) -> bool: ...
 
 
 @dataclass(frozen=True)

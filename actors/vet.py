@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from mustsee.conditions.film import Film
 from mustsee.errors import UserError
+from mustsee.filters.repair import Mend
 from mustsee.filters.vetting import QuestionFilter, Vetting, named, vet
 from mustsee.llm import Asker, Sampling
 from mustsee.records import Video
@@ -19,21 +21,24 @@ from mustsee.store import identity
 class Vet:
     """Filters on the questions that no check has dropped, in their order (`mustsee.filters`).
 
-    The fields below `filters` are roles: the models that filters ask, each set as
-    `vet/guesser=openai vet.guesser.model=...`. A question that every filter passes belongs to
-    `subset`. `seed`: the first of the runs' seeds. What bears identity: the filters, the texts of
-    their prompts, the models of their roles, the sampling.
+    The roles are the models that filters ask, each set as `vet/guesser=openai
+    vet.guesser.model=...`; filters of a `looker` that takes no pictures are left out, and that is
+    counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
+    filter passes belongs to `subset`. `seed`: the first of the runs' seeds. What bears identity:
+    the filters, the texts of their prompts, the models of their roles, the sampling.
     """
 
     version: ClassVar[str] = "2"
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     filters: Sequence[QuestionFilter]
+    repair: Mend | None = None
     guesser: LlmConfig | None = None
     guesser_2: LlmConfig | None = None
     guesser_3: LlmConfig | None = None
     reader: LlmConfig | None = None
+    looker: LlmConfig | None = None
     repairer: LlmConfig | None = None
     subset: str | None = None
     seed: int = 0
@@ -43,34 +48,46 @@ class Vet:
 
     def __post_init__(self) -> None:
         named(self.filters)
-        for each in self.filters:
-            for role in each.roles:
-                if getattr(self, role, None) is None:
-                    raise UserError(
-                        f"vet.{role}=None, but the filter {each.name!r} asks it: "
-                        f"set vet/{role}=openai"
-                    )
+        asked = {role: f.name for f in self.filters for role in f.roles}
+        if self.repair:
+            asked["repairer"] = "repair"
+        for role, name in asked.items():
+            if getattr(self, role, None) is None:
+                raise UserError(f"vet.{role}=None, but {name!r} asks it: set vet/{role}=openai")
+
+    @property
+    def working(self) -> tuple[QuestionFilter, ...]:
+        """The filters whose models can do what they are asked."""
+        blind = isinstance(self.looker, TakesPictures) and not self.looker.looks
+        return tuple(f for f in self.filters if not (blind and "looker" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("questions", *(c for f in self.filters for c in f.reads))))
+        mending = ("lines", "segments", "start", "end", "digest") if self.repair else ()
+        columns = ("questions", *(c for f in self.working for c in f.reads), *mending)
+        return tuple(dict.fromkeys(columns))
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        """The models that the filters ask, by role."""
-        return {role: getattr(self, role) for f in self.filters for role in f.roles}
+        """The models that are asked, by role."""
+        names = [role for f in self.working for role in f.roles]
+        if self.repair:
+            names.append("repairer")
+        return {role: getattr(self, role) for role in names}
 
     @property
     def identity(self) -> dict[str, Any]:
         prompts = prompts_in(self.prompts)
+        mends = (self.repair,) if self.repair else ()
         return {
             "class": "Vet",
             "version": self.version,
-            "filters": identity(list(self.filters)),
+            "filters": identity(list(self.working)),
+            "repair": identity(self.repair),
             "subset": self.subset,
             "roles": identity(self.roles),
             "seed": self.seed,
-            "prompts": [prompts.digest(*f.prompts) for f in self.filters],
+            "prompts": [prompts.digest(*f.prompts) for f in (*self.working, *mends)],
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
@@ -85,9 +102,12 @@ class Vet:
             )
             for role, llm in self.roles.items()
         }
-        vetting = Vetting(askers=askers, seed=self.seed, count=run.count)
+        filters = self.working
 
         async def work(video: Video) -> Video:
-            return await vet(video, self.filters, vetting, self.subset)
+            vetting = Vetting(askers=askers, film=Film(video), seed=self.seed, count=run.count)
+            if len(filters) < len(self.filters):
+                run.count("questions not looked at", len(video.questions or ()))
+            return await vet(video, filters, vetting, self.subset, self.repair)
 
         return work

@@ -143,6 +143,18 @@ class Provenance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Repair:
+    """What was mended on a question: its "wording" (question, answer or options) or its "evidence",
+    why, by which model, and what it was before (JSON).
+    """
+
+    kind: str
+    reason: str
+    by: str
+    before: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """One question with its answer among its options (multiple choice), or without options
     (open-ended: `options` empty).
@@ -166,6 +178,7 @@ class Question:
     drop: str | None = None
     subsets: tuple[str, ...] = ()
     provenance: Provenance | None = None
+    repairs: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

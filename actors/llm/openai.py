@@ -27,7 +27,7 @@ class OpenAI:
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    The rest as in `Endpoint`.
+    `looks`: whether the model takes pictures. The rest as in `Endpoint`.
     """
 
     model: str
@@ -37,6 +37,7 @@ class OpenAI:
     detail: Literal["auto", "low", "high"] = "auto"
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    looks: bool = hardware(True)
     key_env: str | None = hardware("OPENAI_API_KEY")
     timeout: float = hardware(120.0)
     max_connections: int = hardware(256)

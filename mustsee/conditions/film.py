@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from mustsee.conditions.seen import Seen
 from mustsee.errors import BadRow
 from mustsee.records import Video
 
@@ -13,15 +14,15 @@ KEPT = 2048  # pictures; at 512 pixels about 80 MB
 
 
 class Film:
-    """JPEGs of the film of a row, `longest` pixels along the longer side. Serves one event loop."""
+    """JPEGs of the film of a row. Serves one event loop."""
 
-    def __init__(self, video: Video, *, longest: int = 512, quality: int = 85) -> None:
-        self._video, self._longest, self._quality = video, longest, quality
-        self._kept: OrderedDict[float, bytes] = OrderedDict()
+    def __init__(self, video: Video) -> None:
+        self._video = video
+        self._kept: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
         self._turn = asyncio.Lock()
 
-    async def pictures(self, times: Sequence[float]) -> tuple[bytes, ...]:
-        """The pictures shown at `times` (seconds of the file), in that order.
+    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+        """The pictures shown at `times` (seconds of the file), in that order, of `see`'s size.
 
         Raises BadRow for a film that is missing or cannot be decoded.
         """
@@ -30,17 +31,17 @@ class Film:
         if not self._video.uri:
             raise BadRow(f"no film for {self._video.video_id!r}: give its folder as videos=")
         async with self._turn:
-            missing = sorted({t for t in times if t not in self._kept})
+            keys = [(time, see.longest, see.quality) for time in times]
+            missing = sorted({key for key in keys if key not in self._kept})
             if missing:
-                made = await asyncio.to_thread(self._decoded, missing)
+                made = await asyncio.to_thread(self._decoded, [key[0] for key in missing], see)
                 self._kept.update(zip(missing, made, strict=True))
-            found = tuple(self._kept[t] for t in times)
+            found = tuple(self._kept[key] for key in keys)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return found
 
-    def _decoded(self, times: Sequence[float]) -> list[bytes]:
+    def _decoded(self, times: Sequence[float], see: Seen) -> list[bytes]:
         from mustsee.media.video import frames_at
 
-        pictures = frames_at(self._video.uri, times)
-        return [picture.jpeg(self._longest, self._quality) for picture in pictures]
+        return [p.jpeg(see.longest, see.quality) for p in frames_at(self._video.uri, times)]

@@ -10,23 +10,30 @@ from mustsee.text import Terms
 
 
 def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
-    """The transcript with times; of a longer one, the lines nearest in words to `wanted`, in their
-    order, up to `most` words.
+    """The transcript with times; of a longer one, what `nearest` leaves of it."""
+    kept = nearest(lines, wanted, most)
+    return "\n".join(map(_written, kept)) if kept else "(nothing is said)"
+
+
+def nearest(lines: Sequence[Line], wanted: str, most: int) -> tuple[Line, ...]:
+    """The lines; of more than `most` words of them, those nearest in words to `wanted`, in their
+    order, as many as fit.
     """
-    written = [(f"[{x.start:.1f}-{x.end:.1f}] {' '.join(x.text.split())}", x) for x in lines]
-    if not written:
-        return "(nothing is said)"
-    sizes = [len(text.split()) for text, _ in written]
+    sizes = [len(_written(x).split()) for x in lines]
     if sum(sizes) <= most:
-        return "\n".join(text for text, _ in written)
+        return tuple(lines)
     likeness = _terms(tuple(x.text for x in lines)).likeness(wanted)
     kept: set[int] = set()
     room = most
-    for index in sorted(range(len(written)), key=lambda i: (-likeness[i], i)):
+    for index in sorted(range(len(lines)), key=lambda i: (-likeness[i], i)):
         if sizes[index] <= room:
             kept.add(index)
             room -= sizes[index]
-    return "\n".join(written[i][0] for i in sorted(kept))
+    return tuple(lines[i] for i in sorted(kept))
+
+
+def _written(line: Line) -> str:
+    return f"[{line.start:.1f}-{line.end:.1f}] {' '.join(line.text.split())}"
 
 
 @lru_cache(maxsize=4)

@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.llm import Asker
 from mustsee.records import Question, Video
+
+ROUND = 100_000  # added to the seed for each round of repair: everything is drawn anew
 
 
 def uncounted(name: str, n: int) -> None:
@@ -24,11 +27,12 @@ def uncounted(name: str, n: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Vetting:
-    """What a filter may use: a model for each role, the seed that its randomness begins with, and a
-    counter that ends up in `run.json`.
+    """What a filter may use: a model for each role, the row's film, the seed that its randomness
+    begins with, and a counter that ends up in `run.json`.
     """
 
     askers: Mapping[str, Asker]
+    film: Film
     seed: int = 0
     count: Callable[[str, int], None] = uncounted
 
@@ -53,7 +57,22 @@ class QuestionFilter(Protocol):
     def reads(self) -> tuple[str, ...]: ...
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        """The question with this filter's verdicts and metrics. Raises Transient."""
+        """The question with this filter's verdicts, and `metrics["<name>_passed"]` 0 where it does
+        not pass. Raises Transient.
+        """
+        ...
+
+
+class Mends(Protocol):
+    """What rewrites a question that fell (`mustsee.filters.repair`)."""
+
+    @property
+    def rounds(self) -> int: ...
+
+    async def __call__(
+        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+    ) -> Question | None:
+        """The question mended, to be vetted anew; null where it cannot be."""
         ...
 
 
@@ -69,19 +88,47 @@ async def vet(
     filters: Sequence[QuestionFilter],
     vetting: Vetting,
     subset: str | None = None,
+    repair: Mends | None = None,
 ) -> Video:
     """The video whose questions carry the filters' verdicts. A question that every filter passes
-    belongs to `subset`; one that a filter drops is asked about no further.
+    belongs to `subset`; one that a filter drops is asked about no further, unless it is mended.
     """
 
     async def one(question: Question) -> Question:
-        for each in filters:
-            if question.drop is not None or question.answer_index is None:
-                return question
-            question = await each(question, video, vetting)
-        failed = any(question.metrics.get(f"{f.name}_passed") == 0 for f in filters)
-        if question.drop is None and not failed and subset is not None and question.options:
-            question = replace(question, subsets=(*question.subsets, subset))
-        return question
+        if question.drop is not None or question.answer_index is None:
+            return question
+        best, fallen_by = await _passed(question, video, filters, vetting)
+        latest = best
+        for number in range(1, 1 + (repair.rounds if repair else 0)):
+            if fallen_by is None:
+                break
+            assert repair is not None
+            again = replace(vetting, seed=vetting.seed + ROUND * number)
+            mended = await repair(latest, video, again, fallen_by)
+            if mended is None:
+                break
+            latest, fallen_by = mended, mended.drop and "check"
+            if fallen_by is None:
+                latest, fallen_by = await _passed(mended, video, filters, again)
+            if latest.drop is None or best.drop is not None:
+                best = latest
+        if fallen_by is None and subset is not None and best.options:
+            best = replace(best, subsets=(*best.subsets, subset))
+        return best
 
     return replace(video, questions=tuple(await gather(*map(one, video.questions or ()))))
+
+
+async def _passed(
+    question: Question, video: Video, filters: Sequence[QuestionFilter], vetting: Vetting
+) -> tuple[Question, str | None]:
+    """The question after the filters, and the name of the first that it did not pass."""
+    fallen_by = None
+    for each in filters:
+        question = await each(question, video, vetting)
+        failed = question.drop is not None or question.metrics.get(f"{each.name}_passed") == 0
+        if failed and fallen_by is None:
+            fallen_by = each.name
+        if question.drop is not None:
+            break
+    return question, fallen_by

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.conditions.film import Film
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.blind import Guess, judged, parse_ranking, sweep
@@ -54,7 +55,7 @@ def ranking(pick: Callable[[Request], str]) -> Callable[[Request], str]:
 
 
 def vetted(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
-    vetting = Vetting(askers={"guesser": asker(llm)}, seed=seed)
+    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), seed=seed)
     return asyncio.run(vet(video, filters, vetting, "mma")).questions or ()
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Message, Request
@@ -38,7 +39,7 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
     done = replace(video, questions=asked(video, number, seed))
-    vetting = Vetting(askers={"guesser": asker(Rules())}, seed=seed)
+    vetting = Vetting(askers={"guesser": asker(Rules())}, film=Film(video), seed=seed)
     return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
 
 

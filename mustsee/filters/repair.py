@@ -1,0 +1,121 @@
+"""Repair: a question that fell is mended with the reasons that were given, and vetted anew.
+
+The guessers' and the looker's explanations are paid for; here they go back to a writer, who mends
+the wrong answers (guessed), the question (ambiguous), the answer or the evidence (disputed).
+CinePile 2.0 refines what is guessed in this way.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+from mustsee.conditions.seen import Seen, merged, plan, said, stretch
+from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.filters.vetting import Vetting
+from mustsee.questions.drafts import Draft, finished, parse_questions
+from mustsee.records import Question, Repair, Segment, Video
+
+PROMPT = "filters/repair"
+REPLIES = 3  # of the filter that dropped it, handed on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mend:
+    """At most `rounds` rewrites of one question. `see`: the pictures that the writer is shown, of
+    the evidence and of the film around it; `segments`: of the video's account, those nearest.
+    """
+
+    rounds: int = 2
+    see: Seen = field(default_factory=lambda: Seen(frames=24, transcript=True))
+    prompts: tuple[str, ...] = (PROMPT, "filters/_sight")
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0:
+            raise UserError(f"vet.repair.rounds={self.rounds!r}: 0 or more")
+
+    async def __call__(
+        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+    ) -> Question | None:
+        """The question mended, its fault on record; null where the writer finds none to mend."""
+        asker = vetting.askers["repairer"]
+        film = stretch(video)
+        name = f"{vetting.seed}/{question.question_id}"
+        planned = plan(self.see, film, question.evidence, seed=name)
+        times = planned.times if planned and video.uri else ()
+        reason = question.drop or f"{fallen_by}: guessed without the video"
+        try:
+            draft = await asker.ask(
+                PROMPT,
+                lambda text: parse_repair(text, len(question.options) - 1),
+                seed=vetting.seed,
+                images=await vetting.film.pictures(times, self.see),
+                frames=times,
+                segments=told(video, question),
+                lines=said(video.lines or (), planned.spans) if planned else (),
+                question=question,
+                reason=reason,
+                replies=explanations(question, fallen_by),
+            )
+        except BadRow:
+            return None
+        if draft is None:
+            return None
+        evidence = merged(draft.evidence, film) or question.evidence
+        new = finished(
+            replace(draft, evidence=evidence),
+            video_id=question.video_id,
+            recipe=question.recipe,
+            question_type=question.question_type,
+            seed=vetting.seed,
+            decoys=len(question.options) - 1,
+            provenance=question.provenance,
+        )
+        before = {
+            "question_id": question.question_id,
+            "question": question.question,
+            "answer": question.answer,
+            "options": list(question.options),
+            "evidence": [[s.start, s.end] for s in question.evidence],
+        }
+        repair = Repair(
+            kind="wording",
+            reason=reason,
+            by=asker.llm.identity,
+            before=json.dumps(before, ensure_ascii=False),
+        )
+        vetting.count("questions rewritten", 1)
+        return replace(
+            new,
+            rationale=question.rationale,
+            subsets=question.subsets,
+            verdicts=question.verdicts,
+            repairs=(*question.repairs, repair),
+        )
+
+
+def told(video: Video, question: Question) -> tuple[Segment, ...]:
+    """The segments that the evidence touches; without evidence all of them."""
+    segments = video.segments or ()
+    near = tuple(
+        s for s in segments if any(e.start < s.end and e.end > s.start for e in question.evidence)
+    )
+    return near or segments
+
+
+def explanations(question: Question, by: str) -> tuple[str, ...]:
+    """What the filter's model said, latest first."""
+    replies = [v.reply for v in question.verdicts if v.filter == by and v.reply]
+    return tuple(dict.fromkeys(reversed(replies)))[:REPLIES]
+
+
+def parse_repair(reply: str, decoys: int) -> Draft | None:
+    """The question mended; null for NONE. Raises Unparsed."""
+    drafts = parse_questions(reply, 2)
+    if not drafts:
+        return None
+    if len(drafts) != 1:
+        raise Unparsed("it has more than one question; one is wanted, or NONE")
+    if len(drafts[0].decoys) != decoys:
+        raise Unparsed(f"it has {len(drafts[0].decoys)} wrong answers; {decoys} are wanted")
+    return drafts[0]

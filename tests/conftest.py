@@ -18,3 +18,11 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key in the developer's environment must not turn a test into a bill."""
     for name in ("OPENAI_API_KEY", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What has a Ray cluster is slow; models and whole jobs are marked where they stand."""
+    for item in items:
+        if {"ray", "_ray"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)

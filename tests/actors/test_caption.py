@@ -31,7 +31,10 @@ from tests.support.tiny_llava import llava, paligemma_with_processor
 
 pytest.importorskip("torch")
 # PaliGemma's own processor, when it makes labels that are not asked for
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+]
 NAMES = ["pixels", "jax", "transformers", "transformers chat", "openai"]
 
 

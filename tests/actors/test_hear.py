@@ -32,10 +32,10 @@ from tests.support.contract import worker
 
 NAMES = ["subtitles", "sphinx", "auto", "whisper", "whisperx", "openai"]
 # WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
-pytestmark = pytest.mark.filterwarnings(
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
     "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
-)  # fmt: skip
+)]  # fmt: skip
 EXAMPLES = Path(__file__).parents[2] / "examples/videos"
 INTERVIEW, FILM = str(EXAMPLES / "interview.mp4"), str(EXAMPLES / "birdhouse.mp4")
 

@@ -26,14 +26,17 @@ from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
 from ray_jobs.running.cluster import connected
 from ray_jobs.running.launch import build, compose
-from tests.jobs.test_evaluate import questions
 from tests.support import films
+from tests.support.evaluation import questions
 from tests.support.tiny_gemma import checkpoint as gemma
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
 torch = pytest.importorskip("torch")
 # PaliGemma's own processor, when it makes labels that are not asked for
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+]
 SHORT = Sampling(max_tokens=6)
 TEMPLATE = (
     "{% for m in messages %}"

@@ -284,6 +284,7 @@ def test_identity_is_what_decides_the_result() -> None:
     assert len({plain, *map(digest, others)}) == 6
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_length() -> None:
     """In fresh processes; the bench measures three hours."""
     from ray_jobs.benches.memory import MemoryBench

@@ -39,6 +39,7 @@ def works() -> dict[str, list[Line]]:
     return works_of(str(material("subtitles_ad")), 1.0)
 
 
+@pytest.mark.slow
 def test_real_clips_are_found_and_others_refused(works: dict[str, list[Line]]) -> None:
     """The sweep in small, with a stand-in for the encoder: at least 98 % at 15 % errors, 95 % at
     30 %, 99 % of clips of another work refused.

@@ -148,6 +148,7 @@ def labelled() -> list[tuple[str, str, str]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_job_on_real_sentences(tmp_path: Path) -> None:
     """Lectures, a radio play and captions of short videos are learnt; a film that is like none of
     them is held out: most of its narrator's lines rank above its dialogue.

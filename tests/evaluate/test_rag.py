@@ -23,6 +23,8 @@ from tests.actors.test_answer import Scripted, question, work
 from tests.support import films
 from tests.support.tiny_gemma import tokenizer
 
+pytestmark = pytest.mark.slow
+
 LINES = (
     Line(start=1, end=3, text="First we peel the potatoes."),
     Line(start=9, end=12, text="The engine of this old car does not start."),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.extract import LETTERS, extract, official
+from mustsee.extract import LETTERS, extract
 from tests.support.material import material
 
 WORDS = ["first", "second", "third", "fourth", "fifth", "sixth"]
@@ -280,32 +280,3 @@ def test_real_replies_agree_with_the_published_judgement(
     assert found["n"] == n
     assert found["unparsed"] <= unparsed
     assert n - found["agree"] <= disagree
-
-
-@pytest.mark.parametrize(
-    ("reply", "right"),
-    [
-        ("B", True), ("b", True), ("Answer: B", True), ("Answer: B) foo", True),
-        ("**Answer:** B", True), ("foo", True), ("B)", False), ("B) foo", False),
-        ("The answer is B", False), ("Answer: B) bar", False), ("Answer: B because foo", False),
-    ],
-)  # fmt: skip
-def test_cinepiles_released_parser(reply: str, right: bool) -> None:
-    assert official.cinepile(reply, ["bar", "foo", "x", "y", "z"], 1) is right
-
-
-@pytest.mark.parametrize(
-    ("reply", "right"),
-    [
-        ("A", True), ("A)", True), ("(A) foo", True), ("The answer is (A)", True),
-        ("A.", False), ("a", False), (") x", False), ("Answer: A", False), ("B) not A)", False),
-    ],
-)  # fmt: skip
-def test_mlvus_released_parser(reply: str, right: bool) -> None:
-    assert official.mlvu(reply, 0) is right
-    assert not official.mlvu(reply, None)
-
-
-def test_mlvus_test_script_takes_all_before_the_bracket() -> None:
-    assert official.mlvu_test("A) foo") == "A"
-    assert official.mlvu_test("(A) foo") == "(A"

@@ -37,6 +37,7 @@ def test_manifests(tmp_path: Path) -> None:
             read_manifest(path)
 
 
+@pytest.mark.slow
 def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
     pytest.importorskip("pocketsphinx")
     pytest.importorskip("jiwer")

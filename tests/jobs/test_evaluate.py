@@ -1,6 +1,5 @@
 """The evaluation as a job: from a released file to results; resumed, compared, and under faults."""
 
-import asyncio
 import json
 import random
 from collections.abc import Iterator
@@ -12,45 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.certify import Certify
-from actors.coordinator import Desk
-from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
-from actors.part import LlmConfig, RunContext
 from mustsee import schemas
-from mustsee.conditions.seen import Seen
 from mustsee.errors import UserError
-from mustsee.evaluate import certificate_show, score
-from mustsee.evaluate.answers import answered, answers, with_answers
-from mustsee.evaluate.certificate import Steps
-from mustsee.extract import LETTERS
+from mustsee.evaluate import score
+from mustsee.evaluate.answers import answered, with_answers
 from mustsee.layouts import Reading, egoschema, neptune
-from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Line, Question, Video
-from mustsee.store import Store
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.evaluate import Earlier, merged, rows_of, whole
 from ray_jobs.running.cluster import connected
 from ray_jobs.running.launch import build, compose
 from tests.support import films
-
-WORDS = ("red", "blue", "man", "dog", "runs", "house", "eats", "bread", "guitar", "wall", "door")
-
-
-def questions(count: int = 24) -> list[Question]:
-    rng, made = random.Random(5), list[Question]()
-    for i in range(count):
-        options = tuple(" ".join(rng.sample(WORDS, 3)) + f" {n}" for n in range(5))
-        index = rng.randrange(5)
-        made.append(
-            Question(
-                question_id=f"v{i // 2}/{i % 2}", video_id=f"v{i // 2}", recipe="neptune",
-                question=f"What about the {rng.choice(WORDS)}, {i}?",
-                question_type=("Counting", "Summarization")[i % 2],
-                options=options, answer_index=index, answer=options[index],
-            )
-        )  # fmt: skip
-    return made
+from tests.support.bench import Bench
+from tests.support.evaluation import questions, rows
 
 
 @pytest.fixture(scope="module")
@@ -90,36 +64,6 @@ def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
 
 
-class Bench:
-    """Runs a part on rows as a stage does, with waits that take no time."""
-
-    def __init__(self, folder: Path) -> None:
-        self.store, self.desk = Store(str(folder)), Desk()
-
-    def __call__(self, part: Any, rows: list[Video]) -> list[Video]:
-        async def at_once(seconds: float) -> None:
-            await asyncio.sleep(0)
-
-        def connect(config: Any) -> Llm:
-            meter = config if hasattr(config, "estimate") else None
-            if meter is not None:
-                self.desk.enroll(meter.endpoint.account, meter.endpoint.limits)
-            return Gateway(config.open(), self.store, self.desk, meter, sleep=at_once)
-
-        async def work() -> list[Video]:
-            opened = part.open(RunContext(store=self.store, llm=connect, count=lambda n, k: None))
-            return list(await asyncio.gather(*(opened(row) for row in rows)))
-
-        return asyncio.run(work())
-
-
-def rows(count: int = 40) -> list[Video]:
-    nested: dict[str, list[Question]] = {}
-    for question in questions(count):
-        nested.setdefault(question.video_id, []).append(question)
-    return [Video(video_id=v, uri="", questions=tuple(q)) for v, q in nested.items()]
-
-
 def spoken(payload: Any) -> str:
     """A model with an opinion about every prompt."""
     text = json.dumps(payload["messages"])
@@ -135,7 +79,7 @@ def test_faults_change_no_score_and_lose_no_question(
     for name, faults in (("no", Faults()), ("with", Faults(share=0.3, kinds=kinds, retry_after=0))):
         with Loopback(reply=spoken, faults=faults) as server:
             part = AnswerLlm(llm=OpenAI(model="m", base_url=server.url))
-            done = Bench(tmp_path / name)(part, rows())
+            done = Bench(tmp_path / name).run(part, *rows())
             met = sum(n for k, n in server.stats.items() if k.startswith("fault"))
         (found,) = score.score([q for v in done for q in v.questions or ()], done)
         scores.append(replace(found, model="m"))
@@ -218,73 +162,6 @@ def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
     assert (row["start"], row["end"]) == (1200.0, 1380.0)
 
 
-class Counts:
-    """A model that is right once it sees enough pictures."""
-
-    identity = "counts pictures"
-
-    def __init__(self, enough: int) -> None:
-        self.enough = enough
-
-    def open(self) -> Llm:
-        return self
-
-    async def complete(self, request: Request) -> Reply:
-        wanted = request.variables["options"]
-        right = len(request.messages[-1].images) >= self.enough
-        index = next(i for i, o in enumerate(wanted) if o.endswith(" 0"))
-        return Reply(text=LETTERS[index if right else (index + 1) % 5], model="counts")
-
-
-def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
-    question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=8.0, questions=(question,))
-    llm: LlmConfig = Counts(4)
-    part = Certify(
-        answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)),
-        steps=Steps(shortest=0.5, rates=(1.0, 2.0)),
-    )
-    (done,) = Bench(tmp_path / "s")(part, [video])
-    (found,) = certificate_show.certificates(done.questions or ())
-    assert found.clip is not None
-    assert found.clip.frames == 4
-    assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
-    assert found.effort == pytest.approx(3 / 4)
-    assert answers((done.questions or ())[0]) == []
-    certificate_show.write(tmp_path, [found])
-    assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
-    assert (tmp_path / "pictures/certificate.png").exists()
-
-
-class Listens:
-    """A model that is right once it was told of the bell."""
-
-    identity = "hears a bell"
-
-    def open(self) -> Llm:
-        return self
-
-    async def complete(self, request: Request) -> Reply:
-        heard = "the bell" in request.variables["transcript"]
-        return Reply(text="A" if heard else "B", model="hears")
-
-
-def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
-    lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
-    question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=8.0, lines=lines, questions=(question,))
-    answer = AnswerLlm(llm=Listens(), see=Seen(frames=1, longest=64, transcript=True))
-    part = Certify(answer=answer, steps=Steps(shortest=0.5, rates=(1.0,)))
-    (done,) = Bench(tmp_path / "s")(part, [video])
-    (found,) = certificate_show.certificates(done.questions or ())
-    assert found.clip is not None
-    assert found.clip.span.end > 6.6
-    (again,) = Bench(tmp_path / "s")(part, [done])
-    assert certificate_show.certificates(again.questions or ()) == [found]
-
-
 @pytest.mark.usefixtures("ray")
 def test_a_certificate_takes_a_model_and_shows_it_the_options(tmp_path: Path) -> None:
     films.write(tmp_path / "v0.mp4", films.cuts([12]))
@@ -295,16 +172,3 @@ def test_a_certificate_takes_a_model_and_shows_it_the_options(tmp_path: Path) ->
         with pytest.raises(UserError, match=said):
             run("certificate", questions=release, videos=tmp_path, out=tmp_path / "out",
                 **{key: value})  # fmt: skip
-
-
-def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
-    question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
-    llm: LlmConfig = Counts(99)
-    part = Certify(answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)))
-    (done,) = Bench(tmp_path / "s")(part, [video])
-    found = certificate_show.certificates(done.questions or ())
-    assert [c.clip for c in found] == [None]
-    certificate_show.write(tmp_path, found)
-    assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1

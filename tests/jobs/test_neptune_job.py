@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -154,7 +153,7 @@ def head(tmp_path: Path) -> Iterator[dict[str, str]]:
         start_new_session=True,
     )  # fmt: skip
     yield {**environment, "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
-    os.killpg(process.pid, signal.SIGTERM)
+    process.terminate()  # ends what it started, and in seconds: told themselves, they wait for it
     process.wait(timeout=240)
 
 

@@ -30,6 +30,8 @@ from mustsee.judge.judge import (
 from mustsee.judge.prompt import Triple, prompt_hash, render, triple
 from tests.support import tiny_gemma
 
+pytestmark = pytest.mark.slow
+
 IDENTITY = Identity(engine="words", weights="0" * 64, prompt=prompt_hash())
 RECORD = Record(threshold=0.5, identity=IDENTITY, dev="d")
 

@@ -15,6 +15,8 @@ from mustsee.judge.prompt import triple
 from tests.judge.test_gem import ITEMS, readings
 from tests.support import tiny_gemma
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch")
 TRIPLES = [triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
 

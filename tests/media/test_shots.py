@@ -91,6 +91,7 @@ def test_an_unknown_detector_is_named() -> None:
         ShotRules(detector="detektor")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seconds", "apart"),
     [

@@ -1,4 +1,4 @@
-"""Films are read exactly: times, single frames, sound, facts, whatever the container does."""
+"""Films are read exactly: times, single frames, facts, whatever the container does."""
 
 import bisect
 import hashlib
@@ -18,19 +18,9 @@ from hypothesis import strategies as st
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size
-from mustsee.media.sound import audio_chunks
 from mustsee.media.video import facts, film, frames_at
 from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
 from tests.support.material import material
-
-
-@pytest.fixture(scope="session")
-def b_frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten shots of 12 to 21 frames: H.264 with a pyramid of B-frames, a keyframe every half second,
-    1.5 s of sound that begins half a second late.
-    """
-    path = tmp_path_factory.mktemp("films") / "b.mp4"
-    return write(path, cuts(range(12, 22)), options=B_FRAMES, tone=1.5, late=0.5)
 
 
 def watched(path: Path, start: float = 0.0, end: float | None = None) -> list[tuple[float, bytes]]:
@@ -233,41 +223,6 @@ def test_addresses_read_as_paths_do(b_frames: Path, whole: list[tuple[float, byt
         ]
 
 
-def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:
-    chunks = list(audio_chunks(str(b_frames), seconds=0.4))
-    assert all(c.samples.dtype == np.float32 and len(c.samples) <= 6400 for c in chunks)
-    for before, after in pairwise(chunks):
-        assert after.start == pytest.approx(before.start + len(before.samples) / 16_000)
-    sound = np.concatenate([c.samples for c in chunks])
-    assert len(sound) / 16_000 == pytest.approx(1.5, abs=0.15)  # the codec's own edges
-    loud = chunks[0].start + np.argmax(np.abs(sound) > 0.25) / 16_000
-    assert loud == pytest.approx(0.5, abs=0.07)
-    steady = sound[8000:16_000]
-    assert np.abs(np.fft.rfft(steady)).argmax() == 220  # 440 Hz over half a second
-    assert np.abs(steady).max() == pytest.approx(0.5, abs=0.1)
-
-    part = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
-    assert part[0].start == pytest.approx(1.0, abs=1e-3)
-    assert sum(len(c.samples) for c in part) == 4000
-
-
-def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
-    path = tmp_path / "pause.mkv"
-    with av.open(str(path), "w") as out:
-        stream = out.add_stream("pcm_s16le", rate=8000, layout="stereo")
-        for second in (0, 1, 5):
-            frame = av.AudioFrame.from_ndarray(
-                np.full((1, 16_000), 1000 * (second + 1), np.int16), "s16", "stereo"
-            )
-            frame.sample_rate, frame.time_base = 8000, Fraction(1, 8000)
-            frame.pts = second * 8000
-            out.mux(stream.encode(frame))
-    chunks = list(audio_chunks(str(path), seconds=10))
-    assert [c.start for c in chunks] == pytest.approx([0.0, 5.0], abs=0.01)
-    assert [len(c.samples) / 16_000 for c in chunks] == pytest.approx([2.0, 1.0], abs=0.01)
-    assert list(audio_chunks(str(write(tmp_path / "mute.mp4", cuts([2]))))) == []
-
-
 @pytest.mark.parametrize("kind", ["yuv420p", "yuvj420p", "yuv420p10le", "yuv444p", "rgb24", "nv12"])
 def test_thumbnails_of_every_format_agree(kind: str) -> None:
     frame = av.VideoFrame.from_ndarray(scene(3), format="rgb24").reformat(format="yuv420p")
@@ -294,6 +249,7 @@ def test_single_frames_of_real_films() -> None:
         assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == wanted
 
 
+@pytest.mark.slow
 def test_a_film_left_early_does_not_hang(tmp_path: Path) -> None:
     """Several threads decode ahead when the film is left: freeing them waited for ever where they
     wanted to log.

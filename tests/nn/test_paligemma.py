@@ -12,6 +12,8 @@ from mustsee.nn.paligemma import Captioner, Decoding
 from mustsee.nn.siglip import pixels
 from tests.support.tiny_paligemma import paligemma
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 PROMPT = "what colour is the house"  # one length for all, so that programs are shared
 

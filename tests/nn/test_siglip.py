@@ -11,6 +11,8 @@ from mustsee.errors import BadRow, UserError
 from mustsee.nn.siglip import FrameEncoder, pixels
 from tests.support.tiny_paligemma import paligemma
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 

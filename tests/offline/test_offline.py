@@ -8,22 +8,19 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Message, Request
 from mustsee.offline import filters, neptune
-from mustsee.offline.moments import brief, moments, number_near, orders, pick
+from mustsee.offline.moments import moments
 from mustsee.prompts import ROOT
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import NeptuneSettings, Scene, ScriptPart
 from mustsee.recipes.neptune.ask import neptune as recipe
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video
-from mustsee.text import Terms, nouns, overlap, stem, summary, terms
 from tests.support.neptune_film import READ, SAID, Rules, asker, film
 
 FILTERS = (
@@ -218,7 +215,6 @@ def test_questions_of_another_author_get_decoys_from_the_film(seed: int) -> None
     assert set(done.decoys) <= known
 
 
-word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
 ODD = re.split(
     " ",
     "the a and because so that two 12 is are has become turns first then more than next week We I "
@@ -247,62 +243,3 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
     )
     for question in vetted(video, 20, seed):
         assert not (question.drop or "").startswith("check"), question
-
-
-@given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))
-def test_likeness_is_a_cosine(texts: list[str]) -> None:
-    found = Terms(texts)
-    for i, text in enumerate(texts):
-        likeness = found.likeness(text)
-        assert likeness.min() >= 0
-        assert likeness.max() <= 1 + 1e-9
-        assert not terms(text) or likeness[i] == pytest.approx(1)
-
-
-@given(
-    st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), max_size=8), st.integers(1, 30)
-)
-def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
-    chosen = summary(texts, most)
-    assert chosen == sorted(chosen)
-    assert sum(len(texts[i].split()) for i in chosen) <= most
-
-
-@given(st.integers(1, 60), st.randoms(use_true_random=False))
-def test_numbers_near_are_other_numbers(value: int, rng) -> None:
-    found = number_near(value, rng)
-    assert len({*found, value}) == 5
-    assert min(found) >= 1
-
-
-@given(st.lists(word, min_size=3, max_size=5), st.randoms(use_true_random=False))
-def test_orders_differ(things: list[str], rng) -> None:
-    found = orders(things, rng)
-    if len(set(things)) < len(things):
-        assert found == []
-    else:
-        assert len({*found, tuple(things)}) == 6
-        assert all(sorted(o) == sorted(things) for o in found)
-
-
-@given(word, st.lists(word, max_size=12), st.randoms(use_true_random=False))
-def test_picked_decoys_are_neither_the_answer_nor_each_other(
-    answer: str, others: list[str], rng
-) -> None:
-    found = pick(answer, others, rng)
-    assert len(found) <= 4
-    assert len({*found, answer}) == len(found) + 1
-
-
-def test_nouns() -> None:
-    said = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
-    assert nouns(said) == ["mother", "recipe", "green plate"]
-
-
-def test_words() -> None:
-    assert stem("boards") == stem("board")
-    assert stem("berries") == stem("berry")
-    assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]
-    assert overlap("three eggs", "break the eggs") == 0.5
-    assert brief("we mix it all, and then we wait for a very long time indeed") == "we mix it all"
-    assert len(brief("one two three four five six seven eight nine ten eleven").split()) <= 9

@@ -232,6 +232,7 @@ PROBES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("background", "end", "options", "mode"),
     [

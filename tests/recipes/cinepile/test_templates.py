@@ -257,7 +257,7 @@ def test_the_job(tmp_path: Path) -> None:
     out = tmp_path / "out"
     overrides = [f"questions={path}", f"out={out}", "k=8", "least=5"]
     command = [sys.executable, "-m", "ray_jobs.templates", *overrides]
-    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2])
+    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[3])
     first = (out / "templates.md").read_bytes()
     record = json.loads((out / "templates.json").read_text())
     clusters = record["sets"]["reasoning"]["clusters"]
@@ -268,9 +268,9 @@ def test_the_job(tmp_path: Path) -> None:
     assert len(read_templates(out)) >= 5
     assert first.decode().count("| reasoning |") == 8
     (out / "templates.md").write_bytes(first.replace(b"| reasoning |", b"| edited |"))
-    refused = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    refused = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
     assert (refused.returncode, "was edited" in refused.stderr) == (2, True)
     (out / "templates.md").unlink()
     command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
-    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2])
+    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[3])
     assert (out / "templates.md").read_bytes() == first

@@ -1,0 +1,56 @@
+"""Embeddings over an OpenAI-compatible endpoint, with and without faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.embed.openai import Embeddings, OpenAIEmbedder, pieces
+from actors.endpoint import Endpoint
+from mustsee.records import Caption, Line
+from ray_jobs.benches.loopback import Faults, Loopback
+from tests.support.bench import MENDED, Bench, video
+
+pytestmark = pytest.mark.usefixtures("key")
+
+
+def embedder(server: Loopback, **more) -> OpenAIEmbedder:
+    endpoint = Endpoint(model="e", base_url=server.url, prices={"e": [1.0, 0.0]})
+    return OpenAIEmbedder(model=Embeddings(endpoint=endpoint), **more)
+
+
+def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
+    lines = tuple(
+        Line(start=float(i), end=i + 1.0, text=f"sentence number {i}") for i in range(400)
+    )
+    row = video(lines=lines, captions=(Caption(0.0, "a red wall"),), title="t")
+    with Loopback() as server:
+        bench = Bench(tmp_path / "a")
+        (found,) = bench.run(embedder(server, characters=500, pieces=4), row)
+        (again,) = Bench(tmp_path / "b").run(embedder(server, characters=500, pieces=100), row)
+        server.faults = Faults(share=0.5, kinds=MENDED, seed=1)
+        (faulty,) = Bench(tmp_path / "c").run(embedder(server, characters=500, pieces=4), row)
+        (other,) = bench.run(embedder(server), video(title="another"))
+    assert np.linalg.norm(found.embedding) == pytest.approx(1.0)
+    assert found.embedding == pytest.approx(again.embedding, abs=1e-6)
+    assert faulty.embedding == found.embedding
+    assert np.dot(found.embedding, other.embedding) < 0.9
+    summary = bench.desk.snapshot()["llm"]
+    assert summary["tokens_in"] / 1e6 == pytest.approx(summary["usd"])
+
+
+def test_a_video_without_words_has_no_vector(tmp_path):
+    with Loopback() as server:
+        (found,) = Bench(tmp_path).run(embedder(server), video(lines=(), captions=()))
+    assert found.embedding == ()
+
+
+@given(st.lists(st.text(max_size=300), max_size=30), st.integers(20, 200))
+def test_pieces_hold_every_character_and_no_more_than_fits(texts, characters):
+    lines = tuple(Line(start=0.0, end=1.0, text=text) for text in texts)
+    found = pieces(video(lines=lines), characters)
+    assert all(0 < len(piece) <= characters for piece in found)
+    whole = "".join("".join(text.split()) for text in texts)
+    assert "".join("".join(piece.split()) for piece in found) == whole

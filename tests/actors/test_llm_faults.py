@@ -1,0 +1,214 @@
+"""The client behind the gateway, against a server that fails in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from actors.coordinator import Desk
+from actors.endpoint import retry_after
+from actors.llm.openai import OpenAI
+from actors.llm.replay import Replay
+from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
+from mustsee.llm import Asker, Sampling
+from mustsee.prompts import Prompts
+from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused, recorded
+from tests.support.openai_llm import asked, config, connect, once
+
+pytestmark = pytest.mark.usefixtures("key")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_fault_is_met_and_mended(kind, tmp_path):
+    faults = Faults(share=1.0, kinds=(kind,), most=2, hang=0.6, retry_after=3.0)
+    with Loopback(faults=faults, reply=lambda payload: "fine") as server:
+        desk = Desk()
+        llm = connect(server, tmp_path, desk, timeout=0.3)
+        reply = asyncio.run(llm.complete(asked()))
+        summary = desk.snapshot()["llm"]
+        assert server.stats[f"fault {kind}"] == (1 if kind in ("refusal", "wrong_format") else 2)
+    if kind == "refusal":
+        assert reply.finish == "refusal"
+    elif kind == "wrong_format":  # the parser's business
+        assert reply.text != "fine"
+    else:
+        assert (reply.text, reply.finish, summary["retries"]) == ("fine", "stop", 2)
+    assert summary["retry_after_seconds"] == (6.0 if kind in ("429", "503") else 0.0)
+
+
+def test_a_slow_body_within_the_time_is_waited_for(tmp_path):
+    faults = Faults(share=1.0, kinds=("slow",), hang=0.2)
+    with Loopback(faults=faults) as server:
+        desk = Desk()
+        asyncio.run(connect(server, tmp_path, desk, timeout=10).complete(asked()))
+    assert desk.snapshot()["llm"]["retries"] == 0
+
+
+def test_faults_change_no_reply_and_lose_none(tmp_path):
+    mended = tuple(k for k in KINDS if k not in ("refusal", "wrong_format", "timeout", "slow"))
+
+    def replies(server: Loopback, folder: str, desk: Desk) -> list[str]:
+        async def run():
+            llm = connect(server, tmp_path / folder, desk)
+            requests = [asked(f"question {i}") for i in range(150)]
+            return [r.text for r in await asyncio.gather(*map(llm.complete, requests))]
+
+        return asyncio.run(run())
+
+    with Loopback() as server:
+        without = replies(server, "without", Desk())
+    with Loopback(faults=Faults(share=0.3, kinds=mended, retry_after=0.01)) as server:
+        desk = Desk()
+        assert replies(server, "with", desk) == without
+        met = sum(n for name, n in server.stats.items() if name.startswith("fault"))
+    summary = desk.snapshot()["llm"]
+    assert summary["calls"] == 150
+    assert summary["retries"] == met > 30
+
+
+def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
+    def parse(text: str) -> str:
+        if text != "B":
+            raise Unparsed("no letter")
+        return text
+
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/x.j2").write_text("{% block user %}Pick a letter.{% endblock %}")
+    for kind in ("refusal", "wrong_format"):
+        faults = Faults(share=1.0, kinds=(kind,), most=1)
+        with Loopback(faults=faults, reply=lambda payload: "B") as server:
+            desk = Desk()
+            llm = connect(server, tmp_path / kind, desk)
+            asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), tries=3)
+            with pytest.raises(BadRow):  # every new wording meets the fault once
+                asyncio.run(asker.ask("test/x", parse))
+            server.faults = Faults()
+            assert asyncio.run(asker.ask("test/x", parse, seed=1)) == "B"
+        assert desk.snapshot()["llm"]["asked_again"] == 2
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        (Refused(402, "Insufficient Balance"), BudgetSpent),
+        (Refused(400, "API key not valid. Please pass a valid API key."), UserError),
+        (Refused(400, "no", "unsupported_parameter", "seed"), UserError),
+        (Refused(400, "too long", "context_length_exceeded"), BadRow),
+    ],
+)
+def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):
+    """Else every row would be stored as one that can never work."""
+
+    def reply(payload):
+        raise refused
+
+    with Loopback(reply=reply) as server, pytest.raises(kind):
+        once(server, asked())
+
+
+def test_an_endpoint_that_is_not_there_is_transient():
+    chosen = OpenAI(model="m", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(Transient, match=r"127\.0\.0\.1:9"):
+        asyncio.run(chosen.open().complete(asked()))
+
+
+def test_the_budget_stops_paid_calls_and_keeps_the_rest(tmp_path):
+    async def run(llm):
+        requests = [asked(f"question {i}", sampling=Sampling(max_tokens=10)) for i in range(40)]
+        return await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
+
+    with Loopback(reply=lambda payload: "four word long reply") as server:
+        desk = Desk(budget_usd=5e-4)
+        replies = asyncio.run(run(connect(server, tmp_path, desk)))
+        served = server.stats["chat"]
+    spent = [r for r in replies if isinstance(r, BudgetSpent)]
+    assert 0 < len(spent) < 40
+    assert served == 40 - len(spent)
+    assert 3e-4 < desk.snapshot()["llm"]["usd"] <= 5e-4
+
+
+def test_a_recording_answers_as_the_model_did(tmp_path):
+    path = str(tmp_path / "replies.jsonl")
+    with Loopback() as server:
+        recorder = Replay(path=path, record=config(server)).open()
+        first = asyncio.run(recorder.complete(asked("a", (b"\xff\xd8",))))
+    player = Replay(path=path)
+    assert asyncio.run(player.open().complete(asked("a", (b"\xff\xd8",)))) == first
+    with pytest.raises(BadRow, match="test/x"):
+        asyncio.run(player.open().complete(asked("b")))
+    with Loopback(reply=recorded(path, lambda payload: "unknown")) as server:
+        assert once(server, asked("a", (b"\xff\xd8",))).text == first.text
+        assert once(server, asked("b")).text == "unknown"
+    with pytest.raises(UserError, match="nowhere"):
+        Replay(path=str(tmp_path / "nowhere")).open()
+
+
+CHILD = """
+import asyncio, sys
+from tests.support.openai_llm import connect, asked
+from types import SimpleNamespace
+
+async def run():
+    llm = connect(SimpleNamespace(url=sys.argv[1]), sys.argv[2], max_connections=4)
+    await asyncio.gather(*(llm.complete(asked(f"question {i}")) for i in range(60)))
+
+asyncio.run(run())
+"""
+
+
+def test_what_was_stored_before_a_kill_is_not_asked_for_again(tmp_path):
+    served: list[str] = []
+    children: list[subprocess.Popen] = []
+
+    def reply(payload) -> str:
+        text = payload["messages"][-1]["content"]
+        served.append(text)
+        if len(served) == 30:
+            children[0].send_signal(signal.SIGKILL)
+        return f"reply to {text}"
+
+    with Loopback(reply=reply) as server:
+        children.append(
+            subprocess.Popen(
+                [sys.executable, "-c", CHILD, server.url, str(tmp_path / "store")],
+                cwd=Path(__file__).parents[2],
+            )
+        )
+        assert children[0].wait(timeout=60) == -signal.SIGKILL
+        stored = sum(1 for path in (tmp_path / "store/llm").rglob("*") if len(path.name) == 64)
+        assert 20 <= stored <= 30
+        before = len(served)
+
+        async def run():
+            llm = connect(server, tmp_path / "store")
+            return await asyncio.gather(*(llm.complete(asked(f"question {i}")) for i in range(60)))
+
+        replies = asyncio.run(run())
+    assert [r.text for r in replies] == [f"reply to question {i}" for i in range(60)]
+    assert sum(r.cached for r in replies) == stored
+    assert len(served) - before == 60 - stored
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT",
+          "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT",
+          "date": "Wed, 21 Oct 2026 07:29:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+    ],
+)  # fmt: skip
+def test_retry_after_in_all_its_forms(headers, seconds):
+    error = SimpleNamespace(response=SimpleNamespace(headers=headers))
+    assert retry_after(error) == seconds

@@ -1,0 +1,140 @@
+"""Cues to lines: markup, speakers, sounds, rolling captions."""
+
+from hypothesis import given
+
+from mustsee.media.cues import lines as cues_of
+from mustsee.records import Line
+from tests.support.subtitles import cues, said, srt
+
+
+@given(cues())
+def test_what_is_written_is_read(lines: list[Line]) -> None:
+    assert cues_of(srt(lines), "srt") == tuple(lines)
+    assert cues_of("WEBVTT\n\n" + srt(lines, "."), "vtt") == tuple(lines)
+    assert cues_of(srt(lines).replace("\n", "\r\n"), "srt") == tuple(lines)
+
+
+def test_markup_goes_and_words_stay() -> None:
+    text = """WEBVTT - a title
+Kind: captions
+
+STYLE
+::cue { color: red }
+
+NOTE by the editor
+in two rows
+
+intro
+00:01.000 --> 00:02.000 line:63% align:start
+<i>Tom &amp; <c.yellow>Jerry</c></i> are <b>3 &lt; 4</b>\u200b {\\an8}
+
+NOTE another
+
+2
+00:00:03,000 --> 00:00:04,000
+I was born in
+1984
+
+00:05.000 --> 00:06.000
+"""
+    assert said(text) == ["Tom & Jerry are 3 < 4", "I was born in 1984"]
+
+
+def test_speakers() -> None:
+    text = """WEBVTT
+
+00:01.000 --> 00:02.000
+<v.loud Mary  Ann>Where is it?</v>
+
+00:02.000 --> 00:04.000
+- On the shelf.
+- Which one?
+
+00:04.000 --> 00:05.000
+>> DR. WHO: The left one:
+it is 5:30.
+
+00:05.000 --> 00:06.000
+Note: nothing.
+"""
+    found = cues_of(text, "vtt")
+    assert [(x.speaker, x.text) for x in found] == [
+        ("Mary Ann", "Where is it?"),
+        (None, "On the shelf."),
+        (None, "Which one?"),
+        ("DR. WHO", "The left one: it is 5:30."),
+        (None, "Note: nothing."),
+    ]
+    assert found[1].end == found[2].start
+    assert 2 < found[1].end < 4
+
+
+def test_sounds_are_left_out_unless_asked_for() -> None:
+    text = (
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n[Music]\n\n00:03.000 --> 00:04.000\nHush (softly) now\n"
+    )
+    assert said(text) == ["Hush (softly) now"]
+    assert said(text, sounds=True) == ["[Music]", "Hush (softly) now"]
+
+
+def test_automatic_captions_are_unrolled_with_their_word_times() -> None:
+    text = """WEBVTT
+Kind: captions
+Language: en
+
+00:00:01.000 --> 00:00:03.000 align:start position:0%
+
+welcome<00:00:01.400><c> to</c><00:00:01.600><c> the</c><00:00:01.900><c> show</c>
+
+00:00:03.000 --> 00:00:03.010 align:start position:0%
+welcome to the show
+
+
+00:00:03.010 --> 00:00:05.000 align:start position:0%
+welcome to the show
+today<00:00:03.500><c> we</c>
+
+00:00:05.000 --> 00:00:05.010 align:start position:0%
+today we
+
+
+00:00:05.010 --> 00:00:07.000 align:start position:0%
+today we
+today<00:00:05.500><c> we</c><00:00:06.000><c> cook</c>
+"""
+    found = cues_of(text, "vtt")
+    assert [x.text for x in found] == ["welcome to the show", "today we", "today we cook"]
+    assert [(w.word, w.start, w.end) for w in found[0].words] == [
+        ("welcome", 1.0, 1.4),
+        ("to", 1.4, 1.6),
+        ("the", 1.6, 1.9),
+        ("show", 1.9, 3.0),
+    ]
+
+
+def test_a_refrain_is_no_rolling_caption() -> None:
+    lines = [Line(start=float(i), end=i + 1.0, text="Row row row your boat") for i in range(4)]
+    assert len(said(srt(lines), "srt")) == 4
+
+
+def test_layers_of_an_ass_file_count_once() -> None:
+    text = """[Script Info]
+ScriptType: v4.00+
+
+[V4+ Styles]
+Format: Name, Fontname, Fontsize
+Style: Default,Arial,20
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:09.00,Default,,0,0,0,,to the translator
+Dialogue: 1,0:00:01.00,0:00:02.50,Default,Kay,0,0,0,,{\\pos(1,2)}Good\\Nmorning
+Dialogue: 0,0:00:01.00,0:00:02.50,Default,Kay,0,0,0,,{\\blur3}Good\\Nmorning
+Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{\\p1}m 0 0 l 100 0{\\p0}
+Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\\k20}Ka{\\k30}ra
+"""
+    found = cues_of(text, "ass")
+    assert [(x.start, x.end, x.speaker, x.text) for x in found] == [
+        (1.0, 2.0, "Kay", "Good morning"),
+        (2.0, 3.0, None, "Kara"),
+    ]

@@ -1,0 +1,47 @@
+"""Sound is read whole, in bounded pieces, at its own times."""
+
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from mustsee.media.sound import audio_chunks
+from tests.support.films import cuts, write
+
+
+def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:
+    chunks = list(audio_chunks(str(b_frames), seconds=0.4))
+    assert all(c.samples.dtype == np.float32 and len(c.samples) <= 6400 for c in chunks)
+    for before, after in pairwise(chunks):
+        assert after.start == pytest.approx(before.start + len(before.samples) / 16_000)
+    sound = np.concatenate([c.samples for c in chunks])
+    assert len(sound) / 16_000 == pytest.approx(1.5, abs=0.15)  # the codec's own edges
+    loud = chunks[0].start + np.argmax(np.abs(sound) > 0.25) / 16_000
+    assert loud == pytest.approx(0.5, abs=0.07)
+    steady = sound[8000:16_000]
+    assert np.abs(np.fft.rfft(steady)).argmax() == 220  # 440 Hz over half a second
+    assert np.abs(steady).max() == pytest.approx(0.5, abs=0.1)
+
+    part = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
+    assert part[0].start == pytest.approx(1.0, abs=1e-3)
+    assert sum(len(c.samples) for c in part) == 4000
+
+
+def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
+    path = tmp_path / "pause.mkv"
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("pcm_s16le", rate=8000, layout="stereo")
+        for second in (0, 1, 5):
+            frame = av.AudioFrame.from_ndarray(
+                np.full((1, 16_000), 1000 * (second + 1), np.int16), "s16", "stereo"
+            )
+            frame.sample_rate, frame.time_base = 8000, Fraction(1, 8000)
+            frame.pts = second * 8000
+            out.mux(stream.encode(frame))
+    chunks = list(audio_chunks(str(path), seconds=10))
+    assert [c.start for c in chunks] == pytest.approx([0.0, 5.0], abs=0.01)
+    assert [len(c.samples) / 16_000 for c in chunks] == pytest.approx([2.0, 1.0], abs=0.01)
+    assert list(audio_chunks(str(write(tmp_path / "mute.mp4", cuts([2]))))) == []

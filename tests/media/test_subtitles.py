@@ -1,0 +1,156 @@
+"""Subtitles of a film: beside it, inside it, and real files."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import av
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import BadRow
+from mustsee.media import subtitles
+from mustsee.media.cues import lines as cues_of
+from mustsee.records import Line
+from tests.support.material import material
+from tests.support.subtitles import said, srt
+
+SAMPLES = {
+    "utf-8": "Où est l'été ? Die Straße führt über die Brücke, señor.",
+    "utf-8-sig": "Où est l'été ? Die Straße führt über die Brücke, señor.",
+    "utf-16": "Où est l'été ? Die Straße führt über die Brücke, señor.",
+    "cp1252": "Il a été très étonné de ne pas être à la fête, où les élèves chantaient déjà.",
+    "cp1250": "Nikt nie wiedział, co się stało tamtej nocy, i nikt już o to nie pytał.",
+    "cp1251": "Никто не знает, что случилось с пропавшей лодкой, и никто не спросил.",
+    "cp1253": "Κανείς δεν ξέρει τι έγινε εκείνη τη νύχτα στο λιμάνι, και κανείς δεν ρώτησε.",
+    "gb18030": "没有人知道那天晚上港口里发生了什么，也没有人问过这件事情的经过。",
+    "shift_jis": "あの夜に港で何が起きたのか誰も知らないし、誰も聞かなかった。",
+}
+
+
+@pytest.mark.parametrize("encoding", SAMPLES)
+def test_encodings(encoding: str) -> None:
+    text = SAMPLES[encoding]
+    data = srt([Line(start=1, end=2, text=text), Line(start=3, end=4, text=text)]).encode(encoding)
+    assert said(subtitles.decoded(data), "srt") == [text, text]
+
+
+def test_the_language_decides_between_code_pages() -> None:
+    text = "Senki sem tudta, mi történt azon az éjszakán a tükörfúrógéppel, és őt sem kérdezték."
+    assert subtitles.decoded(text.encode("cp1250"), "hu") == text
+
+
+def test_a_broken_byte_does_not_spoil_a_file() -> None:
+    data = srt([Line(start=1, end=2, text="größer, schöner, weiter " * 9)]).encode()
+    (line,) = cues_of(subtitles.decoded(data.replace(b"weiter", b"wei\xffter", 1)), "srt")
+    assert line.text.split() == ["größer,", "schöner,", "weiter"] * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("a/film.en.vtt", "en"),
+        ("film.pt-BR.srt", "pt"),
+        ("film.eng.cc.srt", "en"),
+        ("film.srt", None),
+        ("who.is.it.srt", "it"),
+        ("film.directors.srt", None),
+    ],
+)
+def test_language_of_a_name(name: str, language: str | None) -> None:
+    assert subtitles.language_of(name) == language
+
+
+def test_the_file_beside_the_video(tmp_path) -> None:
+    video = tmp_path / "a film.mp4"
+    assert subtitles.beside(str(video)) is None
+    for name in (
+        "a film.de.srt", "a film.chapters.vtt", "a film.txt", "a film 2.srt", "other.srt",
+    ):  # fmt: skip
+        (tmp_path / name).write_text("")
+    assert subtitles.beside(str(video)) == str(tmp_path / "a film.de.srt")
+    (tmp_path / "a film.en.vtt").write_text("")
+    assert subtitles.beside(str(video)) == str(tmp_path / "a film.en.vtt")
+    assert subtitles.beside(str(video), prefer="de") == str(tmp_path / "a film.de.srt")
+    (tmp_path / "a film.srt").write_text("")
+    assert subtitles.beside(str(video)) == str(tmp_path / "a film.srt")
+
+
+def test_embedded_subtitles(tmp_path) -> None:
+    path = str(tmp_path / "film.mkv")
+    with av.open(path, "w") as out:
+        video = out.add_stream("libx264", rate=5)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        streams = []
+        for language in ("ger", "eng"):
+            stream = out.add_stream("ass")
+            stream.metadata["language"] = language
+            stream.codec_context.subtitle_header = b"[Script Info]\nScriptType: v4.00+\n"
+            stream.time_base = stream.codec_context.time_base = Fraction(1, 1000)
+            streams.append((stream, language))
+        for i in range(30):
+            frame = av.VideoFrame(64, 48, "yuv420p")
+            frame.pts, frame.time_base = i, Fraction(1, 5)
+            out.mux(video.encode(frame))
+        out.mux(video.encode(None))
+        for stream, language in streams:
+            for start in (1, 4):
+                text = f"{start},0,Default,Ann,0,0,0,,{{\\i1}}{language}{{\\i0}} {start}"
+                packet = av.Packet(text.encode())
+                packet.stream, packet.time_base = stream, Fraction(1, 1000)
+                packet.pts = packet.dts = 1000 * start
+                packet.duration = 1500
+                out.mux(packet)
+    found = subtitles.embedded(path)
+    assert found is not None
+    assert found.language == "en"
+    assert [(x.start, x.end, x.speaker, x.text) for x in found.lines] == [
+        (1.0, 2.5, "Ann", "eng 1"),
+        (4.0, 5.5, "Ann", "eng 4"),
+    ]
+    german = subtitles.embedded(path, prefer="de")
+    assert german is not None
+    assert (german.language, german.lines[0].text) == ("de", "ger 1")
+
+
+def test_subtitles_in_a_real_film() -> None:
+    (path,) = material("video").rglob("nasa_13013.mp4")
+    found = subtitles.embedded(str(path))
+    assert found is not None
+    assert (found.language, found.lines[0].speaker) == ("en", "NAR")
+    assert subtitles.embedded("examples/videos/pancakes.mp4") is None
+
+
+def test_what_is_no_subtitle_file(tmp_path) -> None:
+    path = tmp_path / "film.srt"
+    with pytest.raises(BadRow, match=r"film\.srt"):
+        subtitles.read(str(path))
+    path.write_bytes(bytes(range(256)) * 20)
+    assert subtitles.read(str(path)).lines == ()
+    path.write_bytes(b"")
+    assert subtitles.read(str(path)).lines == ()
+
+
+@given(st.text(), st.sampled_from(["srt", "vtt", "ass", "ssa"]))
+def test_any_text_gives_lines_or_a_bad_row(text: str, kind: str) -> None:
+    try:
+        found = cues_of(text, kind)
+    except BadRow:
+        return
+    assert all(x.text.strip() for x in found)
+
+
+def test_real_files() -> None:
+    read = 0
+    for folder in (material("subtitles_ad"), material("audio")):
+        for path in sorted([*folder.rglob("*.vtt"), *folder.rglob("*.srt")]):
+            found = subtitles.read(str(path))
+            assert found.lines, path
+            assert not any(
+                "-->" in x.text or "<" in x.text or "&nbsp" in x.text for x in found.lines
+            )
+            assert all(a.end <= b.start for a, b in pairwise(found.lines))
+            read += 1
+    assert read > 20
+    drama = material("audio/PublicisSapient+enable-a11y/audio/audio.vtt")
+    assert "Announcer" in {x.speaker for x in subtitles.read(str(drama)).lines}

@@ -1,0 +1,69 @@
+"""The words that the rules work with: likeness, summaries, numbers, orders, nouns."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.offline.moments import brief, number_near, orders, pick
+from mustsee.text import Terms, nouns, overlap, stem, summary, terms
+
+word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
+
+
+@given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))
+def test_likeness_is_a_cosine(texts: list[str]) -> None:
+    found = Terms(texts)
+    for i, text in enumerate(texts):
+        likeness = found.likeness(text)
+        assert likeness.min() >= 0
+        assert likeness.max() <= 1 + 1e-9
+        assert not terms(text) or likeness[i] == pytest.approx(1)
+
+
+@given(
+    st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), max_size=8), st.integers(1, 30)
+)
+def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
+    chosen = summary(texts, most)
+    assert chosen == sorted(chosen)
+    assert sum(len(texts[i].split()) for i in chosen) <= most
+
+
+@given(st.integers(1, 60), st.randoms(use_true_random=False))
+def test_numbers_near_are_other_numbers(value: int, rng) -> None:
+    found = number_near(value, rng)
+    assert len({*found, value}) == 5
+    assert min(found) >= 1
+
+
+@given(st.lists(word, min_size=3, max_size=5), st.randoms(use_true_random=False))
+def test_orders_differ(things: list[str], rng) -> None:
+    found = orders(things, rng)
+    if len(set(things)) < len(things):
+        assert found == []
+    else:
+        assert len({*found, tuple(things)}) == 6
+        assert all(sorted(o) == sorted(things) for o in found)
+
+
+@given(word, st.lists(word, max_size=12), st.randoms(use_true_random=False))
+def test_picked_decoys_are_neither_the_answer_nor_each_other(
+    answer: str, others: list[str], rng
+) -> None:
+    found = pick(answer, others, rng)
+    assert len(found) <= 4
+    assert len({*found, answer}) == len(found) + 1
+
+
+def test_nouns() -> None:
+    said = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
+    assert nouns(said) == ["mother", "recipe", "green plate"]
+
+
+def test_words() -> None:
+    assert stem("boards") == stem("board")
+    assert stem("berries") == stem("berry")
+    assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]
+    assert overlap("three eggs", "break the eggs") == 0.5
+    assert brief("we mix it all, and then we wait for a very long time indeed") == "we mix it all"
+    assert len(brief("one two three four five six seven eight nine ten eleven").split()) <= 9

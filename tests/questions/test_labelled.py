@@ -1,0 +1,71 @@
+"""Replies with labelled lines: questions, answers, wrong answers."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mustsee.errors import Unparsed
+from mustsee.questions import labelled
+from mustsee.questions.checks import normal
+
+words = st.text("abcdefgh ", min_size=3, max_size=30).map(lambda t: f"x{t.strip()}z")
+
+
+@given(
+    st.lists(
+        st.tuples(words, words, st.lists(words, min_size=4, max_size=4, unique=True)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["Wrong answer {n}: ", "Wrong Answer {a} : ", "**Wrong answer {n}:** "]),
+    st.booleans(),
+)
+def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
+    lines = []
+    for number, (question, answer, wrong) in enumerate(groups, 1):
+        lines += [f"Question {number}: {question}", f"Correct answer: {answer}"]
+        lines += [label.format(n=n, a="ABCD"[n - 1]) + text for n, text in enumerate(wrong, 1)] + [
+            ""
+        ] * blank
+    text = "\n".join(lines)
+    assert labelled.drifted(text) is (label != "Wrong answer {n}: ")
+    assume(all(len({normal(o) for o in (a, *w)}) == 5 for _, a, w in groups))
+    found = labelled.drafts(text, len(groups), wrong=4, with_question=True)
+    assert [(d.question, d.answer, list(d.decoys)) for d in found] == [
+        (" ".join(q.split()), " ".join(a.split()), [" ".join(w.split()) for w in ws])
+        for q, a, ws in groups
+    ]
+
+
+@given(st.text(max_size=300))
+def test_no_reply_breaks_the_parser(text) -> None:
+    for call in (
+        lambda: labelled.questions_in(text, 2),
+        lambda: labelled.drafts(text, 1, wrong=4, with_question=False),
+    ):
+        with suppress(Unparsed):
+            call()
+
+
+def test_answers_without_question_lines_and_wrong_ones_alone() -> None:
+    sets = "\n".join(
+        [
+            f"Correct answer: a{n}\n" + "\n".join(f"Wrong answer {w}: w{n}{w}" for w in (1, 2))
+            for n in (1, 2)
+        ]
+    )
+    found = labelled.drafts(sets, 2, wrong=2, with_question=False)
+    assert [(d.answer, d.decoys) for d in found] == [("a1", ("w11", "w12")), ("a2", ("w21", "w22"))]
+    alone = "Wrong answer A: p\nWrong answer B: q\nWrong answer A: r\nWrong answer B: s"
+    both = labelled.drafts(alone, 2, wrong=2, with_question=False, with_answer=False)
+    assert [d.decoys for d in both] == [("p", "q"), ("r", "s")]
+    for wrong in (
+        "Correct answer: [Output disregarded]\nWrong answer 1: x\nWrong answer 2: y",
+        "Correct answer: x\nWrong answer 1: y",
+        "Correct answer: x\nWrong answer 1: X.\nWrong answer 2: y",
+        "none",
+    ):
+        with pytest.raises(Unparsed):
+            labelled.drafts(wrong, 1, wrong=2, with_question=False)

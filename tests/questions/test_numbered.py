@@ -1,0 +1,31 @@
+"""Numbered replies are read in any common form, and others are not guessed at."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import Unparsed
+from mustsee.questions import numbered
+
+WORDS = st.text(st.characters(categories=["L", "Zs"]), min_size=1).filter(str.strip)
+
+
+@given(
+    st.lists(WORDS, min_size=1, max_size=12),
+    st.sampled_from(["{}: {}", "{}. {}", "**{}:** {}", "- Frame {}: {}", "{}) {}"]),
+    st.sampled_from(["", "Here are the captions:\n\n"]),
+    st.randoms(use_true_random=False),
+)
+def test_numbered_lines_are_read_in_any_common_form(texts, form, prose, random):
+    lines = [form.format(i, text) for i, text in enumerate(texts, 1)]
+    random.shuffle(lines)
+    wanted = tuple(" ".join(text.split()) for text in texts)
+    assert numbered.parse(prose + "\n".join(lines), len(texts)) == wanted
+
+
+@pytest.mark.parametrize("reply", ["", "1: a", "1: a\n1: b", "1: a\n3: b", "1: a\n2: ...", "a\nb"])
+def test_other_replies_are_not_guessed_at(reply):
+    with pytest.raises(Unparsed):
+        numbered.parse(reply, 2)

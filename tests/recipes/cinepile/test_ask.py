@@ -1,0 +1,167 @@
+"""CinePile's recipe on a scene, with rules and with an endpoint that fails."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from actors.llm.offline import OfflineLlm
+from mustsee.llm import Asker, Reply, Request
+from mustsee.media.subtitles import read
+from mustsee.prompts import Prompts
+from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.templates import CATEGORIES, Template, read_templates
+from mustsee.records import Line, Question, SceneText, Video
+from tests.support.material import material
+
+
+def scene() -> SceneText:
+    folder = material("subtitles_ad/videojs+video.js/docs/examples/elephantsdream")
+    said = [(x, 0.0) for x in read(str(folder / "captions.en.vtt")).lines if x.start < 300]
+    seen = [(x, 1.0) for x in read(str(folder / "descriptions.en.vtt")).lines if x.start < 300]
+    both = sorted([*said, *seen], key=lambda pair: pair[0].start)
+    return SceneText(
+        lines=tuple(x for x, _ in both), visual=tuple(p for _, p in both),
+        start=0, end=300, rate=1, score=1, head=1, tail=1,
+    )  # fmt: skip
+
+
+def offline() -> Asker:
+    return Asker(llm=OfflineLlm("offline"), prompts=Prompts())
+
+
+def own() -> tuple[Template, ...]:
+    folder = Path(Prompts().root) / "cinepile"
+    names = [f"Kind {n}" for n in range(30)]
+    return (
+        *(Template(name=n, prototype=f"{n} of [event]?", category=CATEGORIES[1]) for n in names),
+        *read_templates(folder / "perceptual.md", kind="perceptual"),
+        *read_templates(folder / "temporal.md", kind="temporal"),
+    )
+
+
+def test_the_recipe_on_a_real_scene() -> None:
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    askers = {"reasoning": offline(), "perceptual": offline()}
+    done = asyncio.run(ask(video, askers, Settings(templates=own())))
+    questions = done.questions or ()
+    assert 20 <= len(questions) <= 36
+    assert len({q.question for q in questions}) == len(questions)
+    sound = [q for q in questions if q.drop is None]
+    assert len(sound) >= 0.8 * len(questions)
+    assert {q.question_type for q in questions} >= {"Temporal", CATEGORIES[1]}
+    for q in sound:
+        assert len(set(q.options)) == 5
+        assert q.answer_index is not None
+        assert q.options[q.answer_index] == q.answer
+        assert q.rationale
+    assert len({q.answer_index for q in sound}) == 5
+    assert asyncio.run(ask(video, askers, Settings(templates=own()))) == done
+    other = asyncio.run(ask(video, askers, Settings(templates=own(), seed=1)))
+    assert other.questions != done.questions
+
+
+def test_each_role_has_its_model() -> None:
+    asked: dict[str, set[str]] = {"reasoning": set(), "perceptual": set()}
+
+    class Named:
+        def __init__(self, role: str) -> None:
+            self.identity, self.role = role, role
+
+        async def complete(self, request: Request) -> Reply:
+            asked[self.role].add(request.variables.get("kind", request.prompt))
+            return await OfflineLlm("offline").complete(request)
+
+    askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in asked}
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    asyncio.run(ask(video, askers, Settings(templates=own())))
+    assert asked == {
+        "reasoning": {"cinepile/shortlist", "reasoning", "temporal"},
+        "perceptual": {"perceptual"},
+    }
+
+
+def test_the_scene_text_is_tagged_and_timed() -> None:
+    lines = (Line(start=1, end=2, text="Run!"), Line(start=2, end=4.25, text="He\nruns."))
+    text = SceneText(
+        lines=lines, visual=(0.1, 0.9), start=0, end=9, rate=1, score=1, head=1, tail=1
+    )
+    assert written(told(text)) == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
+
+
+def test_the_parts_against_an_endpoint_with_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
+    give the same questions with the same measures.
+    """
+    from actors.cinepile import AskScene
+    from actors.coordinator import Desk
+    from actors.gateway import Gateway
+    from actors.llm.offline import Offline
+    from actors.llm.openai import OpenAI
+    from actors.llm.replay import Replay
+    from actors.part import RunContext
+    from actors.vet import Vet
+    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Refine, Vision
+    from mustsee.recipes.cinepile.refine import Refinement
+    from mustsee.store import Store
+    from ray_jobs.benches.loopback import Faults, Loopback, recorded
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    path, desk = str(tmp_path / "replies.jsonl"), Desk()
+
+    def run(llm: object, name: str) -> tuple[Question, ...]:
+        store = Store(str(tmp_path / name))
+        counted: dict[str, int] = {}
+
+        def count(key: str, n: int) -> None:
+            counted[key] = counted.get(key, 0) + n
+
+        context = RunContext(
+            store=store, llm=lambda c: Gateway.connect(c, store, desk), count=count
+        )
+        roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
+        part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]
+        refine = Refine(settings=Refinement(rewrites=2))
+        filters = (refine, Degenerate(), Vision(), Hardness())
+        vet = Vet(filters=filters, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
+
+        async def both() -> Video:
+            video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+            asked = await part.open(context)(video)  # type: ignore[misc]
+            return await vet.open(context)(asked)  # type: ignore[misc]
+
+        return asyncio.run(both()).questions or ()
+
+    first = run(Replay(path=path, record=Offline()), "recorded")
+    faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)
+    with Loopback(reply=recorded(path), faults=faults) as server:
+        prices = {"m": [1.0, 2.0]}
+        second = run(OpenAI(model="m", base_url=server.url, prices=prices), "served")
+    assert len(first) >= 8
+    assert [(q.question, q.options, q.metrics, q.drop) for q in first] == [
+        (q.question, q.options, q.metrics, q.drop) for q in second
+    ]
+
+
+def test_of_equal_questions_a_sound_one_stays() -> None:
+    """A model that asks the same twice, once with an option twice."""
+    reply = "\n".join(
+        f"Question: What falls?\n- A) a lamp\n- B) {b}\n- C) a cup\n- D) a hat\n- E) a coin\n"
+        "Correct Answer: A\n"
+        for b in ("a book", "the lamp that hangs", *(f"a lamp and {n} books" for n in range(8)))
+    )
+
+    class Repeats:
+        identity = "repeats"
+
+        async def complete(self, request: Request) -> Reply:
+            return Reply(text=reply, model="repeats")
+
+    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    known = tuple(t for t in own() if t.kind == "perceptual")
+    (one,) = asyncio.run(ask(video, askers, Settings(templates=known))).questions or ()
+    assert one.drop is None

@@ -1,0 +1,83 @@
+"""Replies in CinePile's form: what drifts is read, what lacks a part is refused."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import Unparsed
+from mustsee.recipes.cinepile.ask import parse_shortlist
+from mustsee.recipes.cinepile.mcq import parse_choice, parse_mcq, parse_mcqs
+
+FORM = """Template: Thing in hand
+Question: What does he hold?
+- A) A rope
+- B) A lamp
+- C) A book
+- D) A cane
+- E) A key
+Correct Answer: D
+Rationale: He leans on it."""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FORM,
+        FORM.replace("Question:", "**Question:**").replace("Correct Answer: D", "**Answer:** D)"),
+        FORM.replace("- ", "").replace(")", "."),
+        "Sure, here it is:\n\n" + FORM.replace("Correct Answer: D", "Correct answer: A cane"),
+        FORM.replace("- A)", "(A)").replace("Correct Answer: D", "Correct Answer: D) A cane"),
+        FORM.replace("Question:", "3. Question 3:"),
+    ],
+)
+def test_drifted_forms_are_read(reply: str) -> None:
+    found = parse_mcq(reply)
+    assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
+    assert found.rationale == "He leans on it."
+    assert len(found.draft().decoys) == 4
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "no line 'Question"),
+        (FORM.replace("- E) A key\n", ""), "options ABCD"),
+        (FORM.replace("A key", "a book"), "option twice"),
+        (FORM.replace("Answer: D", "Answer: F"), "Correct Answer"),
+        (FORM.replace("Correct Answer: D\n", ""), "Correct Answer"),
+        (FORM.replace("What does he hold?", ""), "no text"),
+    ],
+)
+def test_what_lacks_a_part_is_refused_with_a_reason(reply: str, reason: str) -> None:
+    with pytest.raises(Unparsed, match=reason):
+        parse_mcqs(reply)
+
+
+def test_a_whole_question_beside_a_broken_one_is_kept() -> None:
+    broken = FORM.replace("- E) A key\n", "").replace("hold", "drop")
+    assert [q.question for q in parse_mcqs(f"{broken}\n\n{FORM}")] == ["What does he hold?"]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for parse in (parse_mcqs, lambda t: parse_choice(t, ("a", "b", "c"))):
+        with contextlib.suppress(Unparsed):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "place"),
+    [("B", 1), ("Answer: c", 2), ("**Answer:** A) foo\n**Rationale:** x", 0), ("the bar", 1)],
+)
+def test_choices(reply: str, place: int) -> None:
+    assert parse_choice(reply, ("foo", "the bar", "baz")).place == place
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 25))
+def test_a_shortlist_is_what_was_listed(numbers: list[int], count: int) -> None:
+    places = parse_shortlist("TEMPLATES: " + ", ".join(map(str, numbers)), 40, count)
+    assert places == tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
+    with pytest.raises(Unparsed, match="no template 41"):
+        parse_shortlist("TEMPLATES: 3, 41", 40, 20)

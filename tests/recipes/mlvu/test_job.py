@@ -1,0 +1,86 @@
+"""MLVU's job: films that are made, balance, and the released layouts."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mustsee import schemas
+from mustsee.layouts import mlvu as layout
+from mustsee.media.video import facts
+from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.records import Question, Video
+from ray_jobs.mlvu import Fair
+from tests.support.films import FPS, cuts, scene, write
+from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
+
+
+def told(q: Question):
+    return q.video_id, q.question, q.options, q.answer_index, q.question_type
+
+
+def test_both_layouts_read_back(tmp_path) -> None:
+    rows = [
+        *mlvu.Order(making=making(items=6, options=6)).rows(BACKGROUNDS, CLIPS),
+        *mlvu.Count(making=making(items=6, options=6)).rows(BACKGROUNDS, CLIPS),
+    ]
+    rows = [replace(row, uri=f"videos/{row.video_id}.mp4") for row in rows]
+    questions = [q for row in rows for q in row.questions]
+    layout.write(questions, tmp_path / "dev", rows)
+    layout.write_test(questions, tmp_path / "test", rows)
+    assert sorted(p.name for p in (tmp_path / "dev").iterdir()) == ["4_count.json", "5_order.json"]
+    first = json.loads((tmp_path / "dev" / "4_count.json").read_text())[0]
+    assert set(first) == {"video", "duration", "question", "candidates", "answer", "question_type"}
+    for folder in ("dev", "test"):
+        read = layout.read(tmp_path / folder)
+        assert not read.findings
+        assert set(map(told, read)) == set(map(told, questions))
+    tested = {q.question_id for q in layout.read(tmp_path / "test")}
+    assert tested == {q.question_id for q in questions}
+
+
+@pytest.mark.slow
+def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
+    """Drawn films: two backgrounds, clips of two actions; the lists of the release, the files, and
+    what balancing did.
+    """
+    films = tmp_path / "films"
+    films.mkdir()
+    for n in range(2):
+        write(films / f"{n}.mp4", cuts([200 + n] * 3))
+    rows = ["uri,label"]
+    for n in range(4):
+        path = write(tmp_path / f"clip{n}.mp4", [scene(90 + n, i) for i in range(40)])
+        rows.append(f"{path},{ACTIONS[n % 2]}")
+    (tmp_path / "clips.csv").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "out"
+    given = [f"backgrounds={films}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
+             f"store={tmp_path / 'store'}", "task=count", "task.plan.most=2", "gap=2",
+             "margin=1", "background_seconds=20", "probe_seconds=1.5", "apart=null"]  # fmt: skip
+    command = [sys.executable, "-m", "ray_jobs.mlvu", *given]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0, done.stderr
+    asked = json.loads((out / "export/mlvu/4_count.json").read_text())
+    assert sorted(a["answer"] for a in asked) == ["1", "1", "2", "2"]
+    for item in asked:
+        made = facts(str(next(out.glob(f"videos/{Path(item['video']).stem}.mp4"))))
+        assert made.duration == pytest.approx(20 + 1.5 * int(item["answer"]), abs=1 / FPS + 0.01)
+    assert "balance: 0 of" in done.stdout
+
+
+def test_balance_is_of_the_videos_that_stand() -> None:
+    """Videos that were dropped for their needle must not decide which questions of others fall."""
+
+    def rows(name: str, slot: int, drop: str | None) -> Video:
+        asked = Question(
+            question_id=name, video_id=name, recipe="mlvu", question="How often?",
+            question_type="count", options=("1", "2", "3", "4"), answer_index=slot,
+        )  # fmt: skip
+        return Video(video_id=name, uri="f.mp4", questions=(asked,), drop=drop)
+
+    even = [rows(f"a{n}", n % 4, None) for n in range(24)]
+    skewed = [rows(f"b{n}", 0, "needle: seen") for n in range(24)]
+    assert Fair()(schemas.table([*even, *skewed], Video)) == {"questions": {}}

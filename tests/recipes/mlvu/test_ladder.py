@@ -1,0 +1,117 @@
+"""The ladder of lengths: every rung holds the evidence of its question."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.synthesise import Synthesise
+from mustsee.errors import UserError
+from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu import ladder
+from mustsee.records import Question, Span, Video
+from mustsee.run.outputs import write_questions
+from mustsee.synth import absence
+from mustsee.synth.insertions import plan_of
+from mustsee.synth.make import Settings
+from mustsee.synth.plan import Spread
+from ray_jobs.mlvu import Ladder, Synthetic
+from tests.support.films import cuts, write
+from tests.support.material import material
+from tests.support.mlvu import FILM, Counted, ask, making
+
+
+def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
+    film = write(tmp_path / "film.mp4", cuts([200]))
+    table = tmp_path / "clips.csv"
+    table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
+    plan = mlvu.Needle(making=making(items=1, spread=Spread(margin=0.1)))
+    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table), lengths=[2.0, 3.0])
+    asked = [question for row in task.rows() for question in ask(row).questions]
+    assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
+
+
+@settings(max_examples=60)
+@given(
+    st.floats(60, 4000),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), max_size=3),
+    st.integers(0, 50),
+)
+def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
+    spans = tuple(
+        Span(share * duration, min(duration, share * duration + length)) for share, length in parts
+    )
+    asked = Question(
+        question_id="q",
+        video_id="v",
+        recipe="mlvu",
+        question="?",
+        question_type="plotQA",
+        evidence=spans,
+    )
+    row = Video(video_id="v", uri="v.mp4", duration=duration, questions=(asked,))
+    made = ladder.rungs(row, seed=seed)
+    assert made == ladder.rungs(row, seed=seed)
+    wide = max((s.end for s in spans), default=0) - min((s.start for s in spans), default=0)
+    assert len(made) == sum(duration >= n >= wide for n in ladder.LENGTHS)
+    for rung in made:
+        assert rung.duration == pytest.approx(plan_of(rung).seconds)
+        assert 0 <= rung.start <= rung.end <= duration + 1e-6
+        (question,) = rung.questions
+        assert question.video_id == rung.video_id
+        for span, before in zip(question.evidence, spans, strict=True):
+            assert -1e-6 <= span.start <= span.end <= rung.duration + 1e-6
+            assert span.start + rung.start == pytest.approx(before.start)
+    for shorter, longer in pairwise(made):
+        assert longer.start <= shorter.start + 1e-6
+        assert shorter.end <= longer.end + 1e-6
+
+
+def test_options_without_evidence_are_not_cut() -> None:
+    asked = Question(
+        question_id="q", video_id="v", recipe="mlvu", question="What falls?",
+        question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
+    )  # fmt: skip
+    row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(asked,))
+    assert ladder.rungs(row) == []
+    assert len(ladder.rungs(replace(row, questions=(replace(asked, options=()),)))) == 3
+
+
+def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
+    film = write(tmp_path / "v.mp4", cuts([200]))
+    asked = Question(
+        question_id="q", video_id="v", recipe="mlvu", question="What falls?",
+        question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
+        evidence=(Span(0.5, 1.0),),
+    )  # fmt: skip
+    folder = tmp_path / "made"
+    folder.mkdir()
+    gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
+    write_questions(iter([asked, gone]), folder / "questions.parquet")
+    task = Ladder(questions=str(folder), videos=str(film), lengths=[1.0, 2.0])
+    assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
+    with pytest.raises(UserError, match="fits into 900 s"):
+        replace(task, lengths=[900.0]).rows()
+
+
+def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
+    asked = Question(
+        question_id="q",
+        video_id="v",
+        recipe="mlvu",
+        question="?",
+        question_type="plotQA",
+        evidence=(Span(100, 104),),
+    )
+    whole = Video(video_id="v", uri=str(material(FILM)), duration=231.4, questions=(asked,))
+    (rung,) = ladder.rungs(whole, lengths=(20.0,))
+    part = Synthesise(folder=str(tmp_path), settings=Settings(preset="ultrafast"))
+    made = part.open(Counted().context(tmp_path / "store"))(rung)
+    assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"
+    assert made.duration == pytest.approx(20, abs=0.05)
+    inside = made.questions[0].evidence[0]
+    ours = absence.looks(made.uri, 1.0, inside.start, inside.end)
+    theirs = absence.looks(whole.uri, 0.25, 98.0, 106.0)
+    assert absence.nearest(ours, theirs)[1] < 0.02

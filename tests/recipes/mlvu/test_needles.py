@@ -1,0 +1,141 @@
+"""Needles: what is asked of them, and that nothing like them is in their background."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from actors.synthesise import Synthesise, checked
+from mustsee import schemas
+from mustsee.errors import BadRow
+from mustsee.layouts import mlvu as layout
+from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.records import Caption, Span, Video
+from mustsee.synth import absence
+from mustsee.synth.absence import Absence
+from mustsee.synth.insertions import Background, Clip, captioned, placed, plan_of
+from mustsee.synth.make import Settings
+from ray_jobs.mlvu import measured
+from tests.support.films import FPS, cuts, write
+from tests.support.material import material
+from tests.support.mlvu import BACKGROUNDS, CLIPS, FILM, Counted, ask, making
+
+YOGA = "video/OpenGVLab+Ask-Anything/example/yoga.mp4"
+
+
+@pytest.mark.parametrize("options", [4, 6])
+def test_needles_are_asked_about(options) -> None:
+    rows = mlvu.Needle(making=making(items=10)).rows(BACKGROUNDS, CLIPS)
+    for row in rows:
+        (segment,) = row.segments
+        asked = ask(row, options=options).questions
+        assert 1 <= len(asked) <= 3
+        for question in asked:
+            assert question.question_type == "findNeedle"
+            assert question.evidence == (Span(segment.start, segment.end),)
+            assert len(question.options) == options
+            assert question.drop is None
+            assert question.answer in segment.dense_caption.lower()
+    done = ask(rows[0])
+    assert ask(done) is done
+    with pytest.raises(BadRow, match="no captioned needle"):
+        ask(replace(rows[0], segments=()))
+
+
+def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> None:
+    film = write(tmp_path / "film.mp4", cuts([100, 100]))
+    row = Video(video_id="a", uri=str(film), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
+                captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
+    pq.write_table(schemas.table([row], Video), tmp_path / "videos.parquet")
+    (read,) = measured(str(tmp_path / "videos.parquet"))
+    assert (read.shots, read.captions) == (row.shots, row.captions)
+    assert read.duration == pytest.approx(200 / FPS)
+
+
+def test_captions_move_along_and_tell_what_is_there() -> None:
+    """A needle whose caption says what is said of its background falls; the captions of both end up
+    on the clock of the whole.
+    """
+    said = ("a man rows a boat", "snow falls on a street", "two dogs run in a park")
+    captions = tuple(Caption(200.0 * i + 50, text) for i, text in enumerate(said))
+    place = Background(uri="film.mp4", duration=600.0, captions=captions)
+    task = mlvu.Needle(making=making(items=1, background_seconds=None))
+    (row,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="Snow falls on a street.")])
+    row = captioned(row, [place])
+    assert row.captions == captions
+    plan = plan_of(row)
+    at = plan.insertions[0].at
+    moved = placed(row, plan, plan.placed())
+    assert [c.time for c in moved.captions] == sorted(
+        [at, *(c.time + (8 if c.time >= at else 0) for c in captions)]
+    )
+    rule = Absence(apart=None)
+
+    def embed(texts):
+        told = [t.lower().strip(".").split() for t in texts]
+        words = sorted({w for t in told for w in t})
+        return np.array([[t.count(w) for w in words] for t in told], np.float32)
+
+    fallen = checked(row, plan, rule, embed)
+    assert "nearest caption at 250.0 s, 1.00 alike: snow falls" in fallen.segments[0].visual_support
+    assert fallen.drop.startswith("needle: ")
+    (other,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="A woman paints a door.")])
+    other = captioned(other, [place])
+    assert checked(other, plan_of(other), rule, embed).drop is None
+    assert checked(row, plan, replace(rule, alike=None), embed).drop is None
+
+
+def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
+    clips = [
+        Clip(uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors")
+    ]
+    places = [Background(uri=str(material(FILM)), duration=231.4)]
+    task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
+    (row,) = task.rows(places, clips)
+    part = Synthesise(
+        folder=str(tmp_path / "videos"),
+        settings=Settings(preset="ultrafast"),
+        absence=Absence(every=4.0),
+    )
+    counted = Counted()
+    make = part.open(counted.context(tmp_path / "store"))
+    made = ask(make(row))
+    assert made.drop is None
+    assert "nearest picture at" in made.segments[0].visual_support
+    assert made.duration == pytest.approx(66, abs=0.05)
+    assert counted.counts == {"synth.copy": 1}
+    assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][
+        "placed"
+    ]
+
+    probe = absence.looks(clips[0].uri, 1.0, 0, 6)
+    around = made.segments[0].start - 8, made.segments[0].end + 8
+    time, distance = absence.nearest(probe, absence.looks(made.uri, 0.5, *around))
+    assert distance < 0.06
+    assert made.segments[0].start <= time <= made.segments[0].end
+
+    itself = with_itself(row, places[0])
+    dropped = make(itself)
+    assert dropped.drop.startswith("needle: ")
+    assert dropped.uri == itself.uri
+
+    layout.write(made.questions, tmp_path / "export", [made])
+    read = layout.read(tmp_path / "export")
+    assert not read.findings
+    assert [(q.question, q.options, q.answer_index) for q in read] == [
+        (q.question, q.options, q.answer_index) for q in made.questions
+    ]
+
+
+def with_itself(row, place):
+    """The same row, its needle a stretch of the background itself."""
+    plan = plan_of(row)
+    probe = replace(
+        plan.insertions[0].probe, uri=place.uri, start=plan.start + 20, end=plan.start + 26
+    )
+    plan = replace(plan, insertions=(replace(plan.insertions[0], probe=probe),))
+    from mustsee import schemas
+
+    return replace(row, plan=json.dumps(schemas.dump(plan)))

@@ -1,0 +1,22 @@
+"""The judge's app with rules for an engine, its keys, and a request that it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from actors.judge.lexical import Lexical
+from mustsee.judge.judge import JudgeConfig
+from serve.judge_guard import Keys, Limits
+from serve.judge_http import create_app
+from serve.judge_local import LocalBackend
+
+KEY, OLD = "a-key-of-the-tests-0001", "a-key-of-the-tests-0000"
+BEARER = {"Authorization": f"Bearer {KEY}"}
+CAR = {"id": "a", "question": "what colour is it", "candidate": "it is red", "reference": "red"}
+
+
+def make_app(**limits: Any) -> FastAPI:
+    judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
+    return create_app(LocalBackend(judge, "lexical"), Keys.read(f"{OLD}, {KEY}"), Limits(**limits))

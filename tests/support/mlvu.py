@@ -1,0 +1,46 @@
+"""Clips, backgrounds and settings that MLVU's tests make films of."""
+
+import asyncio
+from collections import Counter
+
+from actors.llm.offline import Offline
+from actors.part import RunContext
+from mustsee.llm import Asker
+from mustsee.prompts import Prompts
+from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.records import Video
+from mustsee.store import Store
+from mustsee.synth.insertions import Background, Clip, Making
+
+ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossing coin", "zumba")
+CLIPS = [
+    Clip(uri=f"{a}{n}.mp4", end=12.0 + n, label=a, caption=f"Someone is {a} number {n}")
+    for a in ACTIONS
+    for n in range(6)
+]
+BACKGROUNDS = [Background(uri=f"film{n}.mp4", duration=600.0 + 900 * n) for n in range(3)]
+FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
+
+
+def making(**options) -> Making:
+    """Settings of a plan: 48 items, unless told otherwise."""
+    return Making(**{"items": 48, "seed": 7, **options})
+
+
+def ask(video, **options) -> Video:
+    """The video with the questions that the rules ask of its needle."""
+    asker = Asker(llm=Offline().open(), prompts=Prompts())
+    return asyncio.run(mlvu.ask_needle(video, asker, mlvu.NeedleSettings(**options)))
+
+
+class Counted:
+    """A run's context that keeps what a part counts."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def context(self, root) -> RunContext:
+        return RunContext(store=Store(str(root)), llm=lambda _: None, count=self._count)  # type: ignore[arg-type]
+
+    def _count(self, name, n) -> None:
+        self.counts[name] += n

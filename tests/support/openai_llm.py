@@ -1,0 +1,40 @@
+"""Calls of the OpenAI-compatible client, through the gateway and alone, to a local server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from actors.coordinator import Desk
+from actors.gateway import Gateway
+from actors.llm.openai import OpenAI
+from mustsee.llm import Message, Request
+from mustsee.store import Store
+from ray_jobs.benches.loopback import Loopback
+from tests.support.bench import at_once
+
+FORM = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+def config(server: Loopback, **more) -> OpenAI:
+    return OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]}, **more)
+
+
+def asked(text: str = "How many?", images: tuple[bytes, ...] = (), **more) -> Request:
+    return Request(prompt="test/x", digest="", messages=(Message("user", text, images),), **more)
+
+
+def connect(server: Loopback, tmp_path, desk: Desk | None = None, **more) -> Gateway:
+    chosen = config(server, **more)
+    desk = desk or Desk()
+    desk.enroll(chosen.endpoint.account, chosen.endpoint.limits)
+    return Gateway(chosen.open(), Store(str(tmp_path)), desk, chosen, sleep=at_once)
+
+
+def once(server: Loopback, request: Request, **more):
+    """The client alone, without the gateway."""
+    return asyncio.run(config(server, **more).open().complete(request))

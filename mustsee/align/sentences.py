@@ -22,7 +22,7 @@ from mustsee.align.description import spoken
 from mustsee.align.place import Alignment
 from mustsee.errors import UserError
 from mustsee.records import Line
-from mustsee.run.inputs import read_table
+from mustsee.tables import read_table
 
 Floats = NDArray[np.float64]
 Probabilities = Callable[[list[str]], Floats]  # texts -> probability that each is visual [n]

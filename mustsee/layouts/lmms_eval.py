@@ -56,9 +56,9 @@ import os
 from pathlib import Path
 
 from mustsee.extract import LETTERS, extract
-from mustsee.run.inputs import MEDIA
+from mustsee.media.files import SUFFIXES
 
-ENDINGS = sorted({*MEDIA, *map(str.upper, MEDIA)})
+ENDINGS = sorted({*SUFFIXES, *map(str.upper, SUFFIXES)})
 
 
 def doc_to_visual(doc):

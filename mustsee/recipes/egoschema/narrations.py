@@ -15,8 +15,8 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.records import Line
-from mustsee.run.inputs import read_table
 from mustsee.store import resolve
+from mustsee.tables import read_table
 
 # Ego4D marks who acts with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.align.description import (
-    WORD,
     Description,
     Embed,
     Floats,
@@ -37,6 +36,7 @@ from mustsee.align.description import (
     unit,
 )
 from mustsee.records import Line, Span
+from mustsee.text import WORD
 
 _REACH = 10.0  # seconds: how far a line's word may lie from where its time says, before reading
 _STRAIGHT = 0.6  # share of the matches that a straight line explains when the film never halts

@@ -43,9 +43,3 @@ def mlvu(reply: str, answer_index: int | None) -> bool:
     place = reply.find(")")
     said = reply if place < 0 else reply[max(place - 1, 0) : place]
     return said == chr(ord("A") + answer_index)
-
-
-def mlvu_test(reply: str) -> str:
-    """MLVU test (test_bench): what is written into the submission, all before the first ")"."""
-    place = reply.find(")")
-    return reply[:place].strip() if place >= 0 else reply

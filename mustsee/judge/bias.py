@@ -17,7 +17,8 @@ from itertools import pairwise, permutations
 
 from mustsee.judge.data import Pair
 from mustsee.judge.judge import Item, Score
-from mustsee.judge.lexical import common, words
+from mustsee.judge.lexical import words
+from mustsee.overlap import common
 
 FILLER = (
     "This can be seen over the course of the video.",

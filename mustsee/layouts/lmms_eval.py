@@ -55,8 +55,9 @@ _UTILS = '''\
 import os
 from pathlib import Path
 
-from mustsee.extract import LETTERS, extract
+from mustsee.extract import extract
 from mustsee.media.files import SUFFIXES
+from mustsee.text import LETTERS
 
 ENDINGS = sorted({*SUFFIXES, *map(str.upper, SUFFIXES)})
 

@@ -58,7 +58,7 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     columns["drop"] = schemas.column("drop", [r.get("drop") for r in rows])
     for name in dict.fromkeys(key for row in rows for key in row):
         if name not in columns:
-            columns[name] = _extra(name, [r.get(name) for r in rows])
+            columns[name] = _extra([r.get(name) for r in rows])
     return pa.table(columns)
 
 
@@ -195,7 +195,7 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _extra(name: str, values: list[Any]) -> pa.Array:
+def _extra(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):

@@ -1,7 +1,7 @@
 """Scores of written answers, and the averages that the papers print.
 
-Token F1 follows SQuAD, ROUGE-L follows Google's `rouge-score`; CIDEr-D looks at
-a whole corpus at once, because its word weights come from all references of a run.
+Token F1 follows SQuAD, ROUGE-L follows Google's `rouge-score`. CIDEr-D looks at a whole corpus at
+once, because its word weights come from all references of a run.
 """
 
 from __future__ import annotations

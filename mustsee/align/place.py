@@ -1,10 +1,10 @@
-"""Where in a movie's audio description does a clip lie? (CinePile, 2.1, "Scene localization in AD")
+"""Finds a clip in its movie's audio description (CinePile, 2.1, "Scene localization in AD").
 
 The clip's first and last lines are looked up among the description's lines by their embeddings
 (FAISS); their hits, and the pairs of words that both transcripts share, vote in a rolling window
 over the description for the place where the clip begins. The best places are then read word by
 word: a monotone alignment of the clip's words with the description's words inside a band of time.
-It gives the start and the end below the line (the lines of two transcripts never coincide), the
+The alignment gives start and end to the word (the lines of two transcripts never coincide), the
 rate (a film sped up from 24 to 25 frames a second), and the share of the clip's words found, which
 is the score.
 

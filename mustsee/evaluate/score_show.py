@@ -1,4 +1,4 @@
-"""Results to look at: a table for the terminal, `results.json`, `replies.parquet`, pictures."""
+"""Shows and writes results: a terminal table, `results.json`, `replies.parquet`, pictures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The released scoring parsers of CinePile and MLVU, quirks included, to reproduce their numbers.
 
-They score with the answer in hand and reject many plain replies ("The answer is B"): for anything
+They are told the right answer and reject many plain replies ("The answer is B"): for anything
 but reproduction use `mustsee.extract`. Written from the parsers' described behaviour.
 """
 

@@ -1,4 +1,4 @@
-"""What can be said about two answers from their words alone: overlap, numbers, order, refusals.
+"""Lexical features of two answers: overlap, numbers, order, refusals.
 
 Baselines for the judges, and half of the features of the judge `mini`. Pure functions of strings.
 """

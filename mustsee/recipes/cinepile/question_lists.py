@@ -1,6 +1,6 @@
 """Human-written question lists, read and made free of names (CinePile, 2.2).
 
-Embeddings of questions go by the names in them, so names become pronouns before clustering. The
+Embeddings group questions by the names in them, so names become pronouns before clustering. The
 rules here need no model: a word with a capital inside a sentence is a name, and so is any word that
 is mostly written like that in all lists together.
 """

@@ -1,6 +1,6 @@
-"""Narrations in: who did what when, as timed lines for each video.
+"""Reads narrations (who did what, and when) as timed lines for each video.
 
-Read are Ego4D's `narration.json`, and any table with a video, a time and a text column
+The inputs are Ego4D's `narration.json`, and any table with a video, a time and a text column
 (EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/columns/` says which is which.
 """
 

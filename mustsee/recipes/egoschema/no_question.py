@@ -1,5 +1,5 @@
-"""EgoSchema's no-question baseline: can the answer be told from the narrations and the options, the
-question unseen? An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
+"""EgoSchema's no-question baseline: the answer guessed from the narrations and the options, the
+question unseen. An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
 """
 
 from __future__ import annotations

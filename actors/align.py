@@ -24,8 +24,8 @@ from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import scene_of, told, written
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.run.inputs import read_table
 from mustsee.store import digest, identity, resolve
+from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 KEPT = 16  # descriptions with their vectors, some MB each, that a worker holds

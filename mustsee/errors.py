@@ -1,4 +1,4 @@
-"""The exceptions of the house, all of them.
+"""Every exception that the project raises by itself.
 
 `UserError` is a mistake in configuration or input, said before any work (exit code 2). `BadRow` is
 a deterministic failure of one row: the stage turns it into that row's `problem` and stores it.

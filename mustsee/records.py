@@ -1,4 +1,4 @@
-"""The nouns: what one video, one clip and one question are.
+"""The records that every stage reads and writes: one video, one clip, one question.
 
 Records are frozen; a stage returns a changed copy (`dataclasses.replace`). Times are seconds from
 the start of the video. The Arrow schema of every output is derived from these annotations by

@@ -171,17 +171,22 @@ def bootstrap(
     value = float(statistic(np.ones(n)))
     if count < 2 or not len(found):
         return Estimate(value=value, low=None, high=None, n=n, clusters=count, method="none")
-    reach = _t(level, count - 1) * math.sqrt(count / (count - 1))
-    se = float(found.std(ddof=1)) if len(found) > 1 else 0.0
-    if count < FEW:
-        low, high, method = value - reach * se, value + reach * se, "bootstrap t"
-    else:
-        low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])
-        method = "bootstrap"
+    low, high = _resampled(value, found, count, level)
     return Estimate(
-        value=value, low=max(within[0], float(low)), high=min(within[1], float(high)), n=n,
-        clusters=count, method=method, se=se,
+        value=value, low=max(within[0], low), high=min(within[1], high), n=n, clusters=count,
+        method="bootstrap t" if count < FEW else "bootstrap",
+        se=float(found.std(ddof=1)) if len(found) > 1 else 0.0,
     )  # fmt: skip
+
+
+def _resampled(value: float, found: Floats, count: int, level: float) -> tuple[float, float]:
+    """The interval that resamples of `count` clusters tell (see `bootstrap`)."""
+    reach = _t(level, count - 1) * math.sqrt(count / (count - 1))
+    if count < FEW:
+        half = reach * (float(found.std(ddof=1)) if len(found) > 1 else 0.0)
+        return value - half, value + half
+    low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])
+    return float(low), float(high)
 
 
 def macro(
@@ -339,7 +344,8 @@ def rogan_gladen(
     level: float = 0.95,
 ) -> Estimate:
     """The share of right answers corrected for the judge's sensitivity and specificity:
-    (p + spec - 1) / (sens + spec - 1), with both samples resampled together.
+    (p + spec - 1) / (sens + spec - 1), with both samples resampled together; the tails are
+    `bootstrap`'s for the sample of fewer clusters.
 
     Raises ValueError where sens + spec <= 1.1, or where more than one resample in twenty is so:
     such a judge cannot be corrected for.
@@ -366,7 +372,7 @@ def rogan_gladen(
             "sensitivity + specificity of the judge is at most 1.1 (or a class is missing in its "
             "sample): its verdicts cannot be corrected; use another judge or a larger sample"
         )
-    rng, tail = np.random.default_rng(seed), (1 - level) / 2
+    rng = np.random.default_rng(seed)
     many, few = int(codes.max()) + 1, int(groups.max()) + 1
     tries = np.array([
         corrected(
@@ -378,24 +384,12 @@ def rogan_gladen(
     good = tries[np.isfinite(tries)]
     if len(good) < 0.95 * draws:
         raise ValueError("the judge's sample is too small to correct for its errors: label more")
-    low, high = np.quantile(good, [tail, 1 - tail])
+    se = float(good.std(ddof=1))
+    low, high = None, None
+    if min(many, few) > 1:
+        low, high = _resampled(value, good, min(many, few), level)
+        low, high = max(0.0, low), min(1.0, high)
     return Estimate(
-        value=value, low=float(low), high=float(high), n=len(found), clusters=many,
-        method="Rogan-Gladen, bootstrap", se=float(good.std(ddof=1)),
+        value=value, low=low, high=high, n=len(found), clusters=many,
+        method="Rogan-Gladen, bootstrap", se=se,
     )  # fmt: skip
-
-
-def questions_needed(
-    difference: float, spread: float = 0.5, *, alpha: float = 0.05, power: float = 0.8
-) -> int:
-    """How many independent paired questions show a difference; `spread` is the standard deviation
-    of a question's difference (0.5 where a quarter of the pairs disagree).
-    """
-    z = NormalDist().inv_cdf
-    return math.ceil(((z(1 - alpha / 2) + z(power)) * spread / difference) ** 2)
-
-
-def detectable(n: int, spread: float = 0.5, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The smallest difference that `n` paired questions show with the given power."""
-    z = NormalDist().inv_cdf
-    return (z(1 - alpha / 2) + z(power)) * spread / math.sqrt(n)

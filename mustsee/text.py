@@ -10,12 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # the names of options
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 STOP = frozenset(
     re.split(
         r"\s+",
@@ -45,7 +47,7 @@ NUMBERS = {name: value for value, name in enumerate(_NUMBERS)}
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case."""
-    return [w.replace("’", "'") for w in _WORD.findall(text.lower())]
+    return [w.replace("’", "'") for w in WORD.findall(text.lower())]
 
 
 @lru_cache(maxsize=65536)

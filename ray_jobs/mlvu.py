@@ -29,10 +29,11 @@ from mustsee.recipes.mlvu import ladder
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
 from mustsee.records import Question, Video
-from mustsee.run.inputs import read_table, read_videos
+from mustsee.run.inputs import read_videos
 from mustsee.run.outputs import Scratch
 from mustsee.store import resolve
 from mustsee.synth.insertions import Background, Clip, Making, captioned
+from mustsee.tables import read_table
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run, standing
 

@@ -241,9 +241,21 @@ def test_a_judge_that_knows_nothing_is_refused() -> None:
         stats.rogan_gladen([True, False], sample)
 
 
-def test_power() -> None:
-    assert stats.questions_needed(0.03) == pytest.approx(2200, abs=30)
-    assert stats.detectable(500) == pytest.approx(0.063, abs=0.001)
+def test_correction_with_few_videos_covers() -> None:
+    """Five videos of forty answers each, and videos that differ: percentiles alone cover 80 %."""
+    hits = 0
+    for run in range(100):
+        rng = np.random.default_rng(run)
+        labels, verdicts = judged(rng, 400, 0.3, 0.9, 0.9)
+        shares = rng.beta(4, 4, size=5)
+        said = [v for share in shares for v in judged(rng, 40, share, 0.9, 0.9)[1]]
+        videos = [n for n in range(5) for _ in range(40)]
+        sample = stats.JudgeSample(labels=labels, verdicts=verdicts)
+        found = stats.rogan_gladen(said, sample, videos, draws=200)
+        assert found.low is not None
+        assert found.high is not None
+        hits += found.low <= 0.5 <= found.high
+    assert hits >= 90
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from actors.answer.llm import replace_questions
 from actors.part import Opened, RunContext
 from mustsee.evaluate.answers import answered
-from mustsee.extract import LETTERS
 from mustsee.records import Question, Video
+from mustsee.text import LETTERS
 
 
 @dataclass(frozen=True, kw_only=True)

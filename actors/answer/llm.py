@@ -19,12 +19,12 @@ from mustsee.conditions.seen import Seen, said
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
 from mustsee.evaluate.rag import Rag
-from mustsee.extract import LETTERS
 from mustsee.llm import Llm, Message, Request, Sampling
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.store import identity
+from mustsee.text import LETTERS
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)

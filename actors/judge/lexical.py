@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mustsee import overlap
 from mustsee.errors import UserError
 from mustsee.judge import lexical
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
@@ -36,7 +37,7 @@ class LexicalEngine:
     @property
     def identity(self) -> Identity:
         """The measure is its code, so the code is what is hashed."""
-        parts = lexical.words, lexical.common, lexical.MEASURES[self.measure]
+        parts = lexical.words, overlap
         code = "".join(map(inspect.getsource, parts))
         return Identity(
             engine=f"lexical/{self.measure}",

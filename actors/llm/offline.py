@@ -5,14 +5,15 @@ The rules live in `mustsee/offline/`, one module per area of prompts, each with 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
-import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import mustsee
 from mustsee.errors import BadRow
 from mustsee.llm import Llm, Reply, Request
 
@@ -25,20 +26,50 @@ def rules() -> dict[str, Rule]:
     """Prompt name -> rule."""
     found: dict[str, Rule] = {}
     for area in AREAS:
-        if importlib.util.find_spec(f"mustsee.offline.{area}") is not None:
-            found |= importlib.import_module(f"mustsee.offline.{area}").RULES
+        found |= importlib.import_module(f"mustsee.offline.{area}").RULES
     return found
 
 
 @cache
 def revision() -> str:
     """Hash (12 hex digits) of the rules' source: a changed rule is another model."""
-    import mustsee.offline as package
+    return digest(Path(mustsee.__path__[0]))
 
+
+def digest(package: Path) -> str:
+    """Of the rules in the package at `package`, and of every module of it that they rest on."""
     total = hashlib.sha256()
-    for path in sorted(Path(package.__path__[0]).glob("*.py")):
-        total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, path in sorted(_sources(package).items()):
+        total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()[:12]
+
+
+def _sources(package: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    waiting = list((package / "offline").glob("*.py"))
+    while waiting:
+        path = waiting.pop()
+        name = path.relative_to(package).as_posix()
+        if name not in found:
+            found[name] = path
+            waiting += _imported(path, package)
+    return found
+
+
+def _imported(path: Path, package: Path) -> Iterator[Path]:
+    """The package's files that a module imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            first, *rest = name.split(".")
+            if first == package.name and rest:
+                below = package.joinpath(*rest)
+                files = below.with_suffix(".py"), below / "__init__.py"
+                yield from (file for file in files if file.is_file())
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.records import Line
+from mustsee.text import WORD
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _NOISE = re.compile(r"\[[^\]]*\]|\([^)]*\)|<[^>]*>|♪|^\s*[A-Z][A-Z .'-]{1,24}:")
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _COMMON = 40  # a pair of words that occurs more often than this in a description does not vote
 _BLOCK = 16384  # lines embedded at once: 10^6 lines take 1.5 GB, not twice that
 

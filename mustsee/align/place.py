@@ -1,10 +1,10 @@
-"""Where in a movie's audio description does a clip lie? (CinePile, 2.1, "Scene localization in AD")
+"""Finds a clip in its movie's audio description (CinePile, 2.1, "Scene localization in AD").
 
 The clip's first and last lines are looked up among the description's lines by their embeddings
 (FAISS); their hits, and the pairs of words that both transcripts share, vote in a rolling window
 over the description for the place where the clip begins. The best places are then read word by
 word: a monotone alignment of the clip's words with the description's words inside a band of time.
-It gives the start and the end below the line (the lines of two transcripts never coincide), the
+The alignment gives start and end to the word (the lines of two transcripts never coincide), the
 rate (a film sped up from 24 to 25 frames a second), and the share of the clip's words found, which
 is the score.
 
@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.align.description import (
-    WORD,
     Description,
     Embed,
     Floats,
@@ -37,6 +36,7 @@ from mustsee.align.description import (
     unit,
 )
 from mustsee.records import Line, Span
+from mustsee.text import WORD
 
 _REACH = 10.0  # seconds: how far a line's word may lie from where its time says, before reading
 _STRAIGHT = 0.6  # share of the matches that a straight line explains when the film never halts

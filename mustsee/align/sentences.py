@@ -1,9 +1,9 @@
-"""Is a line of an audio description the narrator's (visual) or the film's (dialogue)?
+"""Tells the narrator's lines of an audio description (visual) from the film's (dialogue).
 
-CinePile, 2.1. Two ways. Where the clip was heard too, a line whose words the clip speaks at that
-time is dialogue, and one that it does not speak is the narrator's: no model is needed. Otherwise a
-head on sentence embeddings, fitted on labelled sentences (MAD's are the paper's), gives a
-probability.
+CinePile, 2.1, in one of two ways. Where the clip was heard too, a line whose words the clip speaks
+at that time is dialogue, and one that it does not speak is the narrator's: no model is needed.
+Otherwise a head on sentence embeddings, fitted on labelled sentences (MAD's are the paper's), gives
+a probability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mustsee.align.description import spoken
 from mustsee.align.place import Alignment
 from mustsee.errors import UserError
 from mustsee.records import Line
-from mustsee.run.inputs import read_table
+from mustsee.tables import read_table
 
 Floats = NDArray[np.float64]
 Probabilities = Callable[[list[str]], Floats]  # texts -> probability that each is visual [n]

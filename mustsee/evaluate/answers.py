@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mustsee.conditions.options import order, shown
-from mustsee.extract import LETTERS, extract
+from mustsee.extract import extract
 from mustsee.records import Question, Verdict
+from mustsee.text import LETTERS
 
 FILTER = "answer"
 GRADE = "grade"

@@ -1,4 +1,4 @@
-"""Certificates to look at: `certificates.parquet`, `certificate.json`, a table, a picture."""
+"""Shows and writes certificates: `certificates.parquet`, `certificate.json`, a table, a picture."""
 
 from __future__ import annotations
 

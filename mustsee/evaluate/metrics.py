@@ -1,7 +1,7 @@
 """Scores of written answers, and the averages that the papers print.
 
-Token F1 and exact match follow SQuAD; ROUGE-L is Google's `rouge-score`; CIDEr-D is our own and
-looks at a whole corpus at once, because its word weights come from all references of a run.
+Token F1 follows SQuAD, ROUGE-L follows Google's `rouge-score`. CIDEr-D looks at a whole corpus at
+once, because its word weights come from all references of a run.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+
+from mustsee import overlap
+from mustsee.text import words
 
 MLVU_7 = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")
 MLVU_9 = (*MLVU_7, "sports_qa", "tutorial_qa")  # the released test adds two tasks
 MLVU_WRITTEN = ("subPlot", "summary")
+_ASCII = re.compile(r"[a-z0-9]+")
 _SIGMA = 6.0  # width of CIDEr-D's length penalty
 
 
@@ -31,29 +33,14 @@ def normalised(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
-def exact_match(candidate: str, reference: str) -> float:
-    return float(normalised(candidate) == normalised(reference))
-
-
 def token_f1(candidate: str, reference: str) -> float:
-    """F1 of the two bags of words, repeated words counted; 1 when both are empty."""
-    said, wanted = normalised(candidate).split(), normalised(reference).split()
-    if not said or not wanted:
-        return float(said == wanted)
-    shared = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * shared / (len(said) + len(wanted))
+    """SQuAD's F1 of the two bags of words."""
+    return overlap.token_f1(candidate, reference, lambda text: normalised(text).split())
 
 
-@cache
-def _rouge(stemmer: bool) -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=stemmer)
-
-
-def rouge_l(candidate: str, reference: str, *, stemmer: bool = False) -> float:
-    """ROUGE-L F1 (rouge-score), without the Porter stemmer unless asked for."""
-    return float(_rouge(stemmer).score(reference, candidate)["rougeL"].fmeasure)
+def rouge_l(candidate: str, reference: str) -> float:
+    """ROUGE-L F1 with the words of Google's `rouge-score`: runs of a-z and 0-9, no stemmer."""
+    return overlap.rouge_l(candidate, reference, lambda text: _ASCII.findall(text.lower()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +79,7 @@ def cider_d(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> C
 
 
 def _grams(text: str) -> Counter[tuple[str, ...]]:
-    found = re.findall(r"[^\W_]+(?:'[^\W_]+)?", unicodedata.normalize("NFKC", text).lower())
+    found = words(unicodedata.normalize("NFKC", text))
     return Counter(tuple(found[i : i + n]) for n in range(1, 5) for i in range(len(found) - n + 1))
 
 
@@ -139,9 +126,3 @@ def macro(task_means: Mapping[str, float], tasks: Sequence[str] | None = None) -
     if missing or not wanted:
         raise ValueError(f"no mean of these tasks: {', '.join(missing) or 'none given'}")
     return sum(task_means[t] for t in wanted) / len(wanted)
-
-
-def question_weighted(task_means: Mapping[str, float], counts: Mapping[str, int]) -> float:
-    """The mean over all questions: each task weighs as many questions as it has."""
-    total = sum(counts[t] for t in task_means)
-    return sum(mean * counts[t] for t, mean in task_means.items()) / total

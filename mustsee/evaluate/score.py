@@ -17,8 +17,10 @@ from typing import Any
 from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import GRADE, Answer, answers
+from mustsee.evaluate.released import released
 from mustsee.records import Question, Video
 from mustsee.stats import Difference, Estimate
+from mustsee.text import LETTERS
 
 UNTYPED = "(no type)"
 
@@ -79,8 +81,9 @@ class Results:
     """One model on one set of questions.
 
     `weighted`: over all questions; `macro`: the mean of the types. `named`: the papers' averages
-    under their names. `no_key`: questions without a public answer, answered but not scored.
-    `choice`: accuracy by option log-probability, never mixed with the replies.
+    under their names. `released`: accuracy by the papers' own scorers. `no_key`: questions without
+    a public answer, answered but not scored. `choice`: accuracy by option log-probability, never
+    mixed with the replies.
     """
 
     model: str
@@ -94,6 +97,7 @@ class Results:
     no_key: int
     unparsed: float
     rules: Mapping[str, int]
+    released: Mapping[str, float]
     choice: Estimate | None = None
     written: Written | None = None
     rubric: Rubric | None = None
@@ -169,6 +173,7 @@ def _results(
         no_key=len(closed) - len(keyed) + len(free) - len(told),
         unparsed=_mean([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
+        released=released(replies),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
@@ -185,11 +190,7 @@ def scored(question: Question, given: Sequence[Answer], cluster: Mapping[str, st
     """One question's replies as one number."""
     came = [a for a in given if a.failed is None]
     chosen = [a for a in came if a.choice is not None]
-    key = (
-        None
-        if question.answer_index is None
-        else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[question.answer_index]
-    )
+    key = None if question.answer_index is None else LETTERS[question.answer_index]
     return Scored(
         question=question,
         cluster=cluster.get(question.video_id, question.video_id),

@@ -1,4 +1,4 @@
-"""Results to look at: a table for the terminal, `results.json`, `replies.parquet`, pictures."""
+"""Shows and writes results: a terminal table, `results.json`, `replies.parquet`, pictures."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def table(results: Sequence[Results]) -> Table:
     made.add_row("mean of the types", "", *(percent(r.macro) for r in results), style="bold")
     for name in dict.fromkeys(n for r in results for n in r.named):
         made.add_row(name, "", *(f"{100 * r.named[name]:.1f}" for r in results))
+    for name in dict.fromkeys(n for r in results for n in r.released):
+        shares = [r.released.get(name) for r in results]
+        cells = ["-" if s is None else f"{100 * s:.1f}" for s in shares]
+        made.add_row(f"by {name}'s released scorer", "", *cells)
     made.add_row("unparsed", "", *(f"{100 * r.unparsed:.1f}" for r in results))
     made.add_row("failed calls", "", *(str(r.failed) for r in results))
     if any(r.no_key for r in results):

@@ -3,6 +3,6 @@
 from mustsee.extract import extract
 """
 
-from mustsee.extract.choice import LETTERS, Extraction, extract
+from mustsee.extract.choice import Extraction, extract
 
-__all__ = ["LETTERS", "Extraction", "extract"]
+__all__ = ["Extraction", "extract"]

@@ -33,8 +33,8 @@ from mustsee.extract.words import (
     REFUSAL,
     VERB,
 )
+from mustsee.text import LETTERS
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CLOSE = r"[\)\]\}>\"'|]"
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 

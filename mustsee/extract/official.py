@@ -1,6 +1,6 @@
 """The released scoring parsers of CinePile and MLVU, quirks included, to reproduce their numbers.
 
-They score with the answer in hand and reject many plain replies ("The answer is B"): for anything
+They are told the right answer and reject many plain replies ("The answer is B"): for anything
 but reproduction use `mustsee.extract`. Written from the parsers' described behaviour.
 """
 
@@ -43,9 +43,3 @@ def mlvu(reply: str, answer_index: int | None) -> bool:
     place = reply.find(")")
     said = reply if place < 0 else reply[max(place - 1, 0) : place]
     return said == chr(ord("A") + answer_index)
-
-
-def mlvu_test(reply: str) -> str:
-    """MLVU test (test_bench): what is written into the submission, all before the first ")"."""
-    place = reply.find(")")
-    return reply[:place].strip() if place >= 0 else reply

@@ -21,8 +21,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.vetting import Vetting
 from mustsee.llm import Asker
 from mustsee.records import Line, Question, Verdict, Video
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+from mustsee.text import LETTERS
 
 
 @dataclass(frozen=True, kw_only=True)

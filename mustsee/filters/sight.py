@@ -31,10 +31,10 @@ from mustsee.conditions.lines import nearest
 from mustsee.conditions.options import order, shown
 from mustsee.conditions.seen import Condition, Plan, Seen, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.extract import LETTERS
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import spans
 from mustsee.records import Question, Repair, Span, Verdict, Video
+from mustsee.text import LETTERS
 
 CANNOT, SEVERAL = "cannot", "several"
 Choice = int | Literal["cannot", "several"]

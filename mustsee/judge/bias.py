@@ -1,4 +1,4 @@
-"""What a judge falls for: the report of its biases, and a deterministic check of order.
+"""A report of a judge's biases, and a deterministic check of order.
 
 Every case is a change whose verdict is known, made from pairs that people labelled or from small
 constructed answers; `probe` builds them, `report` says how often the judge got each kind wrong.
@@ -17,7 +17,8 @@ from itertools import pairwise, permutations
 
 from mustsee.judge.data import Pair
 from mustsee.judge.judge import Item, Score
-from mustsee.judge.lexical import common, words
+from mustsee.judge.lexical import words
+from mustsee.overlap import common
 
 FILLER = (
     "This can be seen over the course of the video.",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.judge.judge import Identity, Record
 
@@ -171,25 +172,25 @@ def interval(
     groups: Sequence[str],
     *,
     seed: int = 0,
-    draws: int = 1000,
+    draws: int = 2000,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of `metric(labels, scores)`, drawing whole questions."""
+    """Bootstrap interval of `metric(labels, scores)`, 0 to 1, drawing whole questions; nan where
+    nothing can be said.
+    """
     y, s = _arrays(labels, scores)
-    members = _by_group(groups)
-    rng = np.random.default_rng(seed)
-    found: list[float] = []
-    for _ in range(draws):
-        picked = rng.integers(0, len(members), len(members))
-        rows = np.concatenate([members[i] for i in picked])
-        value = metric(y[rows], s[rows])
-        if not math.isnan(value):
-            found.append(value)
-    if not found:
-        return (math.nan, math.nan)
-    tail = (1 - level) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
-    return float(low), float(high)
+
+    def drawn(times: Floats) -> float:
+        rows = np.repeat(np.arange(len(y)), times.astype(np.int64))
+        return metric(y[rows], s[rows])
+
+    found = stats.bootstrap(
+        drawn, len(y), groups, draws=draws, seed=seed, level=level, within=(0.0, 1.0)
+    )
+    return (
+        math.nan if found.low is None else found.low,
+        math.nan if found.high is None else found.high,
+    )
 
 
 def nested_f1(

@@ -2,7 +2,7 @@
 
 The method is GEM's (Neptune, appendix D): one prompt with the question, the candidate and the
 reference; the probability of TRUE against FALSE as the next token; a threshold that maximises F1
-on human labels. Every engine (`actors/judge_*.py`) gives a `Reading` for a prepared triple; `Judge`
+on human labels. Every engine (`actors/judge/`) gives a `Reading` for a prepared triple; `Judge`
 adds what all of them share: cut candidates, refused prompts, empty answers, several references,
 and the threshold record without which no verdict is given.
 """

@@ -1,4 +1,4 @@
-"""What can be said about two answers from their words alone: overlap, numbers, order, refusals.
+"""Lexical features of two answers: overlap, numbers, order, refusals.
 
 Baselines for the judges, and half of the features of the judge `mini`. Pure functions of strings.
 """
@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
+from mustsee import overlap
 from mustsee.judge.prompt import Triple
+from mustsee.overlap import common, harmonic, share, shared
 
+# Letters and numbers apart, unlike `mustsee.text.WORD`: "21st" is 21. `mini` was trained on these.
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 _STOP = frozenset(
     _WORD.findall(
@@ -49,42 +52,16 @@ def words(text: str) -> list[str]:
     return [_NUMBER.get(w, w) for w in map(str, _WORD.findall(flat))]
 
 
-def common(a: Sequence[str], b: Sequence[str]) -> int:
-    """Length of the longest common subsequence."""
-    row = [0] * (len(b) + 1)
-    for x in a:
-        above = 0
-        for j, y in enumerate(b, 1):
-            above, row[j] = row[j], above + 1 if x == y else max(row[j], row[j - 1])
-    return row[-1]
-
-
-def _harmonic(a: float, b: float) -> float:
-    return 2 * a * b / (a + b) if a + b else 0.0
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
 def rouge_l(candidate: str, reference: str) -> float:
-    """F-measure of the longest common subsequence of words (Lin 2004), 0 to 1."""
-    c, r = words(candidate), words(reference)
-    length = common(c, r)
-    return _harmonic(_share(length, len(c)), _share(length, len(r)))
+    return overlap.rouge_l(candidate, reference, words)
 
 
 def token_f1(candidate: str, reference: str) -> float:
-    """F1 of the bags of words (SQuAD's measure)."""
-    c, r = words(candidate), words(reference)
-    both = sum((Counter(c) & Counter(r)).values())
-    return _harmonic(_share(both, len(c)), _share(both, len(r)))
+    return overlap.token_f1(candidate, reference, words)
 
 
 def token_recall(candidate: str, reference: str) -> float:
-    """Share of the reference's words that the candidate has."""
-    c, r = words(candidate), words(reference)
-    return _share(sum((Counter(c) & Counter(r)).values()), len(r))
+    return overlap.token_recall(candidate, reference, words)
 
 
 MEASURES: dict[str, Callable[[str, str], float]] = {
@@ -140,33 +117,33 @@ def features(triple: Triple) -> list[float]:
     new_c = [w for w in content_c if w not in asked]
     numbers_r = [w for w in r if w[0].isdigit()]
     numbers_c = [w for w in c if w[0].isdigit()]
-    both = sum((Counter(c) & Counter(r)).values())
-    precision, recall = _share(both, len(c)), _share(both, len(r))
+    both = shared(c, r)
+    precision, recall = share(both, len(c)), share(both, len(r))
     run = common(c, r)
     letters_c, letters_r = _letters(c), _letters(r)
-    alike = sum((letters_c & letters_r).values())
+    alike = (letters_c & letters_r).total()
     near = [_near(w, content_c) for w in new_r[:40]]
     text_c, text_r = f" {' '.join(c)} ", f" {' '.join(r)} "
     inside = bool(r) and text_r in text_c
     negated = bool(_NEGATION.search(triple.candidate)), bool(_NEGATION.search(triple.reference))
     return [
-        _harmonic(precision, recall),
+        harmonic(precision, recall),
         precision,
         recall,
-        _harmonic(_share(run, len(c)), _share(run, len(r))),
-        _share(run, len(r)),
-        _share(sum(w in said for w in content_r), len(content_r)),
-        _share(sum(w in said for w in new_r), len(new_r)),
-        _share(sum(w in told for w in new_c), len(new_c)),
+        harmonic(share(run, len(c)), share(run, len(r))),
+        share(run, len(r)),
+        share(sum(w in said for w in content_r), len(content_r)),
+        share(sum(w in said for w in new_r), len(new_r)),
+        share(sum(w in told for w in new_c), len(new_c)),
         float(inside),
         text_c.find(text_r) / len(text_c) if inside else 1.0,
         float(c == r),
         float(bool(c) and text_c in text_r),
-        _share(alike, sum(letters_r.values())),
-        _share(alike, sum(letters_c.values())),
-        _share(sum(near), len(near)),
+        share(alike, letters_r.total()),
+        share(alike, letters_c.total()),
+        share(sum(near), len(near)),
         min(near, default=1.0),
-        _share(sum(w in numbers_c for w in numbers_r), len(numbers_r)) if numbers_r else 0.5,
+        share(sum(w in numbers_c for w in numbers_r), len(numbers_r)) if numbers_r else 0.5,
         float(bool(numbers_r)),
         float(bool(numbers_c)),
         float(bool(numbers_r and numbers_c) and not set(numbers_r) & set(numbers_c)),
@@ -174,7 +151,7 @@ def features(triple: Triple) -> list[float]:
         math.log1p(len(c)),
         math.log1p(len(r)),
         math.log1p(len(new_c)),
-        _share(len(numbers_c), len(c)),
+        share(len(numbers_c), len(c)),
         float(refuses(triple.candidate)),
         float(negated[0]) - float(negated[1]),
         float(bool(set(c[:5]) & set(new_r))),
@@ -182,5 +159,5 @@ def features(triple: Triple) -> list[float]:
         float("when" in asked),
         float(q[:1] == ["where"]),
         float("many" in asked or "much" in asked),
-        _share(run, both) if both > 1 else 1.0,
+        share(run, both) if both > 1 else 1.0,
     ]

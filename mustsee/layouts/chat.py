@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.extract import LETTERS
 from mustsee.layouts.reading import answer_of, by_id, kept
 from mustsee.records import Question, Video
+from mustsee.text import LETTERS
 
 
 def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:

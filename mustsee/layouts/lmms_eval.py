@@ -55,10 +55,11 @@ _UTILS = '''\
 import os
 from pathlib import Path
 
-from mustsee.extract import LETTERS, extract
-from mustsee.run.inputs import MEDIA
+from mustsee.extract import extract
+from mustsee.media.files import SUFFIXES
+from mustsee.text import LETTERS
 
-ENDINGS = sorted({*MEDIA, *map(str.upper, MEDIA)})
+ENDINGS = sorted({*SUFFIXES, *map(str.upper, SUFFIXES)})
 
 
 def doc_to_visual(doc):

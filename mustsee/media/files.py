@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
+SUFFIXES = frozenset(
+    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
+    | {"3gp", "ogv", "vob", "mxf"}
+)
 REMOTE_BUFFER = 1 << 20  # bytes asked of an object store at once
 READ_ERRORS = 32  # read errors in a row after which a file counts as ended
 

@@ -1,4 +1,4 @@
-"""Where speech is: sound in windows of bounded length that are cut in pauses.
+"""Voice activity: sound in windows of bounded length, cut in the pauses of speech.
 
 The voice activity detector is silero's, run by onnxruntime from the file in the faster-whisper
 wheel (0.003 of real time on one core).

@@ -13,9 +13,8 @@ from functools import lru_cache
 
 from mustsee.llm import Request
 from mustsee.questions.checks import holds, normal
-from mustsee.recipes.cinepile.mcq import LETTERS
 from mustsee.recipes.cinepile.scene import SUBTITLE, VISUAL, Told
-from mustsee.text import Terms, terms
+from mustsee.text import LETTERS, Terms, terms
 
 _ROW = re.compile(rf"({re.escape(SUBTITLE)}|{re.escape(VISUAL)}) ([\d.]+) ([\d.]+) (.+)")
 _PLAIN = re.compile(r"\[?([\d.]+)[-– ]+([\d.]+)\]? (.+)")

@@ -15,6 +15,7 @@ from itertools import permutations
 
 from mustsee.llm import Request
 from mustsee.questions.drafts import Draft
+from mustsee.text import LETTERS
 
 _SMALL = frozenset(  # words that name no object
     """a an the his her their its both one two this that it them with from to into onto in on off of
@@ -201,7 +202,7 @@ def _no_question(request: Request) -> str:
     words = Counter(re.findall(r"[a-z]{3,}", str(request.variables["narrations"]).lower()))
     options = [str(o) for o in request.variables["options"]]
     shared = [sum(words[w] for w in re.findall(r"[a-z]{3,}", o.lower())) for o in options]
-    return "ABCDEFGHIJ"[shared.index(max(shared))]
+    return LETTERS[shared.index(max(shared))]
 
 
 RULES: dict[str, Callable[[Request], str]] = {

@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mustsee.llm import Request
-from mustsee.text import Terms, terms
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+from mustsee.text import LETTERS, Terms, terms
 
 
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from mustsee.llm import Request
 from mustsee.questions.checks import is_order
-from mustsee.text import NUMBERS, Terms, terms, words
+from mustsee.text import LETTERS, NUMBERS, Terms, terms, words
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Scores = NDArray[np.float64]
 _LINE = re.compile(r"^\[[\d.]+-[\d.]+\] (.*)$")
 _QUOTE = re.compile(r"[“\"]([^”\"]+)[”\"]")

@@ -10,7 +10,6 @@ be chance.
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,9 @@ from itertools import pairwise
 
 from mustsee.records import Question
 from mustsee.stats import wilson
+from mustsee.text import LETTERS, words
 
 Guesser = Callable[[Question], Sequence[float]]  # a score for each option; the highest is guessed
-_WORD = re.compile(r"\w+")
 
 
 def longest(question: Question) -> list[float]:
@@ -48,8 +47,8 @@ def echoing(question: Question) -> list[float]:
 
 def _pieces(text: str) -> list[str]:
     """Words, and pairs of neighbours, so that orders of the same words differ."""
-    words = _WORD.findall(text.lower())
-    return [*words, *(f"{a} {b}" for a, b in pairwise(words))]
+    said = words(text)
+    return [*said, *(f"{a} {b}" for a, b in pairwise(said))]
 
 
 def _overlap(one: set[str], other: set[str]) -> float:
@@ -120,7 +119,7 @@ def _hits(asked: Sequence[Question]) -> dict[tuple[str, str], list[float]]:
     """(kind, name) -> for each question how right the guesser is."""
     hits: dict[tuple[str, str], list[float]] = {}
     for slot in range(max(len(q.options) for q in asked)):
-        hits["slot", "ABCDEFGHIJKLMNOP"[slot]] = [float(q.answer_index == slot) for q in asked]
+        hits["slot", LETTERS[slot]] = [float(q.answer_index == slot) for q in asked]
     for name, guesser in GUESSERS.items():
         hits["guesser", name] = [hit(q, guesser(q)) for q in asked]
     for answer in _repeated(asked):
@@ -168,27 +167,6 @@ def table(findings: Sequence[Finding], *, all_rows: bool = False) -> str:
             f"{f.low:6.1%} -{f.high:6.1%}  {f.chance:6.1%}{'' if f.fair else '  *'}"
         )
     return "\n".join(lines)
-
-
-def even_slots(questions: Sequence[Question], seed: int = 0) -> list[Question]:
-    """The questions with their options rotated so that each task's answers lie in each slot equally
-    often; nothing is lost.
-    """
-    slots: dict[str, int] = {}
-    for task, asked in sorted(_tasks(questions).items()):
-        order = sorted(asked, key=lambda q: q.question_id)
-        random.Random(f"{seed}/{task}/slots").shuffle(order)
-        start = random.Random(f"{seed}/{task}/first").randrange(64)
-        for number, question in enumerate(order):
-            slots[question.question_id] = (start + number) % len(question.options)
-    return [_moved(q, slots[q.question_id]) if q.question_id in slots else q for q in questions]
-
-
-def _moved(question: Question, slot: int) -> Question:
-    at = question.answer_index or 0
-    others = [option for n, option in enumerate(question.options) if n != at]
-    options = (*others[:slot], question.options[at], *others[slot:])
-    return replace(question, options=options, answer_index=slot)
 
 
 def resampled(questions: Sequence[Question], seed: int = 0, least: float = 0.5) -> list[Question]:

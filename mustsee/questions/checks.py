@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mustsee.text import words as all_words
+
 _ARTICLES = frozenset({"a", "an", "the"})
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CLOCK = r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\b(?!\s*(?:[ap]\.?m\b|o'clock))"
 _TIMES = (
     re.compile(_CLOCK),
@@ -46,7 +47,7 @@ def words(text: str) -> tuple[str, ...]:
     """The words that count when two texts are compared: lower case, no articles (unless there is
     nothing else).
     """
-    found = _WORD.findall(text.lower().replace("’", "'"))
+    found = all_words(text)
     return tuple(w for w in found if w not in _ARTICLES) or tuple(found)
 
 

@@ -1,9 +1,8 @@
-"""Exam replies: several questions, each with a correct and some wrong answers, or parts of that.
+"""Questions with their answers and wrong answers, read from a reply by its labels.
 
-EgoSchema's chains ask for questions alone, for answers to questions that are known already, or
-for all at once. The labels are read as leniently as everywhere
-(`mustsee.questions.drafts.fields`); here labelled lines become drafts, and drift from the form
-asked for is noticed.
+EgoSchema's chains ask for questions alone, for answers to questions that are known already, or for
+all at once. The labels are read as leniently as everywhere (`mustsee.questions.drafts.fields`);
+here the labelled lines become drafts, and a reply that drifts from the form asked for is noticed.
 """
 
 from __future__ import annotations

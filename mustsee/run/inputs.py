@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import hashlib
-import io
 import json
 import posixpath
 from collections import Counter
@@ -18,15 +16,12 @@ from pyarrow import fs
 
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
 from mustsee.records import Video
 from mustsee.store import resolve
+from mustsee.tables import TABLES, placed, rows_of, suffix_of
 
-MEDIA = frozenset(
-    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
-    | {"3gp", "ogv", "vob", "mxf"}
-)
-TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
 KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
     "subtitles_digest", "movie_name", "year", "genre", "split", "start", "end",
@@ -54,7 +49,7 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     ]
     if not rows:
         raise UserError(
-            f"no videos in {source!r}: expected files ending in {', '.join(sorted(MEDIA))}, "
+            f"no videos in {source!r}: expected files ending in {', '.join(sorted(SUFFIXES))}, "
             "or a .txt list or .csv/.jsonl/.parquet table of them"
         )
     beside: dict[str, list[str]] = {}
@@ -63,20 +58,20 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     columns["drop"] = schemas.column("drop", [r.get("drop") for r in rows])
     for name in dict.fromkeys(key for row in rows for key in row):
         if name not in columns:
-            columns[name] = _extra(name, [r.get(name) for r in rows])
+            columns[name] = _extra([r.get(name) for r in rows])
     return pa.table(columns)
 
 
 def _listed(source: str) -> Iterator[dict[str, Any]]:
     filesystem, path = resolve(source)
-    suffix = PurePosixPath(path).suffix.lower().lstrip(".")
+    suffix = suffix_of(path)
     scheme = source.split("://")[0] + "://" if "://" in source else ""
     info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
         base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
         named = suffix and not any(mark in suffix for mark in "*?[")
         for found in fnmatch.filter(_files(filesystem, base), path):
-            if named or PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
+            if named or suffix_of(found) in SUFFIXES:
                 yield {"uri": scheme + found}
         return
     if info.type == fs.FileType.NotFound:
@@ -85,12 +80,12 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
         )
     if info.type == fs.FileType.Directory:
         for found in _files(filesystem, path):
-            if PurePosixPath(found).suffix.lower().lstrip(".") in MEDIA:
+            if suffix_of(found) in SUFFIXES:
                 yield {"uri": scheme + found}
     elif suffix in TABLES or suffix == "txt":
         for row in _table(filesystem, path, suffix):
-            yield _placed(row, source)
-    elif suffix in MEDIA:
+            yield placed(row, source)
+    elif suffix in SUFFIXES:
         yield {"uri": scheme + path}
     else:
         raise UserError(
@@ -105,54 +100,13 @@ def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
     return sorted(p for p in found if not PurePosixPath(p).name.startswith("."))
 
 
-def read_table(source: str) -> list[dict[str, Any]]:
-    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts; a relative `uri` counts from
-    the table's folder. Raises UserError.
-    """
-    filesystem, path = resolve(source)
-    rows = _rows(filesystem, path, PurePosixPath(path).suffix.lower().lstrip("."))
-    return [_placed(row, source) for row in rows]
-
-
-def _placed(row: dict[str, Any], source: str) -> dict[str, Any]:
-    uri = row.get("uri")
-    if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
-        scheme = source.split("://")[0] + "://" if "://" in source else ""
-        return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
-    return row
-
-
-def _rows(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
-    try:
-        data = filesystem.open_input_file(path).read()
-        if suffix == "parquet":
-            import pyarrow.parquet as pq
-
-            yield from pq.read_table(io.BytesIO(data)).to_pylist()
-            return
-        text = data.decode("utf-8-sig")
-        if suffix == "jsonl":
-            for number, line in enumerate(text.split("\n"), 1):
-                if line.strip():
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        raise UserError(f"{path!r}, line {number}: expected an object, got {row!r}")
-                    yield row
-        else:
-            dialect = "excel-tab" if suffix == "tsv" else "excel"
-            for row in csv.DictReader(io.StringIO(text, newline=""), dialect=dialect):
-                yield {k: (v if v != "" else None) for k, v in row.items() if k}
-    except (pa.ArrowInvalid, ValueError, csv.Error, OSError) as error:
-        raise UserError(f"cannot read the table {path!r}: {error}") from error
-
-
 def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
     if suffix == "txt":
         lines = filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
         uris = (line.strip() for line in lines)
         yield from ({"uri": uri} for uri in uris if uri and not uri.startswith("#"))
         return
-    for number, row in enumerate(_rows(filesystem, path, suffix), 1):
+    for number, row in enumerate(rows_of(filesystem, path), 1):
         if not row.get("uri"):
             raise UserError(
                 f"{path!r}, row {number}: no 'uri'; the columns found are {sorted(map(str, row))}"
@@ -241,7 +195,7 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _extra(name: str, values: list[Any]) -> pa.Array:
+def _extra(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):

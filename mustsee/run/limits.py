@@ -1,7 +1,7 @@
 """Requests and tokens per minute, as token buckets that a test can run on a clock of its own.
 
 A call reserves before it starts, is told how long to wait, and gives back what it did not use.
-Whoever asks waits by itself: nothing here sleeps.
+The caller does the waiting: nothing here sleeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does all that a job keeps running at once fit the cluster? Asked before anything starts."""
+"""Checks, before anything starts, that all a job keeps running at once fits the cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Whether what a question asks about occurs in the background too: then the needle is not one
-(MLVU, F.4 and F.8 had people look; here likeness is measured, and the nearest moments are listed
-for a person).
+"""Checks that what a question asks about is absent from the background, or it is no needle.
+
+MLVU had people look (F.4, F.8); here likeness is measured, and the nearest moments are listed for a
+person.
 
 Pictures are compared by their descriptors (`mustsee.media.descriptors`), texts by their embeddings.
 """

@@ -1,5 +1,5 @@
-"""The background of a synthesised video, copied: its pictures found without decoding, whole groups
-taken over as they are, and only the groups that a cut goes through coded anew.
+"""Copies the background of a synthesised video without decoding it: whole groups of pictures are
+taken over as they are, and only those that a cut goes through are re-encoded.
 """
 
 from __future__ import annotations

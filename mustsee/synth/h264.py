@@ -1,5 +1,5 @@
-"""The little of H.264 that joining streams without coding them anew needs: parameter sets, and the
-pictures that need nothing before them.
+"""The parts of H.264 needed to join streams without re-encoding them: parameter sets, and the
+pictures at which decoding can start.
 
 A track holds the parameter sets of the copied stream and of the coded stream beside each other
 under different ids (ISO/IEC 14496-15, 5.3.3.1); each slice names the set that it was coded with.

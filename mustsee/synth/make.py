@@ -2,9 +2,9 @@
 
     made = synthesise(plan, "needle.mp4", Settings())
 
-Coded anew is only what must be: where the background is 8-bit H.264 with closed groups of pictures,
+Only what must be is re-encoded. Where the background is 8-bit H.264 with closed groups of pictures,
 and keeps its size and rate, its groups are copied, but for those that a cut goes through; the
-probes are brought to its size, rate and pixel format. Else all of it is coded. Sound is coded anew
+probes are brought to its size, rate and pixel format. Else all of it is encoded. Sound is encoded
 throughout (AAC), since its packets overlap. Everything streams: what grows with the length is one
 number per picture.
 """

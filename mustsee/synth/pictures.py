@@ -1,4 +1,4 @@
-"""Pictures of a synthesised video: brought to one shape and coded in closed pieces.
+"""Pictures of a synthesised video: brought to one shape and encoded in closed groups.
 
 Every piece comes as coded packets whose `pts` counts ticks of the whole video's clock.
 """

@@ -1,5 +1,5 @@
-"""What goes where in a synthesised video: pure, seeded, stored beside the video, so that the answer
-to a question about it is known by construction (MLVU, F.4, F.8, F.9).
+"""The plan of a synthesised video: which clip goes where. It is seeded and stored beside the video,
+so that the answer to a question is known by construction (MLVU, F.4, F.8, F.9).
 
 A plan is in seconds. `mustsee.synth.make` puts every cut on the frame that is shown then, and says
 where each probe really ended up.

@@ -22,12 +22,12 @@ from mustsee.errors import BadRow, Transient, Unparsed, UserError
 from mustsee.evaluate.answers import answered, answers, with_answers
 from mustsee.evaluate.rubric import SCALES, parse
 from mustsee.evaluate.score import score
-from mustsee.extract import LETTERS
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
 from mustsee.offline.evaluate import RULES
 from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, identity
+from mustsee.text import LETTERS
 from tests.support.material import material
 
 OPTIONS = ("the man paints a wall", "the dog eats", "a woman cuts bread", "rain falls", "they sing")

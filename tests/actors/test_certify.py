@@ -14,9 +14,9 @@ from mustsee.conditions.seen import Seen
 from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.certificate import Steps
-from mustsee.extract import LETTERS
 from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Line, Video
+from mustsee.text import LETTERS
 from tests.support import films
 from tests.support.bench import Bench
 from tests.support.evaluation import questions

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
-from actors.llm.offline import Offline, rules
+import mustsee
+from actors.llm.offline import Offline, digest, revision, rules
 from mustsee.errors import BadRow
 from mustsee.llm import Message, Request
 from mustsee.prompts import ROOT
@@ -29,3 +31,27 @@ def test_a_prompt_without_a_rule_is_named() -> None:
 def test_the_rules_are_part_of_the_identity() -> None:
     assert Offline().identity == Offline().identity
     assert Offline().identity.startswith("offline ")
+
+
+@pytest.mark.parametrize(
+    ("module", "changes"),
+    [
+        ("offline/neptune.py", True),
+        ("text.py", True),
+        ("questions/checks.py", True),
+        ("recipes/neptune/script.py", True),
+        ("judge/lexical.py", True),
+        ("overlap.py", True),  # by way of judge/lexical.py
+        ("synth/make.py", False),
+        ("evaluate/score.py", False),
+    ],
+)
+def test_a_change_in_what_the_rules_rest_on_is_another_model(
+    tmp_path: Path, module: str, changes: bool
+) -> None:
+    package = tmp_path / "mustsee"
+    shutil.copytree(mustsee.__path__[0], package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert digest(package) == revision()
+    with (package / module).open("a") as file:
+        file.write("# changed\n")
+    assert (digest(package) != revision()) == changes

@@ -11,8 +11,8 @@ import pytest
 from mustsee import stats
 from mustsee.evaluate import score, score_show
 from mustsee.evaluate.answers import GRADE, answered, failed, with_answers
-from mustsee.extract import LETTERS
 from mustsee.records import Question, Verdict, Video
+from mustsee.text import LETTERS
 
 TYPES = ("Counting", "Summarization", "Goal Reasoning")
 
@@ -247,3 +247,15 @@ def test_the_curve_over_frames_joins_runs_of_one_model() -> None:
 def test_a_model_whose_every_call_failed_is_still_there() -> None:
     (found,) = score.score([ask(0), ask(3)], models=["m"])
     assert (found.asked, found.failed, found.weighted) == (2, 2, None)
+
+
+def test_the_released_scorers_stand_beside_ours() -> None:
+    """CinePile's rejects a plain reply that ours reads; rotated options are scored as shown."""
+    plain = say(ask(0, recipe="cinepile"), "The answer is A.")
+    strict = say(ask(1, recipe="cinepile"), "Answer: B")
+    turned = say(ask(2, recipe="mlvu"), "A) because", rotation=1)
+    other = say(ask(3, recipe="neptune"), "A")
+    (found,) = score.score([plain, strict, turned, other])
+    assert found.weighted is not None
+    assert found.weighted.value == 1.0
+    assert found.released == {"CinePile": 0.5, "MLVU": 1.0}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.extract import LETTERS, extract
+from mustsee.extract import extract
+from mustsee.text import LETTERS
 from tests.support.material import material
 
 WORDS = ["first", "second", "third", "fourth", "fifth", "sixth"]

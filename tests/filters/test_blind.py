@@ -16,9 +16,9 @@ from mustsee.filters.blind import Guess, judged, parse_ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Request
 from mustsee.records import Line, Question, Verdict, Video
+from mustsee.text import LETTERS
 from tests.support.neptune_film import Rules, asker, film
 
-LETTERS = "ABCDE"
 BLIND = Guess(name="blind", prompt="filters/blind")
 ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
 

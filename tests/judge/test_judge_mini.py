@@ -17,6 +17,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from actors.coordinator import Desk
 from actors.gateway import Gateway
 from actors.grade import Grade
+from actors.judge.lexical import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
 from actors.judge.mini import ASSETS, Mini, minilm
 from actors.llm.offline import Offline
@@ -69,6 +70,13 @@ def test_numbers_are_the_same_in_words_and_digits() -> None:
     assert lexical.words("Twenty-first of May, 1,200 naïve cafés") == (
         ["20", "1", "of", "may", "1200", "naive", "cafes"]
     )
+
+
+@pytest.mark.parametrize("measure", lexical.MEASURES)
+def test_the_shipped_records_of_word_overlap_are_of_this_code(measure: str) -> None:
+    assert JudgeConfig(
+        engine=Lexical(measure=measure), record=f"assets/judge_{measure}.json"
+    ).open()
 
 
 @pytest.fixture(scope="module")

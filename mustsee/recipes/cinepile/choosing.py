@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from mustsee.errors import BadRow
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.mcq import LETTERS, Choice, parse_choice
+from mustsee.recipes.cinepile.mcq import Choice, parse_choice
 from mustsee.records import Question, Verdict
+from mustsee.text import LETTERS
 
 DIALOGUE = "What is said in the scene, with times in seconds:"
 SCENE = (

@@ -21,8 +21,8 @@ from mustsee.errors import Unparsed
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
 from mustsee.records import Span
+from mustsee.text import LETTERS
 
-LETTERS = "ABCDEFGHIJ"
 _LABEL = re.compile(
     r"^[\s>#\-•]*(?:\d+\s*[.)]\s*)?(?P<label>template|question|(?:correct|right)\s+answer|answer"
     r"(?:\s+key)?|rationale|explanation|evidence)(?:\s*\d+)?\s*[:：]\s*(?P<text>.*)$",

@@ -1,6 +1,6 @@
 """Human-written question lists, read and made free of names (CinePile, 2.2).
 
-Embeddings of questions go by the names in them, so names become pronouns before clustering. The
+Embeddings group questions by the names in them, so names become pronouns before clustering. The
 rules here need no model: a word with a capital inside a sentence is a name, and so is any word that
 is mostly written like that in all lists together.
 """
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.questions.checks import normal
-from mustsee.run.inputs import read_table
 from mustsee.store import resolve
+from mustsee.tables import TABLES, read_table, suffix_of
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z.]*(?:[-'’][A-Za-z]+)*|\d+|[^\sA-Za-z\d]")
 _CAPITAL = re.compile(r"[A-Z][a-z'’.]|[A-Z]{2,}$")
@@ -82,14 +82,14 @@ def read_source(source: Source) -> list[Asked]:
 
 
 def _rows(source: Source) -> Iterator[Mapping[str, Any]]:
-    suffix = PurePosixPath(source.path).suffix.lower()
-    if suffix in (".csv", ".tsv", ".jsonl", ".parquet"):
+    suffix = suffix_of(source.path)
+    if suffix in TABLES:
         yield from read_table(source.path)
         return
     filesystem, path = resolve(source.path)
     try:
         text = filesystem.open_input_file(path).read().decode("utf-8-sig")
-        if suffix == ".json":
+        if suffix == "json":
             yield from _objects(json.loads(text), source.question)
         else:
             yield from ({source.question: line} for line in text.splitlines())

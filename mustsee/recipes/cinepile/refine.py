@@ -29,8 +29,9 @@ from mustsee.llm import Asker
 from mustsee.questions.checks import fault
 from mustsee.recipes.cinepile.ask import TAGS
 from mustsee.recipes.cinepile.choosing import SCENE, choose, rotated, verdict
-from mustsee.recipes.cinepile.mcq import LETTERS, Choice, Mcq, parse_mcq
+from mustsee.recipes.cinepile.mcq import Choice, Mcq, parse_mcq
 from mustsee.records import Question, Verdict
+from mustsee.text import LETTERS
 
 Status = Literal["strong", "fixed", "unfixed", "untested"]
 

@@ -1,4 +1,4 @@
-"""Questions that betray how they were made: they hold words of the prompt, or ask what the sheet
+"""Drops questions by keyword: those that hold words of the prompt, or ask what the curators' sheet
 forbids (EgoSchema, 3.1.3 and 6.1; MLVU wants no names). The words are in `conf/keywords/`.
 """
 

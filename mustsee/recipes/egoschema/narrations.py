@@ -1,6 +1,6 @@
-"""Narrations in: who did what when, as timed lines for each video.
+"""Reads narrations (who did what, and when) as timed lines for each video.
 
-Read are Ego4D's `narration.json`, and any table with a video, a time and a text column
+The inputs are Ego4D's `narration.json`, and any table with a video, a time and a text column
 (EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/columns/` says which is which.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.records import Line
-from mustsee.run.inputs import read_table
 from mustsee.store import resolve
+from mustsee.tables import read_table
 
 # Ego4D marks who acts with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)

@@ -1,5 +1,5 @@
-"""EgoSchema's no-question baseline: can the answer be told from the narrations and the options, the
-question unseen? An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
+"""EgoSchema's no-question baseline: the answer guessed from the narrations and the options, the
+question unseen. An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mustsee.recipes.egoschema.ask import narrations_of
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Question, Verdict, Video
 from mustsee.stats import wilson
+from mustsee.text import LETTERS
 
 NAME = "no_question"
 
@@ -62,7 +63,7 @@ def _letter(text: str, options: Sequence[str]) -> int:
     letter = extract(text, options).letter
     if letter is None:
         raise Unparsed("it names no answer by its letter")
-    return ord(letter) - ord("A")
+    return LETTERS.index(letter)
 
 
 @dataclass(frozen=True, kw_only=True)

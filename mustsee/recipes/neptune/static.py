@@ -16,8 +16,8 @@ class Static:
 
     `apart`: how much frames of two clusters differ (see `mustsee.media.descriptors.clusters`). When
     the largest cluster holds at least `share` of the frames, the rest are a fade or a title, and
-    the video is static (1.0: only where there is no other cluster). Not judged where no frames
-    were looked at.
+    the video is static (1.0: only where there is no other cluster). Not judged where no frames were
+    looked at.
     """
 
     after: str = "look"

@@ -9,9 +9,9 @@ from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.mcq import LETTERS
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question
+from mustsee.text import LETTERS
 
 
 class Says:

@@ -14,9 +14,9 @@ from mustsee.errors import BadRow, Transient
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.choosing import rotated
-from mustsee.recipes.cinepile.mcq import LETTERS
 from mustsee.recipes.cinepile.refine import Refined, Refinement, refine
 from mustsee.records import Question
+from mustsee.text import LETTERS
 
 SCENE = "\n".join(
     f"<subtitle> {4 * i}.0 {4 * i + 2}.0 {text}"

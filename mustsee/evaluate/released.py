@@ -1,0 +1,30 @@
+"""Accuracy as the released scorers of CinePile and MLVU would print it, to stand beside ours.
+
+Their parsers reject replies that name the right option in other words ("The answer is B"): the gap
+to our accuracy is what the parser costs a model, and the figure compares with those in print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mustsee.evaluate.answers import Answer, order, shown
+from mustsee.extract import official
+
+
+def released(replies: Iterable[Answer]) -> dict[str, float]:
+    """Scorer -> the share of the replies to its recipe's questions that it counts as right. The
+    replies are to multiple-choice questions; those without a public answer are left out.
+    """
+    right: dict[str, list[bool]] = {}
+    for answer in replies:
+        question = answer.question
+        if question.answer_index is None:
+            continue
+        place = order(len(question.options), answer.rotation).index(question.answer_index)
+        if question.recipe == "cinepile" and len(question.options) <= 5:
+            options = shown(question, answer.rotation)
+            right.setdefault("CinePile", []).append(official.cinepile(answer.reply, options, place))
+        elif question.recipe == "mlvu":
+            right.setdefault("MLVU", []).append(official.mlvu(answer.reply, place))
+    return {name: sum(hits) / len(hits) for name, hits in right.items()}

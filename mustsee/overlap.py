@@ -1,0 +1,58 @@
+"""How much of one text's words another has: ROUGE-L, token F1, recall.
+
+What a word is differs from one published measure to the next, so the tokenizer is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+Tokenizer = Callable[[str], Sequence[str]]
+
+
+def rouge_l(candidate: str, reference: str, words: Tokenizer) -> float:
+    """F-measure of the longest common subsequence of words (Lin 2004), 0 to 1."""
+    c, r = words(candidate), words(reference)
+    length = common(c, r)
+    return harmonic(share(length, len(c)), share(length, len(r)))
+
+
+def token_f1(candidate: str, reference: str, words: Tokenizer) -> float:
+    """F1 of the two bags of words, repeated words counted; 1 where both are empty (SQuAD 2.0)."""
+    c, r = words(candidate), words(reference)
+    if not c and not r:
+        return 1.0
+    both = shared(c, r)
+    return harmonic(share(both, len(c)), share(both, len(r)))
+
+
+def token_recall(candidate: str, reference: str, words: Tokenizer) -> float:
+    """Share of the reference's words that the candidate has."""
+    c, r = words(candidate), words(reference)
+    return share(shared(c, r), len(r))
+
+
+def common(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        above = 0
+        for j, y in enumerate(b, 1):
+            above, row[j] = row[j], above + 1 if x == y else max(row[j], row[j - 1])
+    return row[-1]
+
+
+def shared(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many words both have, repeated ones counted."""
+    return (Counter(a) & Counter(b)).total()
+
+
+def harmonic(a: float, b: float) -> float:
+    """The harmonic mean; 0 where both are 0."""
+    return 2 * a * b / (a + b) if a + b else 0.0
+
+
+def share(part: float, whole: float) -> float:
+    """0 of nothing."""
+    return part / whole if whole else 0.0

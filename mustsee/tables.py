@@ -1,0 +1,68 @@
+"""Tables that users hand in: `.csv .tsv .jsonl .parquet`, local or in an object store, as dicts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import posixpath
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from mustsee.errors import UserError
+from mustsee.store import resolve
+
+TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
+
+
+def read_table(source: str) -> list[dict[str, Any]]:
+    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts; a relative `uri` counts from
+    the table's folder. Raises UserError.
+    """
+    filesystem, path = resolve(source)
+    rows = rows_of(filesystem, path)
+    return [placed(row, source) for row in rows]
+
+
+def placed(row: dict[str, Any], source: str) -> dict[str, Any]:
+    """The row with its `uri`, where that is relative, counted from the folder of `source`."""
+    uri = row.get("uri")
+    if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
+        scheme = source.split("://")[0] + "://" if "://" in source else ""
+        return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
+    return row
+
+
+def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
+    """The rows as they stand in the table; empty cells of a `.csv` are None. Raises UserError."""
+    suffix = suffix_of(path)
+    try:
+        data = filesystem.open_input_file(path).read()
+        if suffix == "parquet":
+            import pyarrow.parquet as pq
+
+            yield from pq.read_table(io.BytesIO(data)).to_pylist()
+            return
+        text = data.decode("utf-8-sig")
+        if suffix == "jsonl":
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise UserError(f"{path!r}, line {number}: expected an object, got {row!r}")
+                    yield row
+        else:
+            dialect = "excel-tab" if suffix == "tsv" else "excel"
+            for row in csv.DictReader(io.StringIO(text, newline=""), dialect=dialect):
+                yield {k: (v if v != "" else None) for k, v in row.items() if k}
+    except (pa.ArrowInvalid, ValueError, csv.Error, OSError) as error:
+        raise UserError(f"cannot read the table {path!r}: {error}") from error
+
+
+def suffix_of(path: str) -> str:
+    """The ending of a path without its dot, in small letters."""
+    return PurePosixPath(path).suffix.lower().lstrip(".")

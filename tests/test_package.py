@@ -1,0 +1,107 @@
+"""What is shipped and promised: the public names, the wheel, the declared dependencies."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OURS = {"mustsee", "actors", "serve", "ray_jobs", "tests", "scenes"}
+DISTRIBUTION = {
+    "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
+    "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
+}  # fmt: skip
+NO_EXTRA = {"vllm"}  # comes with ray[llm], whose pins want an environment of its own (serve/llm.py)
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+sys.path[:0] = sys.argv[1:]
+import mustsee
+assert mustsee.__file__.startswith(sys.argv[1]), mustsee.__file__
+names = [m.name for m in pkgutil.walk_packages(mustsee.__path__, "mustsee.")]
+for name in names:
+    importlib.import_module(name)
+print(*names)
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mustsee.JudgeClient",
+        "mustsee.read",
+        "mustsee.stats.paired",
+        "mustsee.judge.client.JudgeClient",
+        "mustsee.extract.extract",
+        "mustsee.align.align",
+    ],
+)
+def test_the_public_names_are_where_they_are_promised(name: str) -> None:
+    assert callable(pkgutil.resolve_name(name))
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
+    """Built from a copy, unpacked, and imported where no checkout and no `.pth` file is known."""
+    pytest.importorskip("setuptools", minversion="77", reason="the wheel's builder is missing")
+    pytest.importorskip("pip", reason="the wheel is built by pip")
+    source, built, unpacked = tmp_path / "source", tmp_path / "built", tmp_path / "unpacked"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "mustsee", source / "mustsee", ignore=ignore)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q", "-w", str(built)]
+    subprocess.run([sys.executable, "-m", "pip", *command, str(source)], check=True)
+    (wheel,) = built.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    kept = {p.relative_to(source) for p in (source / "mustsee").rglob("*") if p.is_file()}
+    assert kept <= {p.relative_to(unpacked) for p in unpacked.rglob("*")}
+
+    places = [str(unpacked), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    alone = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, *places]
+    done = subprocess.run(alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    modules = {".".join(p.with_suffix("").parts) for p in kept if p.suffix == ".py"}
+    assert set(done.stdout.split()) == {m.removesuffix(".__init__") for m in modules} - {"mustsee"}
+
+
+def imported(folder: Path) -> set[str]:
+    """The packages of others that the Python files below a folder import."""
+    found: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.split(".")[0])
+    return found - sys.stdlib_module_names - OURS - NO_EXTRA
+
+
+def plain(requirement: str) -> str:
+    """A requirement's distribution, as packaging normalises it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
+
+
+def declared(*, extras: bool) -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = [*project["dependencies"]]
+    for more in project["optional-dependencies"].values() if extras else ():
+        listed += more
+    return {plain(requirement) for requirement in listed} - {"mustsee"}
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    folders = ("mustsee", "actors", "serve", "ray_jobs", "tests", "examples")
+    names = {name for folder in folders for name in imported(ROOT / folder)}
+    used = {plain(DISTRIBUTION.get(name, name)) for name in names}
+    assert used - declared(extras=True) == set()
+    assert declared(extras=False) - used == {"ml-dtypes"}  # imported by name

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +144,14 @@ def comments(name: str) -> dict[str, str]:
 
 def files(name: str) -> list[Path]:
     """The job's own file, and those with the keys that jobs share."""
-    own = CONF / f"{name}.yaml"
-    shared = [str(item) for item in OmegaConf.load(own).get("defaults", ()) if item != "_self_"]
-    return [own, *(f for s in shared if (CONF / f"{s}.yaml").exists() for f in files(s))]
+    shared = [item for item in defaults(name) if isinstance(item, str) and item != "_self_"]
+    return [CONF / f"{name}.yaml", *(path for other in shared for path in files(other))]
+
+
+def defaults(name: str) -> list[Any]:
+    """What a file takes in: names of files, and `{group: choice}`."""
+    plain: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"))
+    return plain.get("defaults", [])
 
 
 def choices(group: str) -> list[str]:
@@ -158,7 +163,7 @@ def _choice(group: str, option: str) -> Path:
 
 
 @contextlib.contextmanager
-def readable(overrides: Sequence[str] = ()) -> Iterator[None]:
+def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     """Hydra's errors in one line that names the key, the value and the choices."""
     OmegaConf.register_new_resolver(
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ray_jobs.running.compose import CONF, choices, comments, composed, roles
+from ray_jobs.running.compose import CONF, choices, comments, composed, defaults, roles
 
 
 def job(name: str, overrides: Sequence[str] = ()) -> None:
@@ -61,9 +61,9 @@ def _choices(name: str) -> Table:
 
 def _defaults(name: str) -> Iterator[tuple[str, str]]:
     """The groups of a job, with what they are unless chosen otherwise."""
-    for item in OmegaConf.load(CONF / f"{name}.yaml").get("defaults", ()):
-        if isinstance(item, DictConfig):
-            yield from ((str(group), str(chosen)) for group, chosen in item.items())
+    for item in defaults(name):
+        if isinstance(item, dict):
+            yield from item.items()
 
 
 def _about(group: str, option: str) -> str:

@@ -67,7 +67,7 @@ class Endpoint:
     @property
     def account(self) -> str:
         """What limits are counted for: endpoints count by model."""
-        return self.identity
+        return f"{self.model} at {self.base_url}"
 
     @property
     def price(self) -> Price:

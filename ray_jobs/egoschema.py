@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -27,7 +27,7 @@ from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
 from mustsee.recipes.egoschema import clips, narrations
-from mustsee.recipes.egoschema.clips import Cut
+from mustsee.recipes.egoschema.clips import Cut, HeatMap
 from mustsee.recipes.egoschema.narrations import Columns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import Question, Video
@@ -43,7 +43,7 @@ from ray_jobs.running.run import Run, standing
 class Source:
     """Narrations, and how clips are cut from them (`conf/egoschema.yaml` explains the fields)."""
 
-    path: str
+    narrations: str
     columns: Columns
     durations: str | None = None
     durations_video: str = "video_id"
@@ -52,12 +52,12 @@ class Source:
     seconds: Sequence[float] = (180.0,)
     density: float = 10.0
     grid: float = 30.0
-    most: int | None = None
+    clips: int | None = None
     seed: int = 0
 
-    def clips(self) -> tuple[list[Video], clips.HeatMap]:
+    def rows(self) -> tuple[list[Video], HeatMap]:
         """The clips, and how many there would be at other lengths and densities."""
-        told = narrations.read(self.path, self.columns)
+        told = narrations.read(self.narrations, self.columns)
         lengths: dict[str, float] = {}
         if self.durations:
             lengths = narrations.durations(
@@ -70,11 +70,11 @@ class Source:
         rows = clips.clips(told.lines, lengths, cuts, self._uris(told.lines))
         if not rows:
             raise UserError(
-                f"{self.path!r}: none of {len(told.lines)} narrated videos has a clip of "
+                f"{self.narrations!r}: none of {len(told.lines)} narrated videos has a clip of "
                 f"{self.seconds!r} s with {self.density:g} narrations a minute; lower density="
             )
-        if self.most is not None and self.most < len(rows):
-            rows = random.Random(f"{self.seed}/clips").sample(rows, self.most)
+        if self.clips is not None and self.clips < len(rows):
+            rows = random.Random(f"{self.seed}/clips").sample(rows, self.clips)
         return [planned(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
 
     def _uris(self, told: Mapping[str, Any]) -> dict[str, str]:
@@ -102,10 +102,10 @@ def planned(row: Video) -> Video:
 class Repeats:
     """Near-duplicate questions over all clips. `alike`: null keeps all."""
 
-    model: str
+    encoder: str
     alike: float | None = 0.95
     seed: int = 0
-    columns: tuple[str, ...] = ("questions",)
+    columns: ClassVar[tuple[str, ...]] = ("questions",)
 
     def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
         if self.alike is None:
@@ -113,7 +113,7 @@ class Repeats:
         from mustsee.nn.bert import Encoder
 
         asked = standing(rows)
-        encoder = Encoder.load(self.model)
+        encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
         return {"questions": {one: f"repeats: {other}" for one, other in fallen.items()}}
@@ -127,25 +127,25 @@ class EgoSchema:
     repeats: Repeats
     vet: Part
     analysis: Part
-    cut: Part
+    make: Part
     no_question: bool = False
-    cut_clips: bool = False
+    cut: bool = False
     public: int | None = None
     seed: int = 0
 
     def __call__(self) -> int:
-        if self.cut_clips and self.source.videos is None:
+        if self.cut and self.source.videos is None:
             raise UserError("cut=true needs videos=: the files to cut the clips from")
         with self.run.open("egoschema") as run:
-            rows, heat = self.source.clips()
+            rows, heat = self.source.rows()
             run.read(schemas.table(rows, Video))
             run.stage("ask", self.ask)
             run.together(self.repeats)
             run.stage("vet", self.vet)
             if self.no_question:
                 run.stage("analyse", self.analysis)
-            if self.cut_clips:
-                run.stage("synth", self.cut)
+            if self.cut:
+                run.stage("synth", self.make)
 
             def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
                 self.write(kept, folder, videos)
@@ -169,7 +169,7 @@ class EgoSchema:
         layout.write(marked, folder, rows)
         right = {q.question_id: q.answer_index for q in kept if q.answer_index is not None}
         layout.submission(right, folder / "submission.csv")
-        if self.cut_clips:
+        if self.cut:
             files = {row.video_id: row.uri for row in rows}
             (folder / "videos").mkdir()
             for question in kept:
@@ -177,7 +177,7 @@ class EgoSchema:
                 if not file.startswith(clips.UNSEEN):
                     _place(file, folder / "videos" / f"{question.question_id}.mp4")
 
-    def notes(self, rows: Scratch, heat: clips.HeatMap) -> Mapping[str, object]:
+    def notes(self, rows: Scratch, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
         count = unseen = 0
@@ -191,7 +191,7 @@ class EgoSchema:
             "clips": count, "replies": replies, "heat_map": schemas.dump(heat),
         }  # fmt: skip
         said: list[str] = []
-        if self.cut_clips and unseen:
+        if self.cut and unseen:
             said.append(f"{unseen} of {count} clips are of videos that videos= lacks: not cut")
         if (told := baseline(list(rows.questions()))) is not None:
             found["no_question"] = schemas.dump(told)

@@ -25,13 +25,13 @@ from ray_jobs.running.launch import launch
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """`write`: a layout's writer (questions, folder, videos)."""
+    """`layout`: a layout's writer (questions, folder, videos)."""
 
     questions: str
     out: str
     format: str | None
     subset: str | None
-    write: Callable[..., None]
+    layout: Callable[..., None]
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format)
@@ -45,10 +45,10 @@ class Export:
         filesystem, path = resolve(self.out)
         if isinstance(filesystem, fs.LocalFileSystem):
             Path(path).mkdir(parents=True, exist_ok=True)
-            self.write(chosen, Path(path), reading.videos)
+            self.layout(chosen, Path(path), reading.videos)
         else:
             with tempfile.TemporaryDirectory() as folder:
-                self.write(chosen, Path(folder), reading.videos)
+                self.layout(chosen, Path(folder), reading.videos)
                 fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
         console = Console()
         console.print(f"{len(kept(chosen))} of {len(chosen)} questions written to {self.out}")

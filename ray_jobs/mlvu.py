@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -235,14 +235,14 @@ def _clip(number: int, row: Mapping[str, Any]) -> Clip:
 class Fair:
     """Drops what lets guessers beat chance. `least`: the share of a task that stays in any case."""
 
-    active: bool = True
+    fair: bool = True
     least: float = 0.5
     seed: int = 0
-    columns: tuple[str, ...] = ("questions",)
+    columns: ClassVar[tuple[str, ...]] = ("questions",)
 
     def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
         asked = standing(rows)
-        if not self.active:
+        if not self.fair:
             return {}
         done = balance.resampled(asked, self.seed, self.least)
         fell = {a.question_id: a.drop for a, b in zip(done, asked, strict=True) if a.drop != b.drop}
@@ -253,17 +253,17 @@ class Fair:
 class Mlvu:
     run: Run
     task: Task
-    synth: Part
+    make: Part
     ask: Part
-    fair: Fair
+    balance: Fair
     options: int = 4
 
     def __call__(self) -> int:
         with self.run.open("mlvu") as run:
             run.read(schemas.table(self.task.rows(), Video))
-            run.stage("synth", self.synth)
+            run.stage("synth", self.make)
             run.stage("ask", self.ask)
-            run.together(self.fair)
+            run.together(self.balance)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
     def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:

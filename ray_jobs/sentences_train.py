@@ -22,9 +22,9 @@ Classifier = Callable[[Sequence[str]], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class SentencesTrain:
-    """`train(sentences, folder, seed)` writes a classifier to the folder and returns it."""
+    """`classifier(sentences, folder, seed)` writes a classifier to the folder and returns it."""
 
-    train: Callable[[Sequence[Sentence], str, int], Classifier]
+    classifier: Callable[[Sequence[Sentence], str, int], Classifier]
     sentences: str
     out: str
     text: str = "text"
@@ -38,7 +38,7 @@ class SentencesTrain:
             raise UserError(f"out={self.out!r}: a classifier is written to a local folder")
         found = read_sentences(self.sentences, text=self.text, label=self.label, movie=self.movie)
         train, test = split(found, held_out=self.held_out, seed=self.seed)
-        classifier = self.train(train, self.out, self.seed)
+        classifier = self.classifier(train, self.out, self.seed)
         quality = measure(test, classifier([s.text for s in test]), seed=self.seed)
         record = {"train": len(train), **dataclasses.asdict(quality)}
         Path(self.out, "quality.json").write_text(json.dumps(record, indent=2) + "\n")

@@ -28,16 +28,17 @@ from serve.judge_guard import Keys, Limits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
-CONF = Path(__file__).resolve().parent.parent / "conf" / "judge"
+CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 class Settings(BaseModel):
     """What `serve run serve.judge:app key=value` and the `args` of a Serve config may set.
 
     `judge` names a file of conf/judge; `engine.KEY`, `record` and `uncalibrated` override what is
-    in it. `no_auth`: "loopback" serves without keys, to callers on this machine only. `seconds`:
-    the most that a request may take; one that is expected to take more than half of it is turned
-    away at once (429), one that takes more all the same is given up (503). `waiting`: requests at
+    in it, `base_url` and `key_env` the endpoint of a judge that asks one. `no_auth`: "loopback"
+    serves without keys, to callers on this machine only. `seconds`: the most that a request may
+    take; one that is expected to take more than half of it is turned away at once (429), one that
+    takes more all the same is given up (503). `waiting`: requests at
     once. `budget`: tokens in one batch. `drain`: seconds for a replica that stops to finish.
     """
 
@@ -160,23 +161,27 @@ def keys_from_environment(no_auth: str | None) -> Keys:
 def configured(settings: Settings) -> JudgeConfig:
     """The judge of conf/judge with what the settings override. Raises UserError."""
     import hydra
+    from hydra.errors import MissingConfigException
     from omegaconf import OmegaConf
 
-    path = CONF / f"{settings.judge}.yaml"
-    if not path.exists():
-        known = ", ".join(sorted(p.stem for p in CONF.glob("*.yaml")))
-        raise UserError(f"judge={settings.judge!r} is not a choice; choices: {known}")
-    config = OmegaConf.load(path)
+    try:
+        with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+            config = hydra.compose("address", overrides=[f"+judge={settings.judge}"])
+    except MissingConfigException as error:
+        known = ", ".join(error.options or ())
+        raise UserError(f"judge={settings.judge!r} is not a choice; choices: {known}") from None
+    OmegaConf.set_struct(config, False)
     for key, value in (settings.model_extra or {}).items():
-        if key not in ("record", "uncalibrated") and not key.startswith("engine."):
+        part = config if key in ("base_url", "key_env") else config.judge
+        if part is not config and key not in ("record", "uncalibrated") and key[:7] != "engine.":
             raise UserError(f"there is no setting {key!r}: see `Settings` in serve/judge.py")
         typed = OmegaConf.from_dotlist([f"{key}={value}"]) if isinstance(value, str) else None
-        OmegaConf.update(config, key, OmegaConf.select(typed, key) if typed else value)
+        OmegaConf.update(part, key, OmegaConf.select(typed, key) if typed else value)
     # a record beside the checkpoint is missing because the checkpoint's path is
-    missing = [k for k in _missing(config) if k.startswith("engine.")]
+    missing = [k for k in _missing(config.judge) if k.startswith("engine.")]
     if missing:
         raise UserError(f"{missing[0]}= is not set, and judge={settings.judge} needs it")
-    return hydra.utils.instantiate(config, _convert_="all")
+    return hydra.utils.instantiate(config.judge, _convert_="all")
 
 
 def _missing(config: Any, place: str = "") -> list[str]:

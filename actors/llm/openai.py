@@ -11,40 +11,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate, Prices
+from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.llm import Llm, Message, Reply, Request
-from mustsee.run.limits import Limits
 
 IMAGE_TOKENS = 1100  # a 512 x 768 picture in four tiles; small pictures take less
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenAI:
-    """A chat model behind an endpoint.
+class OpenAI(Endpoint):
+    """An endpoint that chats.
 
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    `looks`: whether the model takes pictures. The rest as in `Endpoint`.
+    `looks`: whether the model takes pictures.
     """
 
-    model: str
-    base_url: str = "https://api.openai.com/v1"
     structured: Literal["auto", "json_schema", "none"] = "auto"
     token_limit: str = "max_completion_tokens"
     detail: Literal["auto", "low", "high"] = "auto"
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
-    key_env: str | None = hardware("OPENAI_API_KEY")
-    timeout: float = hardware(120.0)
-    max_connections: int = hardware(256)
-    limits: Limits = field(default_factory=Limits, metadata={"identity": False})
-    prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
-    attempts: int = hardware(6)
-    patience: float = hardware(300.0)
 
     def __post_init__(self) -> None:
         if self.structured not in ("auto", "json_schema", "none"):
@@ -66,11 +56,7 @@ class OpenAI:
 
     @property
     def endpoint(self) -> Endpoint:
-        return Endpoint(**{f.name: getattr(self, f.name) for f in fields(Endpoint)})
-
-    def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a missing key, or a budget without a price."""
-        self.endpoint.check(budget_usd)
+        return self
 
     def estimate(self, request: Request) -> Estimate:
         tokens_in = sum(
@@ -78,7 +64,7 @@ class OpenAI:
             for m in request.messages
         )
         most = request.sampling.max_tokens
-        usd = self.endpoint.price.usd(tokens_in, most)
+        usd = self.price.usd(tokens_in, most)
         return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
 
     def open(self) -> Llm:
@@ -93,7 +79,7 @@ class OpenAIChat:
 
     def __init__(self, config: OpenAI) -> None:
         self._config = config
-        self._connection: Connection = config.endpoint.connect()
+        self._connection: Connection = config.connect()
         self._structured = config.structured != "none"
 
     @property

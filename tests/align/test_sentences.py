@@ -101,7 +101,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: str) -> None:
 
 
 def test_a_classifier_goes_to_a_local_folder() -> None:
-    job = SentencesTrain(train=None, sentences="s.csv", out="s3://bucket/out")  # type: ignore[arg-type]
+    job = SentencesTrain(classifier=None, sentences="s.csv", out="s3://bucket/out")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="local folder"):
         job()
 
@@ -161,7 +161,7 @@ def test_the_job_on_real_sentences(tmp_path: Path) -> None:
     path.write_text(
         "".join(json.dumps({"label": a, "movie": b, "text": c}) + "\n" for a, b, c in rows)
     )
-    job = SentencesTrain(train=HeadTrainer(), sentences=str(path), out=str(tmp_path / "out"))
+    job = SentencesTrain(classifier=HeadTrainer(), sentences=str(path), out=str(tmp_path / "out"))
     assert job() == 0
     quality = json.loads((tmp_path / "out/quality.json").read_text())
     assert quality["accuracy"] > 0.9
@@ -219,7 +219,7 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     base = tiny_bert(tmp_path / "base", {w for *_, text in rows for w in text.split()})
     out = str(tmp_path / "bert")
     trainer = BertTrainer(base=base, epochs=6, rate=5e-3, batch=16)
-    assert SentencesTrain(train=trainer, sentences=str(table), out=out)() == 0
+    assert SentencesTrain(classifier=trainer, sentences=str(table), out=out)() == 0
     quality = json.loads((tmp_path / "bert/quality.json").read_text())
     assert quality["accuracy"] > 0.95
     model = BertClassifier(out)

@@ -105,7 +105,14 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "vet.tires=2"], ["'vet.tires'", "did you mean 'vet.tries'"]),
         (["videos=x", "out=y", "llm=openai", "llm.modl=z"], ["did you mean 'llm.model'"]),
         (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),
-        (["videos=x", "out=y", "llm=openai", "llm.omit=seed"], ["omit='seed'"]),
+        (["videos=x", "out=y", "llm=openai", "llm.omit=seed"], ["llm.omit='seed'"]),
+        (["videos=x", "out=y", "ask.settings.questions=three"], ["ask.settings.questions='three'"]),
+        (["videos=x", "out=y", "filters.static=null"], ["filters.static=None", "callable"]),
+        (["videos=x", "out=y", "caption=x y"], ["caption='x y'", "pixels"]),
+        (["videos=x", "out=y", "hear=null"], ["NoneType"]),
+        (["videos=x", "out=y", "~hear"], ["hear= is not set"]),
+        (["videos=x", "out=y", "llm.model=gpt-4o"], ["'llm.model'", "llm=openai"]),
+        (["videos=x,z", "out=y"], ["videos=x,z", "--multirun"]),
     ],
 )
 def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) -> None:

@@ -10,19 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 import hydra
-from omegaconf import OmegaConf
 
 from actors.coordinator import Desk
 from actors.gateway import Gateway
 from actors.part import Part, RunContext
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.launch import CONF
+from ray_jobs.running.compose import hydras
 
 
 def sent(group: str, choice: str, **arguments: Any) -> Part:
     """The part that `group=choice` makes, checked, as it arrives in a worker process."""
-    config = OmegaConf.load(CONF / group / f"{choice}.yaml")
+    config = hydras("address", [f"+{group}={choice}"])[group]
     part = hydra.utils.instantiate(config, **arguments, _convert_="all")
     if hasattr(part, "check"):
         part.check(None)

@@ -50,8 +50,8 @@ def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
                  question="?", question_type="set_a", options=("a", "b"), answer_index=0)
         for v in videos
     ]  # fmt: skip
-    blank = dict.fromkeys(("run", "source", "ask", "repeats", "vet", "analysis", "cut"))
-    job = EgoSchema(**{**blank, "cut_clips": True, **changed})  # type: ignore[arg-type]
+    blank = dict.fromkeys(("run", "source", "ask", "repeats", "vet", "analysis", "make"))
+    job = EgoSchema(**{**blank, "cut": True, **changed})  # type: ignore[arg-type]
     folder.mkdir()
     job.write(kept, folder, videos)
     return job

@@ -1,0 +1,223 @@
+"""From overrides to a job's configuration, with a part of its own for every role that is set.
+
+A key whose value is `${GROUP}`, such as `vet.guesser: ${llm}`, is a role: it takes the run's own
+`llm` unless it is set. `vet/guesser=openai` gives it another choice, `vet.guesser.model=X` changes
+one key. Hydra cannot do this: it would write through the `${llm}` into what all roles share. So the
+job is composed once more with the role's overrides as if they were the group's, and what the group
+then is takes the role's place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mustsee.errors import UserError
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+HIDDEN = ("hydra", "job")  # keys that nobody sets
+
+
+def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+    """The configuration of a job, resolved. Raises UserError naming the key, the value and the
+    choices.
+    """
+    config = composed(name, overrides)
+    empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
+    needed = {"store", *_missing(hydras(name))} if empty else set[str]()
+    for key in [*_missing(config), *(key for key in empty if key in needed)]:
+        about = comments(name).get(key) or "it must be given"
+        raise UserError(f"{key}= is not set: {about}")
+    with readable():
+        OmegaConf.resolve(config)
+    return config
+
+
+def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+    """The configuration of a job as it is written: what refers to other keys is not resolved."""
+    with readable():
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
+    found = roles(hydras(name, [_text(o) for o in parsed if o not in deep])) if deep else {}
+    sets = {role: [o for o in deep if _belongs(o, role)] for role in found}
+    rest = [_text(o) for o in parsed if not any(o in its for its in sets.values())]
+    _known_roles(rest, found)
+    config = hydras(name, rest)
+    for role, its in sets.items():
+        if its:
+            part = _part(name, role, found[role], its, rest)
+            OmegaConf.update(config, role, part, merge=False, force_add=True)
+    return config
+
+
+def roles(config: DictConfig) -> dict[str, str]:
+    """Role -> the group whose choice it takes unless it is set: "vet.guesser" -> "llm"."""
+    plain = OmegaConf.to_container(config, resolve=False)
+
+    def walk(node: Any, path: str) -> Iterator[tuple[str, str]]:
+        for key, value in node.items() if isinstance(node, dict) else ():
+            here = f"{path}.{key}".lstrip(".")
+            group = value[2:-1] if isinstance(value, str) and value[:2] == "${" else ""
+            if path and group.isidentifier() and (CONF / group).is_dir():
+                yield here, group
+            yield from walk(value, here)
+
+    return dict(walk(plain, ""))
+
+
+def _belongs(override: Override, role: str) -> bool:
+    key = override.key_or_group
+    return key == role.replace(".", "/") or key.startswith(f"{role}.")
+
+
+def _part(
+    name: str, role: str, group: str, its: Sequence[Override], rest: Sequence[str]
+) -> DictConfig:
+    """What `group` is with the overrides of a role; without a choice of its own, the run's choice
+    and the run's overrides of that come first.
+    """
+    own = [_text(o).replace(o.key_or_group, _moved(o.key_or_group, role, group), 1) for o in its]
+    if any(o.key_or_group == role.replace(".", "/") for o in its):
+        rest = [o for o in rest if o.lstrip("+~").split("=")[0].split(".")[0] != group]
+    try:
+        return composed(name, [*rest, *own])[group]
+    except UserError as error:
+        told = str(error).replace(f"{group}.", f"{role}.")
+        raise UserError(told.replace(f"{group}=", f"{role.replace('.', '/')}=")) from error
+
+
+def _moved(key: str, role: str, group: str) -> str:
+    return group if "/" in key else group + key.removeprefix(role)
+
+
+def _known_roles(overrides: Sequence[str], found: Mapping[str, str]) -> None:
+    """Raises UserError for a choice in a place that is neither a group nor a role."""
+    for text in overrides:
+        key = text.lstrip("+~").split("=")[0].split("@")[0]
+        if "/" in key and not key.startswith("hydra/") and not (CONF / key).is_dir():
+            listed = [role.replace(".", "/") for role in found]
+            raise UserError(
+                f"there is no role {key!r} (in {text!r}){_near(key, listed)} Roles: "
+                + (", ".join(listed) or "none")
+            )
+
+
+def _text(override: Override) -> str:
+    return str(override.input_line)
+
+
+def hydras(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+    """What Hydra composes, where nothing is known of roles."""
+    with (
+        readable(overrides),
+        hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
+    ):
+        return hydra.compose(name, overrides=list(overrides))
+
+
+def comments(name: str) -> dict[str, str]:
+    """Top-level key -> the comment behind it, of the job's file and those that it takes in."""
+    found: dict[str, str] = {}
+    for path in files(name):
+        for line in path.read_text().splitlines():
+            key, colon, rest = line.partition(":")
+            if colon and key.isidentifier() and key not in (*HIDDEN, "defaults"):
+                found[key] = rest.partition("#")[2].strip()
+    return found
+
+
+def files(name: str) -> list[Path]:
+    """The job's own file, and those with the keys that jobs share."""
+    shared = [item for item in defaults(name) if isinstance(item, str) and item != "_self_"]
+    return [CONF / f"{name}.yaml", *(path for other in shared for path in files(other))]
+
+
+def defaults(name: str) -> list[Any]:
+    """What a file takes in: names of files, and `{group: choice}`."""
+    plain: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"))
+    return plain.get("defaults", [])
+
+
+def choices(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
+
+
+def _choice(group: str, option: str) -> Path:
+    return CONF / group / f"{option}.yaml"
+
+
+@contextlib.contextmanager
+def readable(overrides: Sequence[str] = ()) -> Generator[None]:
+    """Hydra's errors in one line that names the key, the value and the choices."""
+    OmegaConf.register_new_resolver(
+        "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
+    )
+    try:
+        yield
+    except OverrideParseException as error:
+        key, equals, value = str(error.override).partition("=")
+        quoted = "'" + f'{key}="{value}"' + "'"
+        raise UserError(
+            f"cannot read {error.override!r}: "
+            + (f"a value with such letters needs quotes: {quoted}" if equals else "no key=value")
+        ) from error
+    except MissingConfigException as error:
+        group, _, value = str(error.missing_cfg_file).rpartition("/")
+        listed = ", ".join(error.options or ())
+        raise UserError(
+            f"{group}={value!r} is not a choice; choices for {group}: {listed}"
+        ) from error
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        cause = error.__cause__
+        if isinstance(error, ConfigCompositionException) and isinstance(
+            cause, OmegaConfBaseException
+        ):
+            raise UserError(_wrong_key(cause, overrides)) from error
+        raise UserError(" ".join(str(error).split())) from error
+
+
+def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
+    """A key that is not there: what is meant, who has it, and what there is in its place."""
+    wrong, above = str(error.full_key), error.parent_node
+    place, _, last = wrong.rpartition(".")
+    given = next((o for o in overrides if o.lstrip("+~").startswith(wrong)), wrong)
+    keys = sorted(str(k) for k in above or () if str(k) not in HIDDEN and str(k)[0] != "_")
+    dot, where = (f"{place}.", f"Keys in {place}, to which + adds one") if place else ("", "Keys")
+    listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"
+    having = [f"{place}={c}" for c in choices(place) if last in OmegaConf.load(_choice(place, c))]
+    other = f" It is one of {', '.join(having)}." if having else ""
+    said = f"there is no key {wrong!r} (in {given!r}){_near(last, keys, dot)}{other}"
+    return f"{said} {where}: {listed}"
+
+
+def _near(wrong: str, known: Sequence[str], before: str = "") -> str:
+    near = difflib.get_close_matches(wrong, known, n=1)
+    return f"; did you mean {before + near[0]!r}?" if near else "."
+
+
+def _missing(config: DictConfig) -> list[str]:
+    """The keys that are still `???`, whatever refers to them left alone."""
+
+    def walk(node: Any, path: str) -> Iterator[str]:
+        if node == "???":
+            yield path
+        for key, value in node.items() if isinstance(node, dict) else ():
+            yield from walk(value, f"{path}.{key}".lstrip("."))
+
+    return list(walk(OmegaConf.to_container(config, resolve=False), ""))

@@ -1,0 +1,156 @@
+"""Every key whose value is `${GROUP}` is a role that is set as a group is, alone or in a sweep; and
+there is one endpoint, with one list of prices, under all parts that ask one.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from mustsee.errors import UserError
+from ray_jobs.running import compose as composing
+from ray_jobs.running.build import build
+from ray_jobs.running.compose import CONF, compose, composed, roles
+
+FILES = {
+    "small.yaml": "defaults: [address, llm: rules, vet: two, _self_]\nout: ???\n",
+    "address.yaml": "base_url: http://a\n",
+    "llm/rules.yaml": "kind: rules\n",
+    "llm/openai.yaml": "kind: openai\nmodel: m\nbase_url: ${base_url}\nlimits: {minute: 5}\n",
+    "llm/local.yaml": "kind: local\nmodel: l\ndevice: cpu\n",
+    "vet/two.yaml": "guesser: ${llm}\nlooker: ${llm}\ndeep:\n  repairer: ${llm}\nout: ${out}\n",
+    "experiment/own.yaml": "# @package _global_\ndefaults:\n  - override /llm: openai\n"
+    "llm:\n  model: own\n",
+}
+OPENAI = {"kind": "openai", "model": "m", "base_url": "http://a", "limits": {"minute": 5}}
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small conf of our own, with three roles."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(composing, "CONF", tmp_path)
+
+
+def vetted(*overrides: str) -> Any:
+    vet: Any = OmegaConf.to_container(compose("small", ["out=o", *overrides])["vet"])
+    return vet
+
+
+@pytest.mark.usefixtures("small")
+def test_roles_are_found_wherever_they_stand() -> None:
+    groups = roles(composed("small"))
+    assert groups == dict.fromkeys(("vet.guesser", "vet.looker", "vet.deep.repairer"), "llm")
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("overrides", "guesser"),
+    [
+        ([], {"kind": "rules"}),
+        (["vet/guesser=openai"], OPENAI),
+        (["vet/guesser=openai", "vet.guesser.model=x"], {**OPENAI, "model": "x"}),
+        (["vet.guesser.model=x", "llm=openai"], {**OPENAI, "model": "x"}),
+        (
+            ["llm=openai", "llm.limits.minute=7", "vet.guesser.model=x"],
+            {**OPENAI, "model": "x", "limits": {"minute": 7}},
+        ),
+        # a choice of its own has nothing of the run's
+        (["llm=local", "llm.device=gpu", "vet/guesser=openai"], OPENAI),
+        (["+experiment=own", "vet.guesser.limits.minute=1"],
+         {**OPENAI, "model": "own", "limits": {"minute": 1}}),
+        (["llm=openai", "+vet.guesser.more=1"], {**OPENAI, "more": 1}),
+        (["vet/guesser=openai", "base_url=http://b"], {**OPENAI, "base_url": "http://b"}),
+        (["vet.guesser=null"], None),
+    ],
+)  # fmt: skip
+def test_a_role_is_set_as_a_group_is(overrides: list[str], guesser: Any) -> None:
+    found = vetted(*overrides)
+    assert found["guesser"] == guesser
+    llm: Any = OmegaConf.to_container(
+        compose("small", ["out=o", *(o for o in overrides if "vet" not in o)])["llm"]
+    )
+    assert found["looker"] == found["deep"]["repairer"] == llm, "other roles stay as they are"
+
+
+@pytest.mark.usefixtures("small")
+def test_a_role_further_in() -> None:
+    found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/looker=local")
+    assert [found["deep"]["repairer"]["model"], found["looker"]["model"]] == ["x", "l"]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["vet/guesser=opnai"], ["vet/guesser='opnai'", "openai, rules"]),
+        (["vet/gueser=openai"], ["'vet/gueser'", "did you mean 'vet/guesser'"]),
+        (["vet.gueser.model=x"], ["'vet.gueser'", "did you mean 'vet.guesser'"]),
+        (
+            ["vet/guesser=openai", "vet.guesser.modl=x"],
+            ["'vet.guesser.modl'", "did you mean 'vet.guesser.model'"],
+        ),
+        (["vet.guesser.model=x"], ["'vet.guesser.model'", "vet/guesser=openai"]),
+        (["llm.model=x"], ["'llm.model'", "llm=openai"]),
+    ],
+)
+def test_mistakes_name_the_role(overrides: list[str], parts: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        compose("small", ["out=o", *overrides])
+    assert "\n" not in str(caught.value)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_the_graders_model_is_set_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["questions=q", "out=o", "llm=openai", "judge=llm"]
+    grade = build(compose("evaluate", [*given, "grade.llm.model=x", "base_url=http://b"])).grade
+    assert (grade.llm.model, grade.llm.base_url) == ("x", "http://b")
+    judge = grade.judge.engine.llm
+    assert (judge.base_url, judge.key_env) == ("http://b", "OPENAI_API_KEY")
+    local = build(compose("evaluate", [*given, "key_env=null", "grade/llm=offline"]))
+    assert local.grade.judge.engine.llm.key_env is None
+    assert local.grade.llm.identity.startswith("offline")
+    assert local.answer.llm.key_env is None
+
+
+def test_a_served_judge_has_the_same_endpoint() -> None:
+    from serve.judge import Settings, configured
+
+    more: dict[str, Any] = {"base_url": "http://b", "key_env": "null", "engine.llm.model": "x"}
+    llm: Any = configured(Settings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
+    assert (llm.base_url, llm.key_env, llm.model) == ("http://b", None, "x")
+    assert llm.prices["gpt-4o"] == [2.5, 10.0]
+
+
+def test_prices_and_addresses_stand_in_one_place() -> None:
+    texts = {path: path.read_text() for path in CONF.rglob("*.yaml")}
+    for words in ("gpt-4.1-mini: [", "attempts:", "api.openai.com"):
+        assert len([path for path, text in texts.items() if words in text]) == 1, words
+
+
+def test_a_sweep_is_checked_whole_before_any_of_it_runs() -> None:
+    def run(*given: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ray_jobs.report", *given]
+        return subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
+
+    wrong = run("-m", "out=/none/a,/none/b", "store=null,3")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("mustsee: store=3: ")
+    both = run("out=/none/a,/none/b", "--multirun")
+    assert both.returncode == 2
+    assert ["/none/a" in both.stderr, "/none/b" in both.stderr] == [True, True]
+
+
+def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
+    from ray_jobs.running import explain
+
+    explain.job("evaluate", ["answer=openai"])
+    told = capsys.readouterr().out
+    for part in ("grade/llm", "answer/llm", "the run's llm", "base_url=", "+experiment=api"):
+        assert part in told

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 from actors.stage import Stage
 from mustsee.errors import UserError
+from mustsee.filters.videos import by_stage
 from mustsee.llm import Asker
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
@@ -107,7 +108,6 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),
         (["videos=x", "out=y", "llm=openai", "llm.omit=seed"], ["llm.omit='seed'"]),
         (["videos=x", "out=y", "ask.settings.questions=three"], ["ask.settings.questions='three'"]),
-        (["videos=x", "out=y", "filters.static=null"], ["filters.static=None", "callable"]),
         (["videos=x", "out=y", "caption=x y"], ["caption='x y'", "pixels"]),
         (["videos=x", "out=y", "hear=null"], ["NoneType"]),
         (["videos=x", "out=y", "~hear"], ["hear= is not set"]),
@@ -121,6 +121,21 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() -> None:
+    stages = ("probe", "look", "hear")
+
+    def behind(*overrides: str) -> dict[str, list[str]]:
+        job = build(compose("neptune", ["videos=x", "out=y", *overrides]))
+        found = by_stage(job.filters, stages)
+        return {stage: [type(f).__name__ for f in some] for stage, some in found.items()}
+
+    assert behind() == {"probe": ["Metadata"], "look": ["Static", "TalkingHead"], "hear": []}
+    assert behind("filters.static=null")["look"] == ["TalkingHead"]
+    assert behind("filters.static.after=hear")["hear"] == ["Static"]
+    with pytest.raises(UserError, match="filters.static.after='ask'"):
+        behind("filters.static.after=ask")
 
 
 @pytest.mark.parametrize("llm", [path.stem for path in (CONF / "llm").glob("*.yaml")])

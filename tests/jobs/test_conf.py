@@ -134,7 +134,7 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
     assert behind() == {"probe": ["Metadata"], "look": ["Static", "TalkingHead"], "hear": []}
     assert behind("filters.static=null")["look"] == ["TalkingHead"]
     assert behind("filters.static.after=hear")["hear"] == ["Static"]
-    with pytest.raises(UserError, match="filters.static.after='ask'"):
+    with pytest.raises(UserError, match=r"filters\.static\.after='ask'"):
         behind("filters.static.after=ask")
 
 

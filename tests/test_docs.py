@@ -4,6 +4,7 @@ every file is explained, and the front page stays short.
 
 import dataclasses
 import importlib
+import itertools
 import json
 import re
 import shlex
@@ -74,12 +75,20 @@ def test_the_folders_that_the_front_page_names_are_there() -> None:
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every `python -m ray_jobs.X key=value ...` of a page, as (X, overrides)."""
-    text = page.read_text().replace("\\\n", " ")
-    for found in re.finditer(r"python -m ray_jobs\.(\w+)(?![\w.])([^\n`|]*)", text):
-        line = re.split(r"\s{2,}(?![-+'\w]+[\w.@/]*=)|\s#|\s--\s|\s<", found.group(2))[0]
-        given = shlex.split(re.sub(r"\s\[\w+=.*?\](?=\s|$)", "", line), posix=True)
-        yield found.group(1), [item for item in given if re.match(r"[+~]*[\w@./]+=", item)]
+    """Every `python -m ray_jobs.X key=value ...` of a page, as (X, overrides); `[key=value]` is an
+    override that may be given, `key=a|b` two commands.
+    """
+    text = re.sub(r"\\\n\s*", " ", page.read_text())
+    for found in re.finditer(
+        r"python -m ray_jobs\.(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text
+    ):
+        line = re.split(r"\s{2,}|\s#|\s--\s|\s<", found.group(2).strip())[0]
+        line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)
+        given = [item for item in shlex.split(line) if re.match(r"[+~]*[\w@./]+=", item)]
+        choices = [re.split(r"(?<=\w)\|(?=\w)", item.partition("=")[2]) for item in given]
+        keys = [item.partition("=")[0] for item in given]
+        for values in itertools.product(*choices):
+            yield found.group(1), [f"{k}={v}" for k, v in zip(keys, values, strict=True)]
 
 
 COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in commands(page)})
@@ -96,11 +105,8 @@ def needed(job: str) -> list[str]:
 def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
     assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
-    plain = [
-        re.sub(r"=([\w.]+\|)+[\w.|]+$", lambda m: f"={m[0][1:].split('|')[0]}", g) for g in given
-    ]
-    have = {g.lstrip("+").split("=")[0] for g in plain}
-    compose(job, [*(n for n in needed(job) if n.split("=")[0] not in have), *plain])
+    have = {g.lstrip("+").split("=")[0] for g in given}
+    compose(job, [*(n for n in needed(job) if n.split("=")[0] not in have), *given])
 
 
 def told(hint: Any) -> str:

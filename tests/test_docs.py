@@ -65,6 +65,7 @@ def test_pages_of_the_site_link_within_the_site() -> None:
 
 def test_the_front_page_is_short() -> None:
     assert 8_000 <= len(README.read_bytes()) <= 10_000
+    assert (ROOT / "docs" / "assets" / "question.png").stat().st_size < 200_000
 
 
 def test_the_folders_that_the_front_page_names_are_there() -> None:

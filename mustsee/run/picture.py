@@ -41,7 +41,7 @@ def draw_question(folder: Path, store: Store, target: Path, question_id: str | N
         raise UserError(f"picture={str(target)!r}: a .png or a .jpg")
     question = _chosen(folder / "questions.parquet", question_id)
     video = _video(folder / "videos.parquet", question.video_id)
-    frames = _frames(question, video, store)
+    frames = evidence_frames(question, video, store)
     if not frames:
         raise UserError(f"no frames of {video.video_id!r} in the store: run the job again first")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _video(path: Path, video_id: str) -> Video:
     return schemas.load(Video, rows.to_pylist()[0])
 
 
-def _frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
+def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
     """At most FRAMES keyframes, spread over the evidence: from each span the one nearest to its
     middle, then more of what the spans hold.
     """

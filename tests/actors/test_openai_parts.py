@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from actors.caption.openai import OpenAICaptioner
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.embed.openai import Embeddings, OpenAIEmbedder, pieces
 from actors.endpoint import Endpoint
 from actors.gateway import Gateway
@@ -47,7 +47,7 @@ class Bench:
     """Runs a part on rows as a stage does, against a store, with waits that take no time."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.desk, self.counts = Store(str(folder)), Desk(), Counter()
+        self.store, self.coordinator, self.counts = Store(str(folder)), Coordinator(), Counter()
 
     def run(self, part: Part, *rows: Video) -> list[Video]:
         async def at_once(seconds: float) -> None:
@@ -55,7 +55,7 @@ class Bench:
 
         def llm(config):
             meter = config if hasattr(config, "estimate") else None
-            return Gateway(config.open(), self.store, self.desk, meter, sleep=at_once)
+            return Gateway(config.open(), self.store, self.coordinator, meter, sleep=at_once)
 
         async def work() -> list[Video]:
             context = RunContext(self.store, llm, lambda name, n: self.counts.update({name: n}))
@@ -118,7 +118,7 @@ def test_captions_survive_faults_and_are_stored(tmp_path):
         bench.run(captioner(server), row)
         assert server.stats["chat"] == before
     assert found == plain
-    assert bench.desk.snapshot()["llm"]["retries"] > 5
+    assert bench.coordinator.snapshot().llm.summary()["retries"] > 5
 
 
 def test_a_refused_frame_is_left_out_and_a_refused_video_is_bad(tmp_path):
@@ -228,7 +228,7 @@ def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
     assert found.embedding == pytest.approx(again.embedding, abs=1e-6)
     assert faulty.embedding == found.embedding
     assert np.dot(found.embedding, other.embedding) < 0.9
-    summary = bench.desk.snapshot()["llm"]
+    summary = bench.coordinator.snapshot().llm.summary()
     assert summary["tokens_in"] / 1e6 == pytest.approx(summary["usd"])
 
 
@@ -289,7 +289,9 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
         for word in line.words
     )  # fmt: skip
     assert (found.language, found.heard_by) == ("en", "openai (whisper-1)")
-    assert bench.desk.snapshot()["llm"]["usd"] == pytest.approx(0.006 * 95 / 60, rel=0.01)
+    assert bench.coordinator.snapshot().llm.summary()["usd"] == pytest.approx(
+        0.006 * 95 / 60, rel=0.01
+    )
 
 
 def test_only_the_clip_is_heard(tmp_path):

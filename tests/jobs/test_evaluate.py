@@ -13,7 +13,7 @@ import pytest
 
 from actors.answer.llm import AnswerLlm
 from actors.certify import Certify
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
@@ -93,7 +93,7 @@ class Bench:
     """Runs a part on rows as a stage does, with waits that take no time."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.desk = Store(str(folder)), Desk()
+        self.store, self.coordinator = Store(str(folder)), Coordinator()
 
     def __call__(self, part: Any, rows: list[Video]) -> list[Video]:
         async def at_once(seconds: float) -> None:
@@ -102,8 +102,8 @@ class Bench:
         def connect(config: Any) -> Llm:
             meter = config if hasattr(config, "estimate") else None
             if meter is not None:
-                self.desk.enroll(meter.endpoint.account, meter.endpoint.limits)
-            return Gateway(config.open(), self.store, self.desk, meter, sleep=at_once)
+                self.coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
+            return Gateway(config.open(), self.store, self.coordinator, meter, sleep=at_once)
 
         async def work() -> list[Video]:
             opened = part.open(RunContext(store=self.store, llm=connect, count=lambda n, k: None))

@@ -30,7 +30,6 @@ from mustsee.recipes.mlvu import annotated, ladder, tables
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.annotated import FORMS, Filled
 from mustsee.records import Caption, Question, Span, Video
-from mustsee.run.outputs import write_questions
 from mustsee.store import Store
 from mustsee.synth import absence
 from mustsee.synth.absence import Absence
@@ -549,7 +548,7 @@ def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None
     folder = tmp_path / "made"
     folder.mkdir()
     gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
-    write_questions(iter([asked, gone]), folder / "questions.parquet")
+    pq.write_table(schemas.questions_table([asked, gone]), folder / "questions.parquet")
     task = Ladder(questions=str(folder), videos=str(film), lengths=[1.0, 2.0])
     assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
     with pytest.raises(UserError, match="fits into 900 s"):

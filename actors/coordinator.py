@@ -1,13 +1,15 @@
-"""The desk: the one place in a cluster where model calls are let through and everything is counted.
+"""The call coordinator: the one place in a cluster that admits model calls and counts everything.
 
 It keeps the rate limits, the budget, the calls in flight (so that equal ones are made once), the
-ledger, and the run's stage counters. It never waits and never sees a prompt or a picture: a gateway
-asks in a few numbers, is told how long to wait, and waits by itself. The class runs as a Ray actor
-(`start_desk`) and, for tests and single processes, as a plain object.
+ledger, the run's stage counters, and the rows that were begun. It never waits and never sees a
+prompt or a picture: a gateway asks with a few numbers, learns how long to wait, and then waits.
+The class runs as a Ray actor (`start_coordinator`) and, for tests and single processes, as a plain
+object.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,9 @@ from typing import Any, Literal
 
 from mustsee.run.ledger import Entry, Ledger
 from mustsee.run.limits import Limits, Rates
+from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
 
-SILENCE = 60.0  # seconds after which a gateway that says nothing counts as dead
+SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +55,8 @@ class _Flight:
     usd: float
 
 
-class Desk:
-    """Limits, budget, calls in flight, ledger, stage counters. All methods return at once."""
+class Coordinator:
+    """Limits, budget, calls in flight, ledger, counters. All methods return at once."""
 
     def __init__(
         self,
@@ -65,11 +68,13 @@ class Desk:
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
         self._reserved = 0.0
-        self._seen: dict[str, float] = {}
+        self._last_message: dict[str, float] = {}
         self._ledger = Ledger()
-        self._stages: dict[str, dict[str, float]] = {}
+        self._stages: dict[str, StageCounts] = {}
+        self._together: set[str] = set()  # rows begun in a block of several, and not ended
+        self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
-        self._aborted: tuple[str, str] | None = None
+        self._aborted: Aborted | None = None
 
     def enroll(self, account: str, limits: Limits) -> None:
         """Make an account's limits known; other limits for a known account replace the old ones."""
@@ -78,11 +83,11 @@ class Desk:
             self._rates[account] = Rates(limits, self._clock())
 
     def exchange(self, owner: str, entries: Sequence[Entry], asks: Sequence[Ask]) -> list[Grant]:
-        """Settle what ended, answer what wants to start: one message for many calls of one owner
-        (an empty one is a sign of life).
+        """Settle the calls that ended, answer those that want to start: one message for many calls
+        of one owner (an empty one is a heartbeat).
         """
         now = self._clock()
-        self._seen[owner] = now
+        self._last_message[owner] = now
         for entry in entries:
             self._settle(entry, owner, now)
         return [self._answer(ask, owner, now) for ask in asks]
@@ -96,13 +101,13 @@ class Desk:
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
-        self._land(entry.key, now, used=used)
+        self._release(entry.key, now, used=used)
         if entry.outcome == "retry":  # the call is still its owner's, but holds nothing meanwhile
             self._flights[entry.key] = _Flight(
                 owner=owner, account=entry.account, tokens=0.0, usd=0.0
             )
 
-    def _land(self, key: str, now: float, used: float) -> None:
+    def _release(self, key: str, now: float, used: float) -> None:
         flight = self._flights.pop(key)
         self._reserved -= flight.usd
         if not self._flights:
@@ -113,15 +118,15 @@ class Desk:
     def _answer(self, ask: Ask, owner: str, now: float) -> Grant:
         flight = self._flights.get(ask.key)
         if flight is not None and flight.owner != owner:
-            if now - self._seen[flight.owner] < self._silence:
+            if now - self._last_message[flight.owner] < self._silence:
                 return Grant("elsewhere", 0.25)
-            self._bury(flight.owner, now)
+            self._forget(flight.owner, now)
         if self._budget is not None:
             spent = self._ledger.total.usd
             if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:
                 return Grant("spent")
             if spent + self._reserved + ask.usd > self._budget + 1e-12:
-                self._bury_silent(now)
+                self._forget_silent(now)
                 return Grant("hold", 0.25)
         tokens = ask.tokens_in + self._ledger.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
@@ -132,23 +137,45 @@ class Desk:
         self._reserved += ask.usd
         return Grant("go", wait)
 
-    def _bury(self, owner: str, now: float) -> None:
-        """Forget the calls of a gateway that was killed. What the endpoint billed for them is not
+    def _forget(self, owner: str, now: float) -> None:
+        """Release the calls of a gateway that was killed. What the endpoint billed for them is not
         known, and not counted.
         """
         for key in [k for k, flight in self._flights.items() if flight.owner == owner]:
-            self._land(key, now, used=0.0)
-        self._seen.pop(owner, None)
+            self._release(key, now, used=0.0)
+        self._last_message.pop(owner, None)
 
-    def _bury_silent(self, now: float) -> None:
-        for owner in [o for o, seen in self._seen.items() if now - seen >= self._silence]:
-            self._bury(owner, now)
+    def _forget_silent(self, now: float) -> None:
+        silent = [o for o, last in self._last_message.items() if now - last >= self._silence]
+        for owner in silent:
+            self._forget(owner, now)
 
-    def event(self, stage: str, outcome: str, n: int = 1, seconds: float = 0.0) -> None:
-        """Count rows of a stage: `outcome` is computed, reused, dropped, problem, ..."""
-        counters = self._stages.setdefault(stage, {})
-        counters[outcome] = counters.get(outcome, 0) + n
-        counters["seconds"] = counters.get("seconds", 0.0) + seconds
+    def begin(self, rows: Sequence[str]) -> list[int]:
+        """How many workers have died with each row, before work on a block of them begins.
+
+        Rows that were begun before and have not ended went down with their worker. Of those that
+        were begun together the first is blamed: a plain part works in their order. Where a worker
+        has died with any, nothing is begun: the rows are to be begun one by one.
+        """
+        lost = [row for row in rows if row in self._together]
+        if lost:
+            self._together.difference_update(lost)
+            self._alone[lost[0]] = self._alone.get(lost[0], 0) + 1
+        deaths = [self._alone.get(row, 0) for row in rows]
+        if len(rows) == 1:
+            self._alone[rows[0]] = deaths[0] + 1
+        elif not any(deaths):
+            self._together.update(rows)
+        return deaths
+
+    def event(
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
+    ) -> None:
+        """Count a row of a stage; `row`: the one that was begun, and has ended by this."""
+        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds)
+        if row is not None:
+            self._together.discard(row)
+            self._alone.pop(row, None)
 
     def count(self, name: str, n: int = 1) -> None:
         """Add to a counter of the run."""
@@ -156,22 +183,20 @@ class Desk:
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
-        self._aborted = self._aborted or (error, message)
+        self._aborted = self._aborted or Aborted(error=error, message=message)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Plain data: `stages` {stage: {outcome: n, seconds}}, `counts` {name: n}, `llm` (the
-        ledger's summary), `aborted` (class and text of the error that ended the run, or None).
-        """
-        return {
-            "aborted": self._aborted,
-            "stages": {stage: dict(counters) for stage, counters in self._stages.items()},
-            "counts": dict(self._counts),
-            "llm": self._ledger.summary(),
-        }
+    def snapshot(self) -> Snapshot:
+        """The counters as they are now."""
+        return Snapshot(
+            stages=dict(self._stages),
+            counts=dict(self._counts),
+            llm=copy.deepcopy(self._ledger),
+            aborted=self._aborted,
+        )
 
 
-def start_desk(budget_usd: float | None = None, silence: float = SILENCE) -> Any:
-    """The desk as a Ray actor: its handle, to be given to every worker of the run."""
+def start_coordinator(budget_usd: float | None = None, silence: float = SILENCE) -> Any:
+    """The coordinator as a Ray actor: its handle, to be given to every worker of the run."""
     import ray
 
-    return ray.remote(num_cpus=0)(Desk).remote(budget_usd, silence)
+    return ray.remote(num_cpus=0)(Coordinator).remote(budget_usd, silence)

@@ -63,10 +63,7 @@ class Part(Protocol):
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
 
-    A part whose plain function is safe to call from several threads says `threaded = True`.
-
-    A part, or a model in one of its fields, may also have `check(budget_usd)`: called before the
-    job starts, it raises UserError for what would fail anyway (no key, no such model, no price).
+    What else a part may be is declared below: `Threaded`, `Checked`, `Named`, `Answerer`.
     """
 
     version: ClassVar[str]
@@ -75,3 +72,48 @@ class Part(Protocol):
     writes: ClassVar[tuple[str, ...]]
 
     def open(self, run: RunContext) -> Opened: ...
+
+
+@runtime_checkable
+class Threaded(Protocol):
+    """A part that says (`threaded = True`) whether its plain function is safe to call from several
+    threads at once; that of any other part is called by one thread at a time.
+    """
+
+    threaded: ClassVar[bool]
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A part, or a model in one of its fields, that can say beforehand whether it could work."""
+
+    def check(self, budget_usd: float | None) -> None:
+        """Called before the job starts. Raises UserError for what would fail anyway: no key, no
+        such model, no price where there is a budget.
+        """
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """An answerer: results are listed under its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class Answerer(Named, Protocol):
+    """An answerer that may use more than the question. `looks`: it is shown pictures of the film,
+    `frames` of them (null where they are chosen otherwise). `listens`: it uses the transcript.
+    `open_ended`: it is not shown the options, and writes its answer.
+    """
+
+    @property
+    def frames(self) -> int | None: ...
+    @property
+    def looks(self) -> bool: ...
+    @property
+    def listens(self) -> bool: ...
+    @property
+    def open_ended(self) -> bool: ...

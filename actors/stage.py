@@ -22,10 +22,11 @@ from typing import Any
 import pyarrow as pa
 from ray.data import ActorPoolStrategy, Dataset
 
-from actors.part import Opened, Part, RunContext
+from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
+from mustsee.run.record import RowOutcome
 from mustsee.store import Store, digest, identity
 
 Filter = Callable[[Video], str | None]
@@ -48,26 +49,35 @@ class Hardware:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What every worker of a run is told: the run's id, its store, the desk that counts, and what
-    to try again.
+    """What every worker of a run shares: the store, the coordinator's handle, what to try again.
+
+    `max_attempts`: workers that may die with a row before it becomes a problem.
     """
 
-    run_id: str
     store: Store
-    desk: Any
+    coordinator: Any
     retry_problems: bool = False
     max_attempts: int = 2
 
-    def event(self, stage: str, outcome: str, seconds: float = 0.0) -> None:
-        self.desk.event.remote(stage, outcome, 1, seconds)
+    def begin(self, rows: Sequence[str]) -> list[int]:
+        """As `Coordinator.begin`: one message, whose answer is waited for."""
+        import ray
+
+        return ray.get(self.coordinator.begin.remote(rows))
+
+    def event(
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
+    ) -> None:
+        """Count a row; nobody waits for this message."""
+        self.coordinator.event.remote(stage, outcome, seconds, row)
 
     def context(self) -> RunContext:
         from actors.gateway import Gateway
 
         return RunContext(
             store=self.store,
-            llm=lambda config: Gateway.connect(config, self.store, self.desk),
-            count=lambda name, n: self.desk.count.remote(name, n),
+            llm=lambda config: Gateway.connect(config, self.store, self.coordinator),
+            count=lambda name, n: self.coordinator.count.remote(name, n),
         )
 
 
@@ -107,6 +117,20 @@ class Stage:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A row to be computed: its place in the block, and the key of its result."""
+
+    index: int
+    row: Video
+    key: str
+
+    @property
+    def name(self) -> str:
+        # of the row as well: rows that are alike share a key, and may be at work together
+        return digest([self.key, self.row.video_id])
+
+
 class Worker:
     """A stage in one process. The part is opened when the first row is really to be computed."""
 
@@ -114,7 +138,7 @@ class Worker:
         self.stage, self.session = stage, session
         self._opening = threading.Lock()
         part = stage.part
-        threaded = getattr(part, "threaded", False)
+        threaded = isinstance(part, Threaded) and part.threaded
         self._turn = contextlib.nullcontext() if threaded else threading.Lock()
         self._columns = tuple(dict.fromkeys((*KEPT, *part.reads, *part.needs, *part.writes)))
 
@@ -143,100 +167,98 @@ class Worker:
         except MustseeError as error:  # a full disk, a missing model: it ends the run
             import ray
 
-            ray.get(self.session.desk.abort.remote(type(error).__name__, str(error)))
+            ray.get(self.session.coordinator.abort.remote(type(error).__name__, str(error)))
             raise
 
     def _worked(self, table: pa.Table) -> pa.Table:
         present = [c for c in self._columns if c in table.column_names]
         rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
-        found: list[pa.Table | None] = [None] * len(rows)
+        results: list[pa.Table | None] = [None] * len(rows)
         keys: list[str | None] = [None] * len(rows)
-        waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
+        missing: list[Task] = []
         for index, row in enumerate(rows):
             if row.drop is not None or row.problem is not None:
                 continue
             key = keys[index] = self.key(row)
-            stored = self._stored(key)
-            if stored is not None:
-                found[index] = stored
-                self.session.event(self.stage.name, "reused")
-                continue
-            answer = self._start(row, key)
-            if isinstance(answer, pa.Table):
-                found[index] = answer
+            stored = results[index] = self._stored(key)
+            if stored is None:
+                missing.append(Task(index=index, row=row, key=key))
             else:
-                waiting.append((index, answer))
-        if waiting:
-            with self._opening:
-                loop = self._loop
-            gathered = asyncio.run_coroutine_threadsafe(_gather([c for _, c in waiting]), loop)
-            for (index, _), result in zip(waiting, gathered.result(), strict=True):
-                found[index] = result
-        return self._assemble(table, rows, found, keys)
+                self.session.event(self.stage.name, "reused")
+        self._compute(missing, results)
+        return self._assemble(table, rows, results, keys)
 
     def _stored(self, key: str) -> pa.Table | None:
         result = self.session.store.get_table(self.stage.name, key)
         failed = result is not None and result["problem"][0].is_valid
         return None if failed and self.session.retry_problems else result
 
-    def _start(self, row: Video, key: str) -> pa.Table | Coroutine[Any, Any, pa.Table]:
-        """Compute a row: the result of a plain part, or the coroutine of an async one."""
-        attempts = self._attempt(row, key)
-        if attempts > self.session.max_attempts:
-            message = (
-                f"the worker was killed {attempts - 1} times while it worked on this row (out of "
-                "memory, or a crash in native code); look at the file, or leave the row out"
-            )
-            self.session.event(self.stage.name, "problem")
-            return self._failed("WorkerKilled", message, attempts - 1)
+    def _compute(self, tasks: Sequence[Task], results: list[pa.Table | None]) -> None:
+        """Fill in the results of the rows that the store lacks: all together, or one by one where
+        a worker has died with one of them, so that the row that kills becomes known.
+        """
+        if not tasks:
+            return
+        deaths = self.session.begin([task.name for task in tasks])
+        if len(tasks) > 1 and any(deaths):
+            for task, died in zip(tasks, deaths, strict=True):
+                if died >= self.session.max_attempts:
+                    results[task.index] = self._killed(died)
+                else:
+                    self._compute([task], results)
+            return
+        waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
+        for task, died in zip(tasks, deaths, strict=True):
+            answer = self._start(task, died)
+            if isinstance(answer, pa.Table):
+                results[task.index] = answer
+            else:
+                waiting.append((task.index, answer))
+        if waiting:
+            with self._opening:
+                loop = self._loop
+            gathered = asyncio.run_coroutine_threadsafe(_gather([c for _, c in waiting]), loop)
+            for (index, _), result in zip(waiting, gathered.result(), strict=True):
+                results[index] = result
+
+    def _start(self, task: Task, deaths: int) -> pa.Table | Coroutine[Any, Any, pa.Table]:
+        """Compute a row: the result of a plain part, or the coroutine of an async one. `deaths`:
+        workers that died with this row.
+        """
+        if deaths >= self.session.max_attempts:
+            return self._killed(deaths)
         with self._opening:
             opened = self._opened
         started = time.monotonic()
         try:
             with self._turn:
-                result: Any = opened(row)
+                result: Any = opened(task.row)
             if inspect.isawaitable(result):
-                return self._wait(row, result, key, started)
-            return self._done(result, key, started)
+                return self._wait(task, result, started)
+            return self._done(task, result, started)
         except Exception as error:
-            return self._caught(row, error, key, started)
+            return self._caught(task, error, started)
 
-    async def _wait(
-        self, row: Video, answer: Awaitable[Video], key: str, started: float
-    ) -> pa.Table:
+    async def _wait(self, task: Task, answer: Awaitable[Video], started: float) -> pa.Table:
         try:
-            return self._done(await answer, key, started)
+            return self._done(task, await answer, started)
         except Exception as error:
-            return self._caught(row, error, key, started)
-
-    def _attempt_name(self, row: Video, key: str) -> str:
-        # of the row as well: rows that are alike share a key, and may be at work together
-        return digest([key, self.session.run_id, row.video_id])
-
-    def _attempt(self, row: Video, key: str) -> int:
-        """How often this run has begun this row, this time included: a row that kills its worker is
-        not tried for ever.
-        """
-        store, name = self.session.store, self._attempt_name(row, key)
-        count = int(store.get("attempt", name) or b"0") + 1
-        store.put("attempt", name, str(count).encode())
-        return count
+            return self._caught(task, error, started)
 
     def _settle(
-        self, row: Video, key: str, result: pa.Table, outcome: str, started: float, *, keep: bool
+        self, task: Task, result: pa.Table, outcome: RowOutcome, started: float, *, keep: bool
     ) -> pa.Table:
         if keep:
-            self.session.store.put_table(self.stage.name, key, result)
-        self.session.store.drop("attempt", self._attempt_name(row, key))
-        self.session.event(self.stage.name, outcome, time.monotonic() - started)
+            self.session.store.put_table(self.stage.name, task.key, result)
+        self.session.event(self.stage.name, outcome, time.monotonic() - started, task.name)
         return result
 
-    def _done(self, row: Video, key: str, started: float) -> pa.Table:
+    def _done(self, task: Task, row: Video, started: float) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
-        return self._settle(row, key, pa.table(columns), "computed", started, keep=True)
+        return self._settle(task, pa.table(columns), "computed", started, keep=True)
 
-    def _caught(self, row: Video, error: Exception, key: str, started: float) -> pa.Table:
+    def _caught(self, task: Task, error: Exception, started: float) -> pa.Table:
         """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
         Ray) is let out.
         """
@@ -245,7 +267,15 @@ class Worker:
         ):
             raise error
         result = self._failed(type(error).__name__, _message(error), 1)
-        return self._settle(row, key, result, "problem", started, keep=isinstance(error, BadRow))
+        return self._settle(task, result, "problem", started, keep=isinstance(error, BadRow))
+
+    def _killed(self, deaths: int) -> pa.Table:
+        message = (
+            f"the worker was killed {deaths} times while it worked on this row (out of memory, "
+            "or a crash in native code); look at the file, or leave the row out"
+        )
+        self.session.event(self.stage.name, "problem")
+        return self._failed("WorkerKilled", message, deaths)
 
     def _failed(self, error: str, message: str, attempts: int) -> pa.Table:
         problem = Problem(stage=self.stage.name, error=error, message=message, attempts=attempts)
@@ -255,7 +285,7 @@ class Worker:
         self,
         table: pa.Table,
         rows: Sequence[Video],
-        found: Sequence[pa.Table | None],
+        results: Sequence[pa.Table | None],
         keys: Sequence[str | None],
     ) -> pa.Table:
         """The block with the part's columns filled in, in the order in which the rows came."""
@@ -265,7 +295,7 @@ class Worker:
             old = table[name] if name in table.column_names else pa.nulls(len(rows), kind)
             pieces = [
                 new[name] if new is not None and name in new.column_names else old.slice(i, 1)
-                for i, new in enumerate(found)
+                for i, new in enumerate(results)
             ]
             written[name] = pa.concat_arrays([_piece(piece, kind) for piece in pieces])
         lineage = [
@@ -280,14 +310,14 @@ class Worker:
                 if position < 0
                 else table.set_column(position, name, array)
             )
-        table = self._sift(table, found)
+        table = self._sift(table, results)
         return table.drop_columns([c for c in self.stage.forget if c in table.column_names])
 
-    def _sift(self, table: pa.Table, found: Sequence[pa.Table | None]) -> pa.Table:
+    def _sift(self, table: pa.Table, results: Sequence[pa.Table | None]) -> pa.Table:
         """Write the first filter's reason into `drop`, for the rows that this stage has seen."""
         drops: list[str | None] = table["drop"].to_pylist()
         known = [c for c in table.column_names if c in schemas.schema(Video).names]
-        for index, new in enumerate(found):
+        for index, new in enumerate(results):
             if new is None or new["problem"][0].is_valid:
                 continue
             if not drops[index] and self.stage.filters:

@@ -17,7 +17,7 @@ from actors.certify import FILTER, Certify
 from actors.part import Part
 from mustsee.evaluate import certificate_show
 from mustsee.layouts import read
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from ray_jobs.evaluate import rows_of
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
@@ -48,9 +48,9 @@ class Certificates:
             return run.publish(files=report)
 
 
-def report(folder: Path, rows: Scratch) -> None:
+def report(folder: Path, tables: Tables) -> None:
     """Write and print what was found."""
-    found = certificate_show.certificates(rows.asked(), FILTER)
+    found = certificate_show.certificates(tables.questions(), FILTER)
     certificate_show.write(folder, found)
     Console().print(certificate_show.table(found))
 

@@ -23,7 +23,7 @@ from mustsee.layouts.hugging_face import Card
 from mustsee.recipes.cinepile.split import SIDES, plain, sides
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
 
@@ -56,7 +56,7 @@ class CinePile:
 
             def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
                 """The released columns, one parquet a split, and a card."""
-                card = Card(title="Questions on movie scenes", run=run.record, notes=NOTES)
+                card = Card(title="Questions on movie scenes", run=run.record.plain(), notes=NOTES)
                 layout.write(kept, folder, videos, line_breaks=self.line_breaks, card=card)
 
             return run.publish(layouts={"cinepile": write}, extra=notes)
@@ -78,13 +78,13 @@ def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
     return table.set_column(table.schema.get_field_index("split"), "split", column)
 
 
-def notes(rows: Scratch) -> Mapping[str, object]:
+def notes(tables: Tables) -> Mapping[str, object]:
     """The movies on each side, the fix rate of the refinement, and what the measures came to."""
     movies: dict[str, set[str]] = {side: set() for side in SIDES}
-    for row in rows.videos():
+    for row in tables.videos("movie_name", "split"):
         movies[row.split or "train"].add(row.movie_name or row.video_id)
     counts: Counter[str] = Counter()
-    for question in rows.questions():
+    for question in tables.questions("subsets", "metrics"):
         split = "test" if "test" in question.subsets else "train"
         counts[f"{split}/questions"] += 1
         for name in ("weak", "fixed", "degenerate", "vision_reliance", "hardness"):

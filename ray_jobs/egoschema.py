@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from pyarrow import fs
 
 from actors.part import Part
 from mustsee import schemas
+from mustsee.decision import Decision
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
@@ -32,7 +34,7 @@ from mustsee.recipes.egoschema.narrations import Columns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from mustsee.store import resolve
 from mustsee.synth.plan import Plan
 from ray_jobs.running.launch import launch
@@ -107,16 +109,16 @@ class Repeats:
     seed: int = 0
     columns: ClassVar[tuple[str, ...]] = ("questions",)
 
-    def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
+    def __call__(self, rows: pa.Table) -> Decision:
         if self.alike is None:
-            return {}
+            return Decision()
         from mustsee.nn.bert import Encoder
 
         asked = standing(rows)
         encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
-        return {"questions": {one: f"repeats: {other}" for one, other in fallen.items()}}
+        return Decision(questions={one: f"repeats: {other}" for one, other in fallen.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,7 @@ class EgoSchema:
                     clips.draw(heat, str(folder / "heat_map.png"))
 
             return run.publish(
-                layouts={"egoschema": write}, extra=lambda rows: self.notes(rows, heat)
+                layouts={"egoschema": write}, extra=lambda tables: self.notes(tables, heat)
             )
 
     def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
@@ -177,27 +179,26 @@ class EgoSchema:
                 if not file.startswith(clips.UNSEEN):
                     _place(file, folder / "videos" / f"{question.question_id}.mp4")
 
-    def notes(self, rows: Scratch, heat: HeatMap) -> Mapping[str, object]:
+    def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
-        count = unseen = 0
-        for row in rows.videos():
-            count += 1
-            unseen += row.uri.startswith(clips.UNSEEN)
-            for question in (row.questions or ())[:1]:
-                for name in replies:
-                    replies[name] += int(question.metrics.get(name, 0))
+        films = [row.uri for row in tables.videos("uri")]
+        count, unseen = len(films), sum(uri.startswith(clips.UNSEEN) for uri in films)
+        for _, asked in groupby(tables.questions("metrics"), lambda q: q.video_id):
+            first = next(asked)  # each question of a clip has the figures of its reply
+            for name in replies:
+                replies[name] += int(first.metrics.get(name, 0))
         found: dict[str, object] = {
             "clips": count, "replies": replies, "heat_map": schemas.dump(heat),
         }  # fmt: skip
         said: list[str] = []
         if self.cut and unseen:
             said.append(f"{unseen} of {count} clips are of videos that videos= lacks: not cut")
-        if (told := baseline(list(rows.questions()))) is not None:
-            found["no_question"] = schemas.dump(told)
+        if (guessed := baseline(list(tables.questions("options", "verdicts")))) is not None:
+            found["no_question"] = schemas.dump(guessed)
             said.append(
-                f"without the question: {told.accuracy:.1%} of {told.questions} right "
-                f"[{told.low:.1%}, {told.high:.1%}], chance {told.chance:.1%}"
+                f"without the question: {guessed.accuracy:.1%} of {guessed.questions} right "
+                f"[{guessed.low:.1%}, {guessed.high:.1%}], chance {guessed.chance:.1%}"
             )
         return {**found, "notes": said}
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from actors.part import Part
+from actors.part import Answerer, Named, Part
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score, score_show
@@ -29,7 +29,7 @@ from mustsee.layouts.reading import answer_of
 from mustsee.media import transcript
 from mustsee.records import Question, Verdict, Video
 from mustsee.run.inputs import read_videos
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
 
@@ -54,25 +54,25 @@ class Evaluate:
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
             run.read(rows)
-            looks, listens = (getattr(self.answer, use, False) for use in ("looks", "listens"))
-            if self.videos is not None and (looks or listens):
+            uses = self.answer if isinstance(self.answer, Answerer) else None
+            if self.videos is not None and uses and (uses.looks or uses.listens):
                 run.stage("probe", self.probe)
-                if listens:
+                if uses.listens:
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
-            if getattr(self.answer, "open_ended", False) or _written(reading):
+            if (uses and uses.open_ended) or _written(reading):
                 run.stage("grade", self.grade)
             return run.publish(
                 files=lambda folder, found: self.report(folder, found, reading, others)
             )
 
     def report(
-        self, folder: Path, rows: Scratch, reading: Reading, others: Sequence[Earlier]
+        self, folder: Path, tables: Tables, reading: Reading, others: Sequence[Earlier]
     ) -> None:
         """Score what came back; write and print the results."""
-        videos = [dataclasses.replace(v, questions=None) for v in rows.videos()]
-        mine = list(rows.asked())
-        name = str(getattr(self.answer, "name", ""))
+        videos = list(tables.videos())
+        mine = list(tables.questions())
+        name = self.answer.name if isinstance(self.answer, Named) else ""
         results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
         joined = merged(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
@@ -80,7 +80,7 @@ class Evaluate:
             "questions": self.questions,
             "layout": reading.layout,
             "answer": name,
-            "frames": getattr(self.answer, "frames", None),
+            "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "findings": [dataclasses.asdict(f) for f in reading.findings],
         }
         records = [other.record for other in others]

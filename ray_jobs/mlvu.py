@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from actors.part import Part
 from mustsee import schemas
+from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
@@ -30,7 +31,7 @@ from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from mustsee.store import resolve
 from mustsee.synth.insertions import Background, Clip, Making, captioned
 from mustsee.tables import read_table
@@ -240,13 +241,17 @@ class Fair:
     seed: int = 0
     columns: ClassVar[tuple[str, ...]] = ("questions",)
 
-    def __call__(self, rows: pa.Table) -> Mapping[str, Mapping[str, Any]]:
-        asked = standing(rows)
+    def __call__(self, rows: pa.Table) -> Decision:
         if not self.fair:
-            return {}
+            return Decision()
+        asked = standing(rows)
         done = balance.resampled(asked, self.seed, self.least)
-        fell = {a.question_id: a.drop for a, b in zip(done, asked, strict=True) if a.drop != b.drop}
-        return {"questions": fell}
+        fell = {
+            a.question_id: a.drop
+            for a, b in zip(done, asked, strict=True)
+            if a.drop is not None and a.drop != b.drop
+        }
+        return Decision(questions=fell)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,11 +279,11 @@ class Mlvu:
             layout.write_test(kept, folder, rows)
 
 
-def notes(rows: Scratch) -> Mapping[str, object]:
+def notes(tables: Tables) -> Mapping[str, object]:
     """Balance before and after resampling, and the nearest moment of each background by its probes,
     for a person to look at.
     """
-    asked = list(rows.questions())
+    asked = list(tables.questions())
     before = [replace(q, drop=None) if (q.drop or "").startswith("balance:") else q for q in asked]
 
     def found(some: Sequence[Question]) -> list[dict[str, Any]]:
@@ -292,7 +297,7 @@ def notes(rows: Scratch) -> Mapping[str, object]:
             "seen": s.visual_support,
             "drop": row.drop,
         }
-        for row in rows.videos()
+        for row in tables.videos("segments", "drop")
         for s in row.segments or ()
         if s.visual_support
     ]

@@ -17,7 +17,7 @@ from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
-from mustsee.run.outputs import Scratch
+from mustsee.run.tables import Tables
 from mustsee.schemas import dump
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
@@ -53,14 +53,14 @@ class Neptune:
             return run.publish(layouts={"neptune": layout.write}, extra=analysis)
 
 
-def analysis(rows: Scratch) -> Mapping[str, object]:
+def analysis(tables: Tables) -> Mapping[str, object]:
     """What each threshold of each filter would leave (Fig. 11), and what the sampling did to each
     kind of video.
     """
-    found = [(row.cluster, row.drop) for row in rows.videos("cluster", "drop")]
+    found = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
     sampled = any(cluster is not None for cluster, _ in found)
     bars = clusters_before_after(*zip(*found, strict=True)) if sampled else ()
-    return {"sweep": sweep(list(rows.questions())), "diversity": dump(bars)}
+    return {"sweep": sweep(list(tables.questions("verdicts", "drop"))), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from mustsee.judge.judge import Item, Judge, Score
 from serve.judge_batch import Batcher
@@ -21,6 +21,13 @@ UNLIKE = Item(
 )
 
 
+@runtime_checkable
+class Warmed(Protocol):
+    """An engine whose first call is slow (it compiles), unless `warm` has made it before."""
+
+    def warm(self) -> None: ...
+
+
 class LocalBackend:
     """A judge in this process. `budget` and `patience` are the `Batcher`'s."""
 
@@ -28,9 +35,8 @@ class LocalBackend:
         self, judge: Judge, name: str, *, budget: int = 16384, patience: float = 15
     ) -> None:
         self.judge, self.name = judge, name
-        warm = getattr(judge.engine, "warm", None)
-        if warm is not None:
-            warm()
+        if isinstance(judge.engine, Warmed):
+            judge.engine.warm()
         self.batcher = Batcher(judge.engine, budget=budget, patience=patience)
         # tokenizers are not for two threads at once
         self._planner = ThreadPoolExecutor(1, thread_name_prefix="plan")

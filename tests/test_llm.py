@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
@@ -91,7 +91,7 @@ def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
 
     async def work() -> list[Any]:
         meter: Any = config if isinstance(config, OpenAI) else None
-        llm = Gateway(config.open(), store, Desk(), meter)
+        llm = Gateway(config.open(), store, Coordinator(), meter)
         return await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
 
     return asyncio.run(work())

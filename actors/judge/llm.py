@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from actors.gateway import Metered
 from actors.part import LlmConfig, RunContext, hardware
 from mustsee.errors import BadRow, Transient
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading
@@ -37,7 +38,8 @@ class LlmJudge:
     connections: int = hardware(16)
 
     def open(self) -> Engine:
-        return LlmEngine(self, Patient(self.llm.open(), getattr(self.llm, "attempts", 1)))
+        attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
+        return LlmEngine(self, Patient(self.llm.open(), attempts))
 
     def within(self, run: RunContext) -> Within:
         """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""

@@ -10,18 +10,22 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee import schemas
 from mustsee.records import Question, Video
+from mustsee.run.tables import Tables
 from mustsee.store import Store
 
 MAX_VIDEOS = 100
 MAX_PICTURES = 10
+SHOWN = (  # of a video
+    "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
+    "heard_by", "drop", "problem", "lineage",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +54,10 @@ def bars(counts: Mapping[str, float]) -> list[Bar]:
 
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
     """Write `folder/report/index.html` from the files of a run in `folder` and its `run.json`."""
-    questions = _questions(folder / "questions.parquet")
+    tables = Tables(folder)
+    videos = list(islice(tables.videos(*SHOWN), MAX_VIDEOS))
     by_video: dict[str, list[Question]] = {}
-    for question in questions:
+    for question in tables.questions_of([video.video_id for video in videos]):
         by_video.setdefault(question.video_id, []).append(question)
     panels = [
         Panel(
@@ -60,9 +65,8 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
             questions=by_video.get(video.video_id, []),
             pictures=list(_pictures(video, store)),
         )
-        for video in _videos(folder / "videos.parquet", MAX_VIDEOS)
+        for video in videos
     ]
-    kept = [q for q in questions if q.drop is None]
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parents[1] / "assets"),
         autoescape=True,
@@ -71,14 +75,18 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         lstrip_blocks=True,
     )
     environment.filters["clock"] = clock
-    slots = Counter(q.answer_index for q in kept if q.answer_index is not None)
+    slots = Counter(
+        q.answer_index
+        for q in tables.questions("answer_index", "drop")
+        if q.drop is None and q.answer_index is not None
+    )
     page = environment.get_template("report.html.j2").render(
         record=record,
         panels=panels,
-        more=max(0, pq.read_metadata(folder / "videos.parquet").num_rows - MAX_VIDEOS),
+        more=max(0, tables.count() - MAX_VIDEOS),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-        evidence=bars(_positions(kept, panels)),
+        evidence=bars(_positions(panels)),
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
     )
     path = folder / "report" / "index.html"
@@ -94,21 +102,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _videos(path: Path, limit: int) -> Iterator[Video]:
-    left = limit
-    for batch in pq.ParquetFile(path).iter_batches(batch_size=min(limit, 16)):
-        known = [c for c in batch.schema.names if c in schemas.schema(Video).names]
-        for row in batch.select(known).to_pylist()[:left]:
-            yield schemas.load(Video, row)
-        left -= batch.num_rows
-        if left <= 0:
-            return
-
-
-def _questions(path: Path) -> list[Question]:
-    return [schemas.load(Question, row) for row in pq.read_table(path).to_pylist()]
-
-
 def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
     """A few of the keyframes that `look` left in the store, spread over the video."""
     key = video.lineage.get("look")
@@ -121,16 +114,17 @@ def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
         yield frame["time"], "data:image/jpeg;base64," + base64.b64encode(frame["jpeg"]).decode()
 
 
-def _positions(questions: Sequence[Question], panels: Sequence[Panel]) -> dict[str, float]:
-    """Where in the video the evidence lies: spans by the fifth in which their middle falls."""
-    videos = {p.video.video_id: p.video for p in panels}
+def _positions(panels: Sequence[Panel]) -> dict[str, float]:
+    """Where in the videos shown the evidence of kept questions lies: spans by the fifth in which
+    their middle falls.
+    """
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
-    for question in questions:
-        video = videos.get(question.video_id)
-        if video is None or not video.duration:
+    for panel in panels:
+        video = panel.video
+        if not video.duration:
             continue
-        for span in question.evidence:
+        for span in (s for q in panel.questions if q.drop is None for s in q.evidence):
             middle = (span.start + span.end) / 2 - (video.start or 0.0)
             counts[names[min(4, max(0, int(5 * middle / video.duration)))]] += 1
     return counts

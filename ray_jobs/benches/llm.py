@@ -5,8 +5,8 @@
 The endpoint is the loopback server, in a process of its own: every answer takes `latency` seconds,
 at most `in_flight` requests are served at once, so that no client can have more than
 `in_flight / latency` answers a second. Our side is a job's own stage: Ray Data, a worker with its
-event loop, gateway, desk, store, client; its start-up counts. Beside it Ray's HttpRequestProcessor
-asks the same server.
+event loop, gateway, coordinator, store, client; its start-up counts. Beside it Ray's
+HttpRequestProcessor asks the same server.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors.coordinator import start_desk
+from actors.coordinator import start_coordinator
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stage import Hardware, Session, Stage
 from mustsee import schemas
 from mustsee.llm import Message, Request, Sampling
 from mustsee.records import Video
+from mustsee.run.record import Snapshot
 from mustsee.store import Store
 from ray_jobs.benches.figures import Figures
 from ray_jobs.running.cluster import connected
@@ -88,7 +89,7 @@ class LlmPhase:
         rows: list[tuple[Any, ...]] = []
         with connected():
             for name, calls, measure in (
-                ("mustsee: stage, gateway, desk, store", self.calls, self._ours),
+                ("mustsee: stage, gateway, coordinator, store", self.calls, self._ours),
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
             ):
                 with self._server() as url:
@@ -117,7 +118,7 @@ class LlmPhase:
         import pyarrow as pa
         import ray
 
-        desk = start_desk()
+        coordinator = start_coordinator()
         model = OpenAI(
             model="loopback",
             base_url=url,
@@ -135,14 +136,14 @@ class LlmPhase:
         table = schemas.table([Video(video_id=f"{i:06}", uri="") for i in range(count)], Video)
         blocks = [table.slice(i, per_block) for i in range(0, count, per_block)]
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as folder:
-            session = Session(run_id="bench", store=Store(folder), desk=desk)
+            session = Session(store=Store(folder), coordinator=coordinator)
             rows = stage.apply(ray.data.from_blocks(blocks), session, rows_per_block=per_block)
             found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
         assert found["title"].null_count == 0, found["problem"].drop_null()[:1]
-        snapshot: Any = ray.get(desk.snapshot.remote())
-        made = snapshot["llm"]["calls"] + snapshot["llm"]["cached"]
-        assert made == count * self.calls_per_row, snapshot["llm"]
-        return snapshot["counts"]["worker CPU us"] / 1000 / calls
+        snapshot: Snapshot = ray.get(coordinator.snapshot.remote())
+        total = snapshot.llm.total
+        assert total.calls + total.cached == count * self.calls_per_row, total
+        return snapshot.counts["worker CPU us"] / 1000 / calls
 
     def _rays(self, url: str, calls: int) -> None:
         import ray

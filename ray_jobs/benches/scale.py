@@ -6,14 +6,13 @@ import dataclasses
 import os
 import tempfile
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import ray
 
-from actors.coordinator import start_desk
+from actors.coordinator import start_coordinator
 from actors.part import Opened, RunContext
 from actors.stage import Hardware, Session, Stage
 from mustsee import schemas
@@ -68,7 +67,7 @@ class ScaleBench:
 
     def _pass(self, size: int, store: Store, *, rows: int) -> float:
         table = schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(rows)], Video)
-        session = Session(run_id=uuid.uuid4().hex, store=store, desk=start_desk())
+        session = Session(store=store, coordinator=start_coordinator())
         data = ray.data.from_arrow([table.slice(i, size) for i in range(0, rows, size)])
         for number in range(self.stages):
             stage = Stage(name=f"s{number}", part=Nothing(), hardware=Hardware(cpus=0.2))

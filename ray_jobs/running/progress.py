@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-Snapshot = Mapping[str, Any]
+from mustsee.run.record import Snapshot
 
 
 class Progress:
@@ -48,25 +47,19 @@ class Progress:
                 print(f"[{time.monotonic() - self._started:5.0f} s] {line}", file=sys.stderr)
                 last = line
 
-    def _finished(self, events: Mapping[str, Any]) -> int:
-        return sum(int(events.get(k, 0)) for k in ("computed", "reused", "problem"))
-
     def _line(self, snapshot: Snapshot) -> str:
-        parts: list[str] = []
-        for stage in self._stages:
-            events = snapshot["stages"].get(stage, {})
-            parts.append(f"{stage} {self._finished(events)}/{self._expected(snapshot, stage)}")
-        calls = snapshot.get("llm", {})
-        money = f"  {calls.get('calls', 0)} LLM calls, {calls.get('usd', 0.0):.2f} USD"
-        return "  ".join(parts) + (money if calls.get("calls") else "")
+        parts = [
+            f"{stage} {snapshot.stage(stage).finished}/{self._expected(snapshot, stage)}"
+            for stage in self._stages
+        ]
+        total = snapshot.llm.total
+        money = f"  {total.calls} LLM calls, {total.usd:.2f} USD"
+        return "  ".join(parts) + (money if total.calls else "")
 
     def _expected(self, snapshot: Snapshot, stage: str) -> int:
         """Rows that will come to this stage: all, less those that fell before it."""
-        fallen = 0
-        for earlier in self._stages[: self._stages.index(stage)]:
-            events = snapshot["stages"].get(earlier, {})
-            fallen += int(events.get("dropped", 0)) + int(events.get("problem", 0))
-        return max(self._total - fallen, 0)
+        before = map(snapshot.stage, self._stages[: self._stages.index(stage)])
+        return max(self._total - sum(counts.dropped + counts.problem for counts in before), 0)
 
     def _table(self, snapshot: Snapshot) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -74,19 +67,19 @@ class Progress:
             table.add_column(name, justify="left" if name == "stage" else "right")
         elapsed = time.monotonic() - self._started
         for stage in self._stages:
-            events = snapshot["stages"].get(stage, {})
-            finished, expected = self._finished(events), self._expected(snapshot, stage)
+            counts, expected = snapshot.stage(stage), self._expected(snapshot, stage)
+            finished = counts.finished
             rate = finished / elapsed
             left = (expected - finished) / rate if rate else None
             table.add_row(
                 stage,
                 f"{finished}/{expected}",
-                *(str(events.get(k, 0) or "") for k in ("reused", "dropped", "problem")),
+                *(str(n or "") for n in (counts.reused, counts.dropped, counts.problem)),
                 f"{rate * 60:.1f}/min" if rate else "",
                 "" if left is None or finished >= expected else f"{left:.0f} s",
             )
-        calls = snapshot.get("llm", {})
-        if calls.get("calls"):
-            cost = f"{calls['calls']} calls, {calls.get('usd', 0.0):.2f} USD"
+        total = snapshot.llm.total
+        if total.calls:
+            cost = f"{total.calls} calls, {total.usd:.2f} USD"
             table.add_row("LLM", cost, "", "", "", "", "")
         return table

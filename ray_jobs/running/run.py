@@ -1,4 +1,4 @@
-"""`Run`: how every job starts, works through its stages, and publishes what it found.
+"""`Run`: how every job starts, works through its stages, and publishes its results.
 
     with self.run.open("neptune") as run:
         run.read(read_videos(self.videos))
@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,23 +24,27 @@ import pyarrow as pa
 import ray
 from ray.data import Dataset
 
-from actors.coordinator import start_desk
-from actors.part import Opened, Part, RunContext
+from actors.coordinator import start_coordinator
+from actors.part import Checked, Opened, Part, RunContext
 from actors.stage import Filter, Hardware, Session, Stage
 from mustsee import schemas
+from mustsee.decision import Decider, Decision
 from mustsee.errors import MustseeError, UserError
 from mustsee.records import Question, Video
-from mustsee.run import outputs
+from mustsee.run import outputs, tables
 from mustsee.run.outputs import Scratch
-from mustsee.store import Store, resolve
+from mustsee.run.record import RunRecord, Snapshot
+from mustsee.run.report import write_report
+from mustsee.run.tables import Tables
+from mustsee.store import Store, digest, resolve
 from ray_jobs.running.cluster import Cluster, connected, preflight
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.running.summary import summarise
+from ray_jobs.running.summary import Listed, listed, summarise
 
 Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
-Extra = Callable[[Scratch], Mapping[str, Any]]
-Files = Callable[[Path, Scratch], None]
+Extra = Callable[[Tables], Mapping[str, Any]]
+Files = Callable[[Path, Tables], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +75,9 @@ class Run:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         started = time.time()
         with connected():
-            desk = start_desk(self.budget_usd)
             session = Session(
-                run_id=uuid.uuid4().hex[:12],
                 store=Store(self.store),
-                desk=desk,
+                coordinator=start_coordinator(self.budget_usd),
                 retry_problems=self.retry_problems,
             )
             running = Running(recipe, self, session, started)
@@ -87,39 +89,50 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Writes what was decided over all rows together (`values`: column -> id -> value; "questions":
-    question id -> why it is dropped).
-    """
+    """Writes into each row what was decided over all of them."""
 
-    version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "questions")
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
-    values: Mapping[str, Mapping[str, Any]]
+    decision: Decision
+
+    @cached_property
+    def identity(self) -> list[str]:
+        """A hash: a decision over many rows is long, and is part of the key of each."""
+        return ["Mark", self.version, digest(self.decision)]
 
     def open(self, run: RunContext) -> Opened:
+        made = self.decision
+
         def mark(row: Video) -> Video:
-            columns = {c: ids for c, ids in self.values.items() if c != "questions"}
-            found = {c: ids.get(row.video_id, getattr(row, c)) for c, ids in columns.items()}
-            fallen = self.values.get("questions", {})
-            questions = row.questions and tuple(
-                dataclasses.replace(q, drop=q.drop or fallen.get(q.question_id))
-                for q in row.questions
+            return dataclasses.replace(
+                row,
+                cluster=made.clusters.get(row.video_id, row.cluster),
+                drop=made.drops.get(row.video_id, row.drop),
+                questions=row.questions
+                and tuple(
+                    dataclasses.replace(q, drop=q.drop or made.questions.get(q.question_id))
+                    for q in row.questions
+                ),
             )
-            return dataclasses.replace(row, **{"questions": questions, **found})
 
         return mark
 
 
 class Running:
-    """A job at work: the stages lined up so far, and where their rows end."""
+    """A job at work: the stages lined up so far, where their rows end, and (once the tables are
+    written) its record.
+    """
+
+    record: RunRecord
 
     def __init__(self, recipe: str, run: Run, session: Session, started: float) -> None:
         self.recipe, self.run, self.session, self.started = recipe, run, session, started
         self.scratch = Scratch()
-        self.record: dict[str, Any] = {}
         self._input: pa.Table | None = None
-        self._steps: list[Stage | Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]] = []
+        self._steps: list[Stage | Decider] = []
+        self._listed: list[Listed] = []
 
     def read(self, table: pa.Table) -> None:
         """The rows to work on (`mustsee.run.inputs`)."""
@@ -151,10 +164,8 @@ class Running:
             )
         )
 
-    def together(self, decide: Callable[[pa.Table], Mapping[str, Mapping[str, Any]]]) -> None:
-        """A barrier: `decide` sees the small columns of all rows, and those that its attribute
-        `columns` names; it returns column -> id -> value, or "questions" -> question id -> reason.
-        """
+    def together(self, decide: Decider) -> None:
+        """A barrier: `decide` sees the small columns of all rows, and those that it names."""
         self._steps.append(decide)
 
     def publish(
@@ -182,19 +193,17 @@ class Running:
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
-            told = aborted(self.snapshot())
-            if told is None:
+            cause = aborted(self.snapshot())
+            if cause is None:
                 raise
-            raise told from error
+            raise cause from error
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
-        return summarise(
-            self.record, self.scratch.videos(), self.run.out, self.run.max_problem_share
-        )
+        return summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
 
-    def snapshot(self) -> Mapping[str, Any]:
-        return ray.get(self.session.desk.snapshot.remote())
+    def snapshot(self) -> Snapshot:
+        return ray.get(self.session.coordinator.snapshot.remote())
 
     def _rows_per_block(self) -> int:
         """One row a block while there are few; Ray pays 18-45 ms per block and operator."""
@@ -208,12 +217,13 @@ class Running:
             [self._input.slice(i, size) for i in range(0, self._input.num_rows, size)]
         )
         for step in self._steps:
-            stage = step if isinstance(step, Stage) else None
-            if stage is None:
+            if isinstance(step, Stage):
+                stage = step
+            else:
                 rows = rows.materialize()
                 stage = Stage(
                     name="sample",
-                    part=Mark(values=step(_small(rows, getattr(step, "columns", ())))),
+                    part=Mark(decision=step(_small(rows, step.columns))),
                     hardware=Hardware(cpus=0.1),
                 )
             rows = stage.apply(rows, self.session, rows_per_block=size)
@@ -227,55 +237,38 @@ class Running:
         extra: Extra | None,
         files: Files | None,
     ) -> Mapping[str, Any]:
-        outputs.write_videos(self.scratch, folder / "videos.parquet")
         git = git_revision()
         # A job that only asks about a dataset leaves the questions of a failed row standing.
-        questions = self.scratch.questions if layouts else self.scratch.asked
-        outputs.write_questions(questions(), folder / "questions.parquet", git)
-        outputs.write_problems(self.scratch, folder / "problems.parquet")
+        outputs.write_rows(self.scratch, folder, git=git, fall=bool(layouts))
+        written = Tables(folder)
+        tables.write_problems(written, folder / "problems.parquet")
         if files is not None:
-            files(folder, self.scratch)
-        desk = self.snapshot()
-        counted = outputs.question_funnel(questions())
-        events = {stage: desk["stages"].get(stage, {}) for stage in stages}
-        llm = dict(desk["llm"])
-        llm["kept_questions"] = counted["kept"]
-        llm["usd_per_kept_question"] = (
-            llm.get("usd", 0.0) / counted["kept"] if counted["kept"] else None
-        )
-        self.record.update(
+            files(folder, written)
+        snapshot = self.snapshot()
+        self.record = RunRecord(
             recipe=self.recipe,
             config=self.run.config,
             git=git,
             versions=versions(),
             prompts=prompt_hashes(),
-            funnel=outputs.funnel(self.scratch, stages),
-            questions=counted,
-            heard_by=self._heard(),
-            computed={s: int(e.get("computed", 0)) for s, e in events.items()},
-            reused={s: int(e.get("reused", 0)) for s, e in events.items()},
-            llm=llm,
-            counts=desk.get("counts", {}),
-            seconds={s: round(float(e.get("seconds", 0.0)), 3) for s, e in events.items()},
-            **(extra(self.scratch) if extra else {}),
+            funnel=tables.funnel(written, stages),
+            questions=tables.question_counts(written),
+            heard_by=tables.heard_by(written),
+            stages={stage: snapshot.stage(stage) for stage in stages},
+            llm=snapshot.llm,
+            counts=snapshot.counts,
+            extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
-        kept = [q for q in questions() if q.drop is None] if layouts else []
+        kept = [q for q in written.questions() if q.drop is None] if layouts else []
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name, self.scratch.videos())
-        self.record["seconds"]["total"] = round(time.time() - self.started, 3)
-        from mustsee.run.report import write_report
-
-        write_report(folder, self.record, self.session.store)
-        return self.record
-
-    def _heard(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for row in self.scratch.videos("heard_by"):
-            if row.heard_by:
-                found[row.heard_by] = found.get(row.heard_by, 0) + 1
-        return found
+            layout(kept, folder / "export" / name, written.videos())
+        self._listed = listed(written)
+        self.record = self.record.finished(time.time() - self.started)
+        plain = self.record.plain()
+        write_report(folder, plain, self.session.store)
+        return plain
 
 
 def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
@@ -301,13 +294,12 @@ def standing(rows: pa.Table) -> list[Question]:
     ]
 
 
-def aborted(snapshot: Mapping[str, Any]) -> MustseeError | None:
+def aborted(snapshot: Snapshot) -> MustseeError | None:
     """The error of a worker that ended the run, if one of ours did."""
-    if snapshot["aborted"] is None:
+    cause = snapshot.aborted
+    if cause is None:
         return None
-    name, message = snapshot["aborted"]
-    kind = {"UserError": UserError}.get(name, MustseeError)
-    return kind(message)
+    return UserError(cause.message) if cause.error == "UserError" else MustseeError(cause.message)
 
 
 def _check(part: Any, budget_usd: float | None) -> None:
@@ -315,8 +307,8 @@ def _check(part: Any, budget_usd: float | None) -> None:
     is there, the model is found, its price is known where there is a budget. Raises UserError.
     """
     for item in part if isinstance(part, tuple | list) else [part]:
-        if callable(check := getattr(item, "check", None)):
-            check(budget_usd)
+        if isinstance(item, Checked):
+            item.check(budget_usd)
         if dataclasses.is_dataclass(item):
             for each in dataclasses.fields(item):
                 _check(getattr(item, each.name), budget_usd)

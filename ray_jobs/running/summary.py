@@ -2,81 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mustsee.records import Video
+from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
+from mustsee.run.tables import Tables
 
 MOST = 20  # videos named one by one
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A video named in the summary: its row, and its questions made and kept."""
+
+    video: Video
+    made: int
+    kept: int
+
+
+def listed(tables: Tables) -> list[Listed]:
+    """The first videos of a run."""
+    columns = ("duration", "shots", "heard_by", "drop", "problem")
+    videos = list(islice(tables.videos(*columns), MOST))
+    ids = {video.video_id for video in videos}
+    made, kept = Counter[str](), Counter[str]()
+    for question in tables.questions("drop"):
+        if question.video_id in ids:
+            made[question.video_id] += 1
+            kept[question.video_id] += question.drop is None
+    return [Listed(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
+
+
 def summarise(
-    record: Mapping[str, Any], videos: Iterable[Video], out: str, max_problem_share: float
+    record: RunRecord, videos: Sequence[Listed], out: str, max_problem_share: float
 ) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
+    rows = record.funnel[0].entered
     console = Console()
     console.print()
     console.print(_stages(record))
-    for line in _videos(islice(videos, MOST), record["funnel"][0]["in"]):
+    for line in _videos(videos, rows):
         console.print(line, soft_wrap=True)
-    if record["questions"]["made"]:
-        console.print(_questions(record["questions"]))
+    if record.questions.made:
+        console.print(_questions(record.questions))
     for line in _lines(record, out):
         console.print(Text(line), soft_wrap=True)
-    rows = record["funnel"][0]["in"]
-    problems = sum(step["problems"] for step in record["funnel"])
+    problems = sum(step.problems for step in record.funnel)
     if rows and problems / rows > max_problem_share:
-        told = (
+        said = (
             f"{problems} of {rows} rows are problems, more than max_problem_share="
             f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
-        console.print(Text(told, style="bold red"), soft_wrap=True)
+        console.print(Text(said, style="bold red"), soft_wrap=True)
         return 3
     return 0
 
 
-def _lines(record: Mapping[str, Any], out: str) -> Iterable[str]:
-    computed, reused = sum(record["computed"].values()), sum(record["reused"].values())
-    seconds = record["seconds"]["total"]
-    yield from record.get("notes", ())
+def _lines(record: RunRecord, out: str) -> Iterable[str]:
+    counts, total = record.stages, record.llm.total
+    computed = sum(c.computed for c in counts.values())
+    reused = sum(c.reused for c in counts.values())
+    yield from record.notes
+    seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
-    llm = record["llm"]
-    models = ", ".join(llm.get("by_model", {})) or "no model"
-    if llm.get("calls") or llm.get("cached"):
-        cost = llm.get("usd_per_kept_question")
+    models = ", ".join(sorted(record.llm.by_model)) or "no model"
+    if total.calls or total.cached:
+        cost = record.usd_per_kept_question
         price = f", {cost:.4f} USD per kept question" if cost else ""
         yield (
-            f"{llm['calls']} model calls ({models}), {llm.get('cached', 0)} more from the store, "
-            f"{llm.get('usd', 0.0):.2f} USD{price}"
+            f"{total.calls} model calls ({models}), {total.cached} more from the store, "
+            f"{total.usd:.2f} USD{price}"
         )
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"
-    if models.startswith("offline") and not {"answer", "certify"} & set(record["computed"]):
+    if models.startswith("offline") and not {"answer", "certify"} & set(counts):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
         )
 
 
-def _stages(record: Mapping[str, Any]) -> Table:
+def _stages(record: RunRecord) -> Table:
     table = Table(title="stages", title_justify="left", title_style="bold", box=None)
     for name in ("stage", "videos in", "out", "dropped or failed"):
         table.add_column(name, justify="right" if name in ("videos in", "out") else "left")
-    for step in record["funnel"]:
-        why = [f"{n} {reason}" for reason, n in sorted(step["dropped"].items())]
-        if step["problems"]:
-            why.append(f"{step['problems']} problem{'s' if step['problems'] > 1 else ''}")
-        table.add_row(step["stage"], str(step["in"]), str(step["out"]), Text(", ".join(why)))
+    for step in record.funnel:
+        why = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
+        if step.problems:
+            why.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
+        table.add_row(step.stage, str(step.entered), str(step.left), Text(", ".join(why)))
     return table
 
 
-def _videos(videos: Iterable[Video], total: int) -> Iterable[Table | Text]:
+def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not."""
     title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
@@ -84,34 +110,33 @@ def _videos(videos: Iterable[Video], total: int) -> Iterable[Table | Text]:
         right = name in ("length", "shots", "questions kept")
         table.add_column(name, justify="right" if right else "left")
     fallen: list[Text] = []
-    for video in videos:
+    for each in videos:
+        video = each.video
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
             fallen.append(Text(f"  {video.video_id}  {problem or video.drop}"))
             continue
-        made = video.questions or ()
-        kept = sum(question.drop is None for question in made)
         table.add_row(
             Text(video.video_id),
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
             Text(video.heard_by or ""),
-            f"{kept} of {len(made)}",
+            f"{each.kept} of {each.made}",
         )
     return [table, *([Text("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
-def _questions(counted: Mapping[str, Any]) -> Table:
+def _questions(counted: QuestionCounts) -> Table:
     table = Table(title="questions", title_justify="left", title_style="bold", box=None)
     table.add_column("")
     table.add_column("", justify="right")
-    table.add_row("made", str(counted["made"]))
-    for reason, n in sorted(counted["dropped"].items(), key=lambda item: -item[1]):
+    table.add_row("made", str(counted.made))
+    for reason, n in sorted(counted.dropped.items(), key=lambda item: -item[1]):
         table.add_row(f"  dropped: {REASONS.get(reason, reason)}", str(-n))
-    table.add_row("kept", str(counted["kept"]), style="bold")
-    for name, n in sorted(counted["subsets"].items()):
+    table.add_row("kept", str(counted.kept), style="bold")
+    for name, n in sorted(counted.subsets.items()):
         table.add_row(f"  in subset {name}", str(n))
-    for kind, n in sorted(counted["types"].items(), key=lambda item: -item[1]):
+    for kind, n in sorted(counted.types.items(), key=lambda item: -item[1]):
         table.add_row(f"  {kind}", str(n))
     return table
 

@@ -69,7 +69,7 @@ def test_captions_survive_faults_and_are_stored(tmp_path):
         bench.run(captioner(server), row)
         assert server.stats["chat"] == before
     assert found == plain
-    assert bench.desk.snapshot()["llm"]["retries"] > 5
+    assert bench.coordinator.snapshot().llm.summary()["retries"] > 5
 
 
 def test_a_refused_frame_is_left_out_and_a_refused_video_is_bad(tmp_path):

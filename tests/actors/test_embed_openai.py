@@ -37,7 +37,7 @@ def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
     assert found.embedding == pytest.approx(again.embedding, abs=1e-6)
     assert faulty.embedding == found.embedding
     assert np.dot(found.embedding, other.embedding) < 0.9
-    summary = bench.desk.snapshot()["llm"]
+    summary = bench.coordinator.snapshot().llm.summary()
     assert summary["tokens_in"] / 1e6 == pytest.approx(summary["usd"])
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.coordinator import SILENCE, Ask, Desk
+from actors.coordinator import SILENCE, Ask, Coordinator
 from actors.endpoint import Estimate
 from actors.gateway import Gateway
 from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.run.limits import Limits
+from mustsee.run.record import StageCounts
 from mustsee.store import Store
 
 
@@ -75,25 +76,31 @@ def asked(text: str, **more) -> Request:
     return Request(prompt="test", digest="", messages=(Message("user", text),), **more)
 
 
-def gateway(fake: Fake, tmp_path: Path, desk: Desk | None = None, time: Time | None = None):
+def gateway(
+    fake: Fake, tmp_path: Path, coordinator: Coordinator | None = None, time: Time | None = None
+):
     time = time or Time()
-    desk = desk or Desk(clock=time)
-    desk.enroll(fake.account, fake.limits)
-    return Gateway(fake, Store(str(tmp_path)), desk, fake, sleep=time.sleep), desk
+    coordinator = coordinator or Coordinator(clock=time)
+    coordinator.enroll(fake.account, fake.limits)
+    return Gateway(fake, Store(str(tmp_path)), coordinator, fake, sleep=time.sleep), coordinator
 
 
-def total(desk: Desk) -> dict:
-    return desk.snapshot()["llm"]
+def total(coordinator: Coordinator) -> dict:
+    return coordinator.snapshot().llm.summary()
 
 
 def test_a_stored_reply_is_not_asked_for_again(tmp_path):
     fake = Fake()
     first = asyncio.run(gateway(fake, tmp_path)[0].complete(asked("a")))
-    again, desk = gateway(fake, tmp_path)
+    again, coordinator = gateway(fake, tmp_path)
     second = asyncio.run(again.complete(asked("a")))
     assert (first.text, first.cached, second.text, second.cached) == ("a", False, "a", True)
     assert len(fake.calls) == 1
-    assert (total(desk)["calls"], total(desk)["cached"], total(desk)["tokens_in"]) == (0, 1, 0)
+    assert (
+        total(coordinator)["calls"],
+        total(coordinator)["cached"],
+        total(coordinator)["tokens_in"],
+    ) == (0, 1, 0)
 
 
 def test_what_decides_the_reply_is_in_the_key(tmp_path):
@@ -119,26 +126,26 @@ def test_what_decides_the_reply_is_in_the_key(tmp_path):
 def test_equal_requests_at_the_same_time_are_one_call(tmp_path):
     async def run():
         fake = Fake(gate=asyncio.Event())
-        llm, desk = gateway(fake, tmp_path)
+        llm, coordinator = gateway(fake, tmp_path)
         tasks = [asyncio.create_task(llm.complete(asked("a"))) for _ in range(20)]
         while not fake.calls:
             await asyncio.sleep(0)
         fake.gate.set()
-        return fake, desk, await asyncio.gather(*tasks)
+        return fake, coordinator, await asyncio.gather(*tasks)
 
-    fake, desk, replies = asyncio.run(run())
+    fake, coordinator, replies = asyncio.run(run())
     assert len(fake.calls) == 1
     assert sum(not reply.cached for reply in replies) == 1
-    assert (total(desk)["calls"], total(desk)["cached"]) == (1, 19)
+    assert (total(coordinator)["calls"], total(coordinator)["cached"]) == (1, 19)
 
 
 def test_equal_requests_of_two_processes_are_one_call(tmp_path):
     async def run():
         time = Time()
-        desk = Desk(clock=lambda: 0.0)
+        coordinator = Coordinator(clock=lambda: 0.0)
         fake = Fake(gate=asyncio.Event())
-        one, _ = gateway(fake, tmp_path, desk, time)
-        two, _ = gateway(fake, tmp_path, desk, time)
+        one, _ = gateway(fake, tmp_path, coordinator, time)
+        two, _ = gateway(fake, tmp_path, coordinator, time)
         first = asyncio.create_task(one.complete(asked("a")))
         while not fake.calls:
             await asyncio.sleep(0)
@@ -164,23 +171,27 @@ def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
             return None if Late.looks == 1 else super().get(kind, key)
 
     other, fake = Fake(usd=0.4), Fake(usd=0.4)
-    desk = Desk(budget_usd=1.0)
-    asyncio.run(gateway(other, tmp_path, desk)[0].complete(asked("a")))
-    llm = Gateway(fake, Late(str(tmp_path)), desk, fake, sleep=Time().sleep)
+    coordinator = Coordinator(budget_usd=1.0)
+    asyncio.run(gateway(other, tmp_path, coordinator)[0].complete(asked("a")))
+    llm = Gateway(fake, Late(str(tmp_path)), coordinator, fake, sleep=Time().sleep)
     reply = asyncio.run(llm.complete(asked("a")))
     assert (reply.text, reply.cached, fake.calls) == ("a", True, [])
-    assert (total(desk)["calls"], total(desk)["cached"], total(desk)["usd"]) == (1, 1, 0.4)
+    assert (
+        total(coordinator)["calls"],
+        total(coordinator)["cached"],
+        total(coordinator)["usd"],
+    ) == (1, 1, 0.4)
     assert asyncio.run(llm.complete(asked("b"))).text == "b"  # what was reserved is free again
 
 
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     time = Time()
-    desk = Desk(clock=time)
+    coordinator = Coordinator(clock=time)
     ask = Ask(key="k", account="fake", prompt="test")
-    assert desk.exchange("dead", [], [ask])[0].answer == "go"
-    assert desk.exchange("alive", [], [ask])[0].answer == "elsewhere"
+    assert coordinator.exchange("dead", [], [ask])[0].answer == "go"
+    assert coordinator.exchange("alive", [], [ask])[0].answer == "elsewhere"
     time.now += SILENCE
-    assert desk.exchange("alive", [], [ask])[0].answer == "go"
+    assert coordinator.exchange("alive", [], [ask])[0].answer == "go"
 
 
 def test_cancelling_the_asker_loses_nothing(tmp_path):
@@ -204,27 +215,31 @@ def test_cancelling_the_asker_loses_nothing(tmp_path):
 def test_retry_after_is_waited_for_by_everybody(tmp_path):
     time = Time()
     fake = Fake(play=lambda r, n: Transient("busy", retry_after=20.0) if n == 1 else "fine")
-    llm, desk = gateway(fake, tmp_path, time=time)
+    llm, coordinator = gateway(fake, tmp_path, time=time)
     assert asyncio.run(llm.complete(asked("a"))).text == "fine"
     assert time.now >= 20.0
-    assert (total(desk)["retries"], total(desk)["retry_after_waits"]) == (1, 1)
-    assert total(desk)["retry_after_seconds"] == 20.0
-    desk.exchange("x", [Entry(outcome="retry", model="m", prompt="p", retry_after=9.0,
+    assert (total(coordinator)["retries"], total(coordinator)["retry_after_waits"]) == (1, 1)
+    assert total(coordinator)["retry_after_seconds"] == 20.0
+    coordinator.exchange("x", [Entry(outcome="retry", model="m", prompt="p", retry_after=9.0,
                               account="fake")], [])  # fmt: skip
-    grant = desk.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
+    grant = coordinator.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
     assert grant.wait == pytest.approx(9.0)
 
 
 def test_retries_are_bounded_grow_and_keep_nothing(tmp_path):
     time = Time()
     fake = Fake(play=lambda r, n: Transient("down"))
-    llm, desk = gateway(fake, tmp_path, time=time)
+    llm, coordinator = gateway(fake, tmp_path, time=time)
     with pytest.raises(Transient, match="down"):
         asyncio.run(llm.complete(asked("a")))
     assert len(fake.calls) == fake.attempts
     assert time.naps == sorted(time.naps)
     assert all(0.5 <= nap <= 8 for nap in time.naps)
-    assert (total(desk)["calls"], total(desk)["retries"], total(desk)["failed"]) == (0, 3, 1)
+    assert (
+        total(coordinator)["calls"],
+        total(coordinator)["retries"],
+        total(coordinator)["failed"],
+    ) == (0, 3, 1)
     fake.play = lambda r, n: "up again"
     assert asyncio.run(llm.complete(asked("a"))).text == "up again"
 
@@ -253,13 +268,13 @@ def test_the_budget_is_never_exceeded_and_everything_finished_is_kept(tmp_path):
         )
 
     fake, time = Fake(usd=0.1), Time()
-    desk = Desk(budget_usd=1.0, clock=time)
-    answers = asyncio.run(run(gateway(fake, tmp_path, desk, time)[0]))
+    coordinator = Coordinator(budget_usd=1.0, clock=time)
+    answers = asyncio.run(run(gateway(fake, tmp_path, coordinator, time)[0]))
     finished = [a for a in answers if isinstance(a, Reply)]
     assert all(isinstance(a, BudgetSpent) for a in answers if not isinstance(a, Reply))
     assert len(finished) == len(fake.calls) == 10
-    assert total(desk)["usd"] == pytest.approx(1.0)
-    more = Desk(budget_usd=10.0, clock=time)
+    assert total(coordinator)["usd"] == pytest.approx(1.0)
+    more = Coordinator(budget_usd=10.0, clock=time)
     answers = asyncio.run(run(gateway(fake, tmp_path, more, time)[0]))
     assert [a.text for a in answers] == [str(i) for i in range(30)]
     assert len(fake.calls) == 30
@@ -271,10 +286,10 @@ def test_requests_per_minute_hold_across_gateways(tmp_path):
     starts: list[float] = []
 
     async def run():
-        desk = Desk(clock=lambda: 0.0)
+        coordinator = Coordinator(clock=lambda: 0.0)
         fakes = [Fake(limits=Limits(requests_per_minute=60)) for _ in range(2)]
 
-        def teller():
+        def sleeper():
             slept: dict[asyncio.Task, float] = {}
 
             async def sleep(seconds):
@@ -285,8 +300,10 @@ def test_requests_per_minute_hold_across_gateways(tmp_path):
 
         ways = []
         for i, fake in enumerate(fakes):
-            desk.enroll(fake.account, fake.limits)
-            ways.append(Gateway(fake, Store(str(tmp_path / str(i))), desk, fake, sleep=teller()))
+            coordinator.enroll(fake.account, fake.limits)
+            ways.append(
+                Gateway(fake, Store(str(tmp_path / str(i))), coordinator, fake, sleep=sleeper())
+            )
         await asyncio.gather(
             *(way.complete(asked(f"{i}{j}")) for i, way in enumerate(ways) for j in range(10))
         )
@@ -296,35 +313,50 @@ def test_requests_per_minute_hold_across_gateways(tmp_path):
 
 
 def test_tokens_not_used_are_given_back(tmp_path):
-    desk = Desk(clock=lambda: 0.0)
-    desk.enroll("fake", Limits(tokens_per_minute=6000))
+    coordinator = Coordinator(clock=lambda: 0.0)
+    coordinator.enroll("fake", Limits(tokens_per_minute=6000))
     ask = Ask(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
-    assert desk.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
+    assert coordinator.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
     done = Entry(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
-    desk.exchange("o", [done], [])
+    coordinator.exchange("o", [done], [])
     second = Ask(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
-    assert desk.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
+    assert coordinator.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
 
 
-def test_stage_counters_are_plain_data():
-    desk = Desk()
-    desk.event("look", "computed", 2, 1.5)
-    desk.event("look", "computed", 1, 0.5)
-    desk.event("look", "dropped")
-    desk.count("shots", 7)
-    snapshot = desk.snapshot()
-    assert snapshot["stages"] == {"look": {"computed": 3, "dropped": 1, "seconds": 2.0}}
-    assert snapshot["counts"] == {"shots": 7}
+def test_stage_counters_add_up():
+    coordinator = Coordinator()
+    coordinator.event("look", "computed", 1.5)
+    coordinator.event("look", "computed", 0.5)
+    coordinator.event("look", "dropped")
+    coordinator.count("shots", 7)
+    snapshot = coordinator.snapshot()
+    coordinator.event("look", "reused")
+    assert snapshot.stages == {"look": StageCounts(computed=2, dropped=1, seconds=2.0)}
+    assert snapshot.counts == {"shots": 7}
 
 
-def test_the_desk_costs_far_less_than_a_millisecond_a_call():
+def test_a_death_among_several_rows_makes_them_begin_one_by_one():
+    coordinator = Coordinator()
+    assert coordinator.begin(["a", "b", "c"]) == [0, 0, 0]
+    coordinator.event("look", "computed", row="a")
+    assert coordinator.begin(["b", "c"]) == [1, 0]  # a worker died, with b
+    assert coordinator.begin(["b"]) == [1]
+    assert coordinator.begin(["b", "c"]) == [2, 0]  # with b again
+    assert coordinator.begin(["c"]) == [0]
+    coordinator.event("look", "computed", row="c")
+    assert coordinator.begin(["a", "c"]) == [0, 0]
+
+
+def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
     import time
 
-    desk = Desk(budget_usd=1e6)
-    desk.enroll("a", Limits(requests_per_minute=1e9, tokens_per_minute=1e12))
+    coordinator = Coordinator(budget_usd=1e6)
+    coordinator.enroll("a", Limits(requests_per_minute=1e9, tokens_per_minute=1e12))
     began = time.process_time()
     for i in range(2000):
-        desk.exchange("o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)])
-        desk.exchange("o", [Entry(outcome="done", model="m", prompt="p", key=str(i),
+        coordinator.exchange(
+            "o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
+        )
+        coordinator.exchange("o", [Entry(outcome="done", model="m", prompt="p", key=str(i),
                                   account="a", usd=1e-6)], [])  # fmt: skip
     assert (time.process_time() - began) / 2000 < 0.0005

@@ -1,4 +1,4 @@
-"""The gateway on a real Ray: several processes share one desk, and one of them is killed."""
+"""The gateway on a real Ray: several processes share one coordinator, and one of them is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 import pytest
 import ray
 
-from actors.coordinator import start_desk
+from actors.coordinator import start_coordinator
 from actors.gateway import KIND, Gateway
 from actors.llm.openai import OpenAI
 from mustsee.llm import Message, Request
@@ -34,10 +34,10 @@ def _ray() -> Iterator[None]:
 class Process:
     """A worker with an event loop of its own, as a stage has."""
 
-    def __init__(self, config: OpenAI, store: Store, desk: Any) -> None:
+    def __init__(self, config: OpenAI, store: Store, coordinator: Any) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._llm = Gateway.connect(config, store, desk)
+        self._llm = Gateway.connect(config, store, coordinator)
 
     def pid(self) -> int:
         return os.getpid()
@@ -55,21 +55,21 @@ def question(payload: Any) -> str:
     return payload["messages"][-1]["content"]
 
 
-def start(server: Loopback, folder: Any, desk: Any, **more: Any) -> Any:
+def start(server: Loopback, folder: Any, coordinator: Any, **more: Any) -> Any:
     config = OpenAI(model="m", base_url=server.url, key_env=None, **more)
-    return ray.remote(num_cpus=0)(Process).remote(config, Store(str(folder)), desk)
+    return ray.remote(num_cpus=0)(Process).remote(config, Store(str(folder)), coordinator)
 
 
 def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
     with Loopback(payloads=[], reply=question, latency=0.2) as server:
-        desk = start_desk(silence=600)  # a starved process is no dead one
+        coordinator = start_coordinator(silence=600)  # a starved process is no dead one
         limits = Limits(requests_per_minute=1200)
-        processes = [start(server, tmp_path, desk, limits=limits) for _ in range(3)]
+        processes = [start(server, tmp_path, coordinator, limits=limits) for _ in range(3)]
         answers = ray.get([process.ask.remote(60) for process in processes])
         asked = Counter(map(question, server.payloads))
     assert answers == [[f"question {i}" for i in range(60)]] * 3
     assert asked == {f"question {i}": 1 for i in range(60)}
-    llm = ray.get(desk.snapshot.remote())["llm"]
+    llm = ray.get(coordinator.snapshot.remote()).llm.summary()
     assert (llm["calls"], llm["cached"], llm["failed"]) == (60, 120, 0)
 
 
@@ -86,9 +86,9 @@ def test_calls_of_a_killed_process_are_made_by_another(tmp_path) -> None:
         return question(payload)
 
     with Loopback(payloads=[], reply=reply) as server:
-        desk = start_desk(silence=1.0)
-        first = start(server, tmp_path, desk, max_connections=1)
-        other = start(server, tmp_path, desk)
+        coordinator = start_coordinator(silence=1.0)
+        first = start(server, tmp_path, coordinator, max_connections=1)
+        other = start(server, tmp_path, coordinator)
         victim = psutil.Process(ray.get(first.pid.remote()))
         lost = first.ask.remote(20)
         assert reached.wait(120)

@@ -58,7 +58,9 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
         for word in line.words
     )  # fmt: skip
     assert (found.language, found.heard_by) == ("en", "openai (whisper-1)")
-    assert bench.desk.snapshot()["llm"]["usd"] == pytest.approx(0.006 * 95 / 60, rel=0.01)
+    assert bench.coordinator.snapshot().llm.summary()["usd"] == pytest.approx(
+        0.006 * 95 / 60, rel=0.01
+    )
 
 
 def test_only_the_clip_is_heard(tmp_path):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.endpoint import retry_after
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
@@ -28,10 +28,10 @@ pytestmark = pytest.mark.usefixtures("key")
 def test_every_fault_is_met_and_mended(kind, tmp_path):
     faults = Faults(share=1.0, kinds=(kind,), most=2, hang=0.6, retry_after=3.0)
     with Loopback(faults=faults, reply=lambda payload: "fine") as server:
-        desk = Desk()
-        llm = connect(server, tmp_path, desk, timeout=0.3)
+        coordinator = Coordinator()
+        llm = connect(server, tmp_path, coordinator, timeout=0.3)
         reply = asyncio.run(llm.complete(asked()))
-        summary = desk.snapshot()["llm"]
+        summary = coordinator.snapshot().llm.summary()
         assert server.stats[f"fault {kind}"] == (1 if kind in ("refusal", "wrong_format") else 2)
     if kind == "refusal":
         assert reply.finish == "refusal"
@@ -45,29 +45,29 @@ def test_every_fault_is_met_and_mended(kind, tmp_path):
 def test_a_slow_body_within_the_time_is_waited_for(tmp_path):
     faults = Faults(share=1.0, kinds=("slow",), hang=0.2)
     with Loopback(faults=faults) as server:
-        desk = Desk()
-        asyncio.run(connect(server, tmp_path, desk, timeout=10).complete(asked()))
-    assert desk.snapshot()["llm"]["retries"] == 0
+        coordinator = Coordinator()
+        asyncio.run(connect(server, tmp_path, coordinator, timeout=10).complete(asked()))
+    assert coordinator.snapshot().llm.summary()["retries"] == 0
 
 
 def test_faults_change_no_reply_and_lose_none(tmp_path):
     mended = tuple(k for k in KINDS if k not in ("refusal", "wrong_format", "timeout", "slow"))
 
-    def replies(server: Loopback, folder: str, desk: Desk) -> list[str]:
+    def replies(server: Loopback, folder: str, coordinator: Coordinator) -> list[str]:
         async def run():
-            llm = connect(server, tmp_path / folder, desk)
+            llm = connect(server, tmp_path / folder, coordinator)
             requests = [asked(f"question {i}") for i in range(150)]
             return [r.text for r in await asyncio.gather(*map(llm.complete, requests))]
 
         return asyncio.run(run())
 
     with Loopback() as server:
-        without = replies(server, "without", Desk())
+        without = replies(server, "without", Coordinator())
     with Loopback(faults=Faults(share=0.3, kinds=mended, retry_after=0.01)) as server:
-        desk = Desk()
-        assert replies(server, "with", desk) == without
+        coordinator = Coordinator()
+        assert replies(server, "with", coordinator) == without
         met = sum(n for name, n in server.stats.items() if name.startswith("fault"))
-    summary = desk.snapshot()["llm"]
+    summary = coordinator.snapshot().llm.summary()
     assert summary["calls"] == 150
     assert summary["retries"] == met > 30
 
@@ -83,14 +83,14 @@ def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
     for kind in ("refusal", "wrong_format"):
         faults = Faults(share=1.0, kinds=(kind,), most=1)
         with Loopback(faults=faults, reply=lambda payload: "B") as server:
-            desk = Desk()
-            llm = connect(server, tmp_path / kind, desk)
+            coordinator = Coordinator()
+            llm = connect(server, tmp_path / kind, coordinator)
             asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), tries=3)
             with pytest.raises(BadRow):  # every new wording meets the fault once
                 asyncio.run(asker.ask("test/x", parse))
             server.faults = Faults()
             assert asyncio.run(asker.ask("test/x", parse, seed=1)) == "B"
-        assert desk.snapshot()["llm"]["asked_again"] == 2
+        assert coordinator.snapshot().llm.summary()["asked_again"] == 2
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_the_budget_stops_paid_calls_and_keeps_the_rest(tmp_path):
         return await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
 
     with Loopback(reply=lambda payload: "four word long reply") as server:
-        desk = Desk(budget_usd=5e-4)
-        replies = asyncio.run(run(connect(server, tmp_path, desk)))
+        coordinator = Coordinator(budget_usd=5e-4)
+        replies = asyncio.run(run(connect(server, tmp_path, coordinator)))
         served = server.stats["chat"]
     spent = [r for r in replies if isinstance(r, BudgetSpent)]
     assert 0 < len(spent) < 40
     assert served == 40 - len(spent)
-    assert 3e-4 < desk.snapshot()["llm"]["usd"] <= 5e-4
+    assert 3e-4 < coordinator.snapshot().llm.summary()["usd"] <= 5e-4
 
 
 def test_a_recording_answers_as_the_model_did(tmp_path):

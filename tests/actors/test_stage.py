@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import ray
 
-from actors.coordinator import start_desk
+from actors.coordinator import start_coordinator
 from actors.stage import Hardware, Session, Stage
 from mustsee import schemas
 from mustsee.errors import UserError
@@ -32,22 +32,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(
-    tmp_path: Path, stages: Sequence[Stage], uris: Sequence[str], **options: Any
+    tmp_path: Path, stages: Sequence[Stage], uris: Sequence[str], size: int = 1, **options: Any
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows that come out, by id, and the desk's counters."""
+    """The rows that come out, by id, and the coordinator's counters, by stage."""
     rows = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(uris)]
     table = schemas.table(rows, Video).append_column("channel", pa.array(["news"] * len(rows)))
-    desk = options.pop("desk", None) or start_desk()
-    session = Session(
-        run_id=options.pop("run_id", "r1"), store=Store(str(tmp_path / "s")), desk=desk, **options
-    )
-    data = ray.data.from_arrow([table.slice(i, 1) for i in range(len(rows))])
+    coordinator = options.pop("coordinator", None) or start_coordinator()
+    session = Session(store=Store(str(tmp_path / "s")), coordinator=coordinator, **options)
+    data = ray.data.from_arrow([table.slice(i, size) for i in range(0, len(rows), size)])
     for stage in stages:
-        data = stage.apply(data, session, rows_per_block=1)
+        data = stage.apply(data, session, rows_per_block=size)
     found = [
         r for b in data.iter_batches(batch_size=None, batch_format="pyarrow") for r in b.to_pylist()
     ]
-    return sorted(found, key=lambda r: r["video_id"]), ray.get(desk.snapshot.remote())["stages"]
+    return sorted(found, key=lambda r: r["video_id"]), ray.get(coordinator.snapshot.remote()).stages
 
 
 def upper(folder: Path, **options: Any) -> Stage:
@@ -57,14 +55,14 @@ def upper(folder: Path, **options: Any) -> Stage:
 
 
 def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
-    rows, desk = run(tmp_path, [upper(folder)], ["x", "x", "x"])
+    rows, counts = run(tmp_path, [upper(folder)], ["x", "x", "x"])
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert {r["channel"] for r in rows} == {"news"}
-    assert desk["look"]["computed"] == 3
-    again, desk = run(tmp_path, [upper(folder)], ["x", "y", "x"])
+    assert counts["look"].computed == 3
+    again, counts = run(tmp_path, [upper(folder)], ["x", "y", "x"])
     assert again[0] == rows[0]
-    assert desk["look"].get("computed", 0) == 0
-    assert desk["look"]["reused"] == 3
+    assert counts["look"].computed == 0
+    assert counts["look"].reused == 3
     assert sum(calls(folder).values()) == 3
     run(tmp_path, [upper(folder, mark="?")], ["x", "x", "x"])
     assert sum(calls(folder).values()) == 6
@@ -72,14 +70,14 @@ def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
 
 def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path) -> None:
     uris = ["x", "bad", "bug", "x"]
-    rows, desk = run(tmp_path, [upper(folder), upper(folder)], uris)
+    rows, counts = run(tmp_path, [upper(folder), upper(folder)], uris)
     assert [r["title"] for r in rows] == ["V0!", None, None, "V3!"]
     assert rows[1]["problem"] == {
         "stage": "look", "error": "BadRow", "message": "'v1' is bad", "attempts": 1,
     }  # fmt: skip
     assert rows[2]["problem"]["error"] == "ZeroDivisionError"
     assert "parts.py" in rows[2]["problem"]["message"]
-    assert desk["look"]["problem"] == 2
+    assert counts["look"].problem == 2
     # What fails for good is kept; a bug is not, so that its mending shows.
     run(tmp_path, [upper(folder)], uris)
     assert calls(folder) == {"v0": 1, "v1": 1, "v2": 2, "v3": 1}
@@ -88,10 +86,10 @@ def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path
 
 
 def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) -> None:
-    desk = start_desk()
+    coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
-        run(tmp_path, [upper(folder)], ["x", "user"], desk=desk)
-    told = aborted(ray.get(desk.snapshot.remote()))
+        run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
+    told = aborted(ray.get(coordinator.snapshot.remote()))
     assert isinstance(told, UserError)
     assert str(told) == "no such model"
 
@@ -99,11 +97,11 @@ def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) ->
 def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     tmp_path: Path, folder: Path
 ) -> None:
-    desk = start_desk()
+    coordinator = start_coordinator()
     stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
     with pytest.raises(ray.exceptions.RayTaskError):
-        run(tmp_path, [stage], ["x"], desk=desk)
-    told = aborted(ray.get(desk.snapshot.remote()))
+        run(tmp_path, [stage], ["x"], coordinator=coordinator)
+    told = aborted(ray.get(coordinator.snapshot.remote()))
     assert isinstance(told, UserError)
     assert str(told) == "no weights here"
 
@@ -121,6 +119,19 @@ def test_a_row_that_kills_its_worker_becomes_a_problem(tmp_path: Path, folder: P
     assert calls(folder)["v1"] == 2
 
 
+def test_a_row_that_kills_its_worker_takes_no_row_of_its_block_along(
+    tmp_path: Path, folder: Path
+) -> None:
+    uris = ["x", "die", "x", "bug", "die", "x"]
+    rows, _ = run(tmp_path, [upper(folder)], uris, size=6)
+    assert [r["title"] for r in rows] == ["V0!", None, "V2!", None, None, "V5!"]
+    errors = [r["problem"] and r["problem"]["error"] for r in rows]
+    killed = "WorkerKilled"
+    assert errors == [None, killed, None, "ZeroDivisionError", killed, None]
+    assert [rows[i]["problem"]["attempts"] for i in (1, 4)] == [2, 2]
+    assert [calls(folder)[f"v{i}"] for i in (0, 1, 2, 4, 5)] == [1, 2, 1, 2, 1]
+
+
 def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     sifted = Stage(
@@ -130,12 +141,12 @@ def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> 
         filters=(lambda row: "dull: no" if row.video_id == "v1" else None,),
     )
     later = Stage(name="hear", part=Upper(folder=str(folder)), hardware=Hardware(cpus=0.2))
-    rows, desk = run(tmp_path, [sifted, later], ["x", "x"])
+    rows, counts = run(tmp_path, [sifted, later], ["x", "x"])
     assert [r["drop"] for r in rows] == [None, "dull: no"]
     assert rows[1]["title"] == "V1!"
     assert dict(rows[0]["lineage"]).keys() == {"look", "hear"}
     assert dict(rows[1]["lineage"]).keys() == {"look"}
-    assert desk["hear"]["computed"] == 1
+    assert counts["hear"].computed == 1
 
 
 def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:

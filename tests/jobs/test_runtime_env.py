@@ -13,7 +13,7 @@ import iniconfig
 import pytest
 import ray
 
-from actors.coordinator import start_desk
+from actors.coordinator import start_coordinator
 from actors.stage import Hardware, Session, Stage
 from mustsee import schemas
 from mustsee.errors import UserError
@@ -49,7 +49,7 @@ def test_a_stage_runs_in_its_own_environment(tmp_path: Path) -> None:
     wanted = {"py_executable": str(folder / "bin/python"), "env_vars": {"STAGE": "hear"}}
     found = []
     for n, stage in enumerate([hear(None), hear(wanted)]):
-        session = Session(run_id="r", store=Store(f"{tmp_path}/{n}"), desk=start_desk())
+        session = Session(store=Store(f"{tmp_path}/{n}"), coordinator=start_coordinator())
         rows = ray.data.from_arrow(schemas.table([Video(video_id="v", uri="x")], Video))
         found += stage.apply(rows, session, rows_per_block=1).take_all()
     told = [(r["title"], r["movie_name"], r["language"]) for r in found]

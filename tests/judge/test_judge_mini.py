@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.grade import Grade
 from actors.judge.lexical import Lexical
@@ -239,9 +239,11 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
     with Loopback(reply=lambda payload: "TRUE") as server:
         llm = OpenAI(model="m", base_url=server.url)
         judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
-        store, desk = Store(str(tmp_path)), Desk()
+        store, coordinator = Store(str(tmp_path)), Coordinator()
         run = RunContext(
-            store=store, llm=lambda c: Gateway.connect(c, store, desk), count=lambda n, k: None
+            store=store,
+            llm=lambda c: Gateway.connect(c, store, coordinator),
+            count=lambda n, k: None,
         )
 
         async def graded() -> Video:
@@ -251,7 +253,7 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
         for _ in range(2):
             done = next(iter(asyncio.run(graded()).questions or ()))
             assert done.verdicts[-1].correct is True
-    told = desk.snapshot()["llm"]
+    told = coordinator.snapshot().llm.summary()
     assert (told["calls"], told["cached"]) == (1, 1)
 
 

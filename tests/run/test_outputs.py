@@ -4,12 +4,15 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Problem, Question, Video
-from mustsee.run.outputs import Scratch, publish
+from mustsee.run.outputs import Scratch, publish, write_rows
+from mustsee.run.tables import Tables, funnel, question_counts, write_problems
 from ray_jobs.running.run import standing
 
 
@@ -61,7 +64,7 @@ def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.Mo
     assert {p.name: p.read_text() for p in out.iterdir()} == {"a": "second", "b": "first"}
 
 
-def test_questions_of_dropped_and_failed_rows_fall_with_them() -> None:
+def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> None:
     """A needle that is in its background too has no file; a clip whose filters failed is unseen."""
 
     def asked(name: str, **fate: object) -> Video:
@@ -77,12 +80,61 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them() -> None:
     )
     rows = Scratch()
     rows.add(table)
-    found = {q.question_id: q.drop for q in rows.questions()}
+    write_rows(rows, tmp_path)
+    found = {q.question_id: q.drop for q in Tables(tmp_path).questions()}
     blind = "blind: right in 3 of 3 runs"
     assert found == {
         "a": None, "a-blind": blind, "b": "video: needle: it is there", "b-blind": blind,
         "c": "video: failed in vet: no answer within 60 s", "c-blind": blind,
     }  # fmt: skip
-    assert [q.drop for q in rows.asked()] == [None, blind] * 3
+    write_rows(rows, tmp_path, fall=False)
+    assert [q.drop for q in Tables(tmp_path).questions("drop")] == [None, blind] * 3
     assert [q.question_id for q in standing(table)] == ["a", "a-blind"]
+    rows.close()
+
+
+def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
+    """Rows arrive in any order, in blocks of their own columns; the tables are in order of ids."""
+
+    def asked(name: str, number: int, drop: str | None) -> Question:
+        return Question(
+            question_id=f"{name}-{number}", video_id=name, recipe="r", question="?",
+            question_type="odd" if number % 2 else "even", drop=drop, subsets=("small",),
+        )  # fmt: skip
+
+    rows = Scratch()
+    for name in ("c", "a", "b"):
+        problem = Problem(stage="ask", error="BadRow", message="no") if name == "b" else None
+        video = Video(
+            video_id=name, uri=f"{name}.mp4", lineage={"look": "k"}, heard_by="subtitles",
+            size=3, problem=problem, drop="dull: no" if name == "c" else None,
+            questions=tuple(asked(name, n, "blind: 3" if n == 2 else None) for n in range(3)),
+        )  # fmt: skip
+        own = pa.array([7 if name == "a" else None], pa.int64() if name == "a" else pa.null())
+        rows.add(schemas.table([video], Video).append_column("channel", own))
+    write_rows(rows, tmp_path)
+    tables = Tables(tmp_path)
+    stored = pq.read_table(tmp_path / "videos.parquet")
+    assert stored["video_id"].to_pylist() == ["a", "b", "c"]
+    assert stored["channel"].to_pylist() == [7, None, None]
+    assert not {"questions", "size", "keyframes"} & set(stored.column_names)
+    assert [q.question_id[0] for q in tables.questions("drop")] == [*"aaabbbccc"]
+    assert tables.questions_of([]) == []
+    assert [q.question_id for q in tables.questions_of(["b"])] == ["b-0", "b-1", "b-2"]
+    assert next(tables.videos("heard_by")) == Video(video_id="a", uri="a.mp4", heard_by="subtitles")
+    assert [step.plain() for step in funnel(tables, ("look", "ask"))] == [
+        {"stage": "read", "in": 3, "out": 3, "dropped": {}, "problems": 0},
+        {"stage": "look", "in": 3, "out": 2, "dropped": {"dull": 1}, "problems": 0},
+        {"stage": "ask", "in": 2, "out": 1, "dropped": {}, "problems": 1},
+    ]
+    counted = question_counts(tables)
+    assert (counted.made, counted.kept) == (9, 2)
+    assert counted.dropped == {"blind": 3, "video": 4}
+    assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
+    write_problems(tables, tmp_path / "problems.parquet")
+    (failure,) = pq.read_table(tmp_path / "problems.parquet").to_pylist()
+    assert failure == {
+        "video_id": "b", "uri": "b.mp4", "stage": "ask", "error": "BadRow", "message": "no",
+        "attempts": 1,
+    }  # fmt: skip
     rows.close()

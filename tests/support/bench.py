@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.part import RunContext
 from mustsee.llm import Llm
@@ -24,18 +24,18 @@ async def at_once(seconds: float) -> None:
 
 
 class Bench:
-    """Keeps between runs what a run keeps: the store, the desk, and what was counted."""
+    """Keeps between runs what a run keeps: the store, the coordinator, and what was counted."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.desk = Store(str(folder)), Desk()
+        self.store, self.coordinator = Store(str(folder)), Coordinator()
         self.counts: Counter[str] = Counter()
 
     def run(self, part: Any, *rows: Video) -> list[Video]:
         def connect(config: Any) -> Llm:
             meter = config if hasattr(config, "estimate") else None
             if meter is not None:
-                self.desk.enroll(meter.endpoint.account, meter.endpoint.limits)
-            return Gateway(config.open(), self.store, self.desk, meter, sleep=at_once)
+                self.coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
+            return Gateway(config.open(), self.store, self.coordinator, meter, sleep=at_once)
 
         def count(name: str, n: int) -> None:
             self.counts[name] += n

@@ -11,7 +11,7 @@ from typing import Any
 
 import hydra
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.part import Part, RunContext
 from mustsee.records import Video
@@ -35,7 +35,7 @@ def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[
     counts: Counter[str] = Counter()
 
     def llm(config: Any) -> Gateway:
-        return Gateway(config.open(), store, Desk(), config)
+        return Gateway(config.open(), store, Coordinator(), config)
 
     opened = part.open(RunContext(store, llm, lambda name, n: counts.update({name: n})))
 

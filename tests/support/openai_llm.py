@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from mustsee.llm import Message, Request
@@ -28,11 +28,11 @@ def asked(text: str = "How many?", images: tuple[bytes, ...] = (), **more) -> Re
     return Request(prompt="test/x", digest="", messages=(Message("user", text, images),), **more)
 
 
-def connect(server: Loopback, tmp_path, desk: Desk | None = None, **more) -> Gateway:
+def connect(server: Loopback, tmp_path, coordinator: Coordinator | None = None, **more) -> Gateway:
     chosen = config(server, **more)
-    desk = desk or Desk()
-    desk.enroll(chosen.endpoint.account, chosen.endpoint.limits)
-    return Gateway(chosen.open(), Store(str(tmp_path)), desk, chosen, sleep=at_once)
+    coordinator = coordinator or Coordinator()
+    coordinator.enroll(chosen.endpoint.account, chosen.endpoint.limits)
+    return Gateway(chosen.open(), Store(str(tmp_path)), coordinator, chosen, sleep=at_once)
 
 
 def once(server: Loopback, request: Request, **more):

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mustsee.decision import Decision
 from mustsee.errors import UserError
 from mustsee.vectors import kmeans
 
@@ -79,14 +79,12 @@ class Diversity:
         """The columns that are looked at."""
         return ("video_id", "embedding", "drop", "problem", *self.strata)
 
-    def __call__(self, table: pa.Table) -> dict[str, dict[str, Any]]:
-        """Column -> video id -> value: `cluster` of every video that has one, `drop` of those that
-        are not in the sample.
-        """
-        choice = self.choose(table)
-        ids: list[str] = _usable(table)["video_id"].to_pylist()
+    def __call__(self, rows: pa.Table) -> Decision:
+        """The cluster of every video that has one, and drops of those that are not sampled."""
+        choice = self.choose(rows)
+        ids: list[str] = _usable(rows)["video_id"].to_pylist()
         fallen = {i: REASON for i in ids if i not in choice.kept}
-        return {"cluster": dict(choice.clusters), "drop": fallen}
+        return Decision(clusters=choice.clusters, drops=fallen)
 
     def choose(self, table: pa.Table) -> Choice:
         """Sample the rows that have neither a `drop` nor a `problem`. Raises UserError for a

@@ -97,7 +97,7 @@ def test_the_parts_against_an_endpoint_with_faults(
     give the same questions with the same measures.
     """
     from actors.cinepile import AskScene
-    from actors.coordinator import Desk
+    from actors.coordinator import Coordinator
     from actors.gateway import Gateway
     from actors.llm.offline import Offline
     from actors.llm.openai import OpenAI
@@ -110,7 +110,7 @@ def test_the_parts_against_an_endpoint_with_faults(
     from ray_jobs.benches.loopback import Faults, Loopback, recorded
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    path, desk = str(tmp_path / "replies.jsonl"), Desk()
+    path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()
 
     def run(llm: object, name: str) -> tuple[Question, ...]:
         store = Store(str(tmp_path / name))
@@ -120,7 +120,7 @@ def test_the_parts_against_an_endpoint_with_faults(
             counted[key] = counted.get(key, 0) + n
 
         context = RunContext(
-            store=store, llm=lambda c: Gateway.connect(c, store, desk), count=count
+            store=store, llm=lambda c: Gateway.connect(c, store, coordinator), count=count
         )
         roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
         part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]

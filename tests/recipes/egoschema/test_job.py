@@ -11,7 +11,8 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.recipes.egoschema import clips
 from mustsee.records import Line, Question, Video
-from mustsee.run.outputs import Scratch
+from mustsee.run.outputs import Scratch, write_rows
+from mustsee.run.tables import Tables
 from ray_jobs.egoschema import EgoSchema
 
 
@@ -68,7 +69,8 @@ def test_clips_without_a_film_have_questions_and_no_file(tmp_path: Path) -> None
     assert len(json.loads((tmp_path / "out/questions.json").read_text())) == 2
     scratch = Scratch()
     scratch.add(schemas.table(rows, Video))
-    told = job.notes(scratch, clips.heat_map({}, {}))["notes"]
+    write_rows(scratch, tmp_path)
+    told = job.notes(Tables(tmp_path), clips.heat_map({}, {}))["notes"]
     assert told == ["1 of 2 clips are of videos that videos= lacks: not cut"]
     scratch.close()
 

@@ -3,16 +3,17 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.synthesise import Synthesise
+from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import ladder
 from mustsee.records import Question, Span, Video
-from mustsee.run.outputs import write_questions
 from mustsee.synth import absence
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.make import Settings
@@ -89,7 +90,7 @@ def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None
     folder = tmp_path / "made"
     folder.mkdir()
     gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
-    write_questions(iter([asked, gone]), folder / "questions.parquet")
+    pq.write_table(schemas.questions_table([asked, gone]), folder / "questions.parquet")
     task = Ladder(questions=str(folder), videos=str(film), lengths=[1.0, 2.0])
     assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
     with pytest.raises(UserError, match="fits into 900 s"):

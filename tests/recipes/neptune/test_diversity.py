@@ -86,15 +86,15 @@ def test_only_seed_and_ids_decide() -> None:
 def test_what_falls_says_so_and_what_fell_before_is_left_alone() -> None:
     videos = table([20, 10])
     found = Diversity(size=8, clusters=2)(videos)
-    assert len(found["drop"]) == 31 - 8
-    assert set(found["drop"].values()) == {REASON}
-    assert not {"fallen", "broken"} & (set(found["drop"]) | set(found["cluster"]))
-    assert set(found["cluster"].values()) == {0, 1}
+    assert len(found.drops) == 31 - 8
+    assert set(found.drops.values()) == {REASON}
+    assert not {"fallen", "broken"} & (set(found.drops) | set(found.clusters))
+    assert set(found.clusters.values()) == {0, 1}
     ids = videos["video_id"].to_pylist()
     old = dict(zip(ids, videos["drop"].to_pylist(), strict=True))
     bars = clusters_before_after(
-        [found["cluster"].get(i) for i in ids if i != "broken"],
-        [found["drop"].get(i) or old[i] for i in ids if i != "broken"],
+        [found.clusters.get(i) for i in ids if i != "broken"],
+        [found.drops.get(i) or old[i] for i in ids if i != "broken"],
     )
     assert sum(b.after for b in bars) == 8
     assert sum(b.before for b in bars) == 31

@@ -1,0 +1,163 @@
+"""What a run did: the coordinator's snapshot while it works, and in the end the record `run.json`.
+
+`RunRecord.plain` is the one place that says how `run.json` looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mustsee.run.ledger import Ledger
+
+RowOutcome = Literal["computed", "reused", "dropped", "problem"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageCounts:
+    """Rows of one stage by what became of them, and the seconds of work on those computed. A row
+    that is computed or reused may be dropped by the stage's filters as well.
+    """
+
+    computed: int = 0
+    reused: int = 0
+    dropped: int = 0
+    problem: int = 0
+    seconds: float = 0.0
+
+    def plus(self, outcome: RowOutcome, seconds: float = 0.0) -> StageCounts:
+        """The counts with one row more."""
+        return StageCounts(
+            computed=self.computed + (outcome == "computed"),
+            reused=self.reused + (outcome == "reused"),
+            dropped=self.dropped + (outcome == "dropped"),
+            problem=self.problem + (outcome == "problem"),
+            seconds=self.seconds + seconds,
+        )
+
+    @property
+    def finished(self) -> int:
+        """Rows that the stage is done with."""
+        return self.computed + self.reused + self.problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aborted:
+    """The error of a worker that ended the run: its class name and its text."""
+
+    error: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The coordinator's counters at one moment: by stage, by name, and of the model calls."""
+
+    stages: Mapping[str, StageCounts]
+    counts: Mapping[str, int]
+    llm: Ledger
+    aborted: Aborted | None = None
+
+    def stage(self, name: str) -> StageCounts:
+        """The counts of a stage; zeros before its first row."""
+        return self.stages.get(name, StageCounts())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One stage of the funnel: rows in and out, drops by reason, rows that failed there."""
+
+    stage: str
+    entered: int
+    left: int
+    dropped: Mapping[str, int]
+    problems: int
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "in": self.entered,
+            "out": self.left,
+            "dropped": dict(self.dropped),
+            "problems": self.problems,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionCounts:
+    """Questions made, kept, and dropped by reason; the kept ones by subset and by type."""
+
+    made: int = 0
+    kept: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
+    subsets: Mapping[str, int] = field(default_factory=dict[str, int])
+    types: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
+    None until all is written. `extra`: what the recipe adds, at the top level of `run.json`.
+    """
+
+    recipe: str
+    config: Mapping[str, Any]
+    git: str
+    versions: Mapping[str, str]
+    prompts: Mapping[str, str]
+    funnel: Sequence[Step]
+    questions: QuestionCounts
+    heard_by: Mapping[str, int]
+    stages: Mapping[str, StageCounts]
+    llm: Ledger
+    counts: Mapping[str, int]
+    total_seconds: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def finished(self, seconds: float) -> RunRecord:
+        """The record of a job that took so many seconds in all."""
+        return replace(self, total_seconds=round(seconds, 3))
+
+    @property
+    def usd_per_kept_question(self) -> float | None:
+        kept = self.questions.kept
+        return self.llm.summary()["usd"] / kept if kept else None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Lines that the recipe wants said at the end."""
+        return self.extra.get("notes", ())
+
+    def plain(self) -> dict[str, Any]:
+        """The content of `run.json`."""
+        seconds = {name: round(counts.seconds, 3) for name, counts in self.stages.items()}
+        if self.total_seconds is not None:
+            seconds["total"] = self.total_seconds
+        counted = self.questions
+        return {
+            "recipe": self.recipe,
+            "config": self.config,
+            "git": self.git,
+            "versions": dict(self.versions),
+            "prompts": dict(self.prompts),
+            "funnel": [step.plain() for step in self.funnel],
+            "questions": {
+                "made": counted.made,
+                "kept": counted.kept,
+                "dropped": dict(counted.dropped),
+                "subsets": dict(counted.subsets),
+                "types": dict(counted.types),
+            },
+            "heard_by": dict(self.heard_by),
+            "computed": {name: counts.computed for name, counts in self.stages.items()},
+            "reused": {name: counts.reused for name, counts in self.stages.items()},
+            "llm": {
+                **self.llm.summary(),
+                "kept_questions": counted.kept,
+                "usd_per_kept_question": self.usd_per_kept_question,
+            },
+            "counts": dict(self.counts),
+            "seconds": seconds,
+            **self.extra,
+        }

@@ -1,0 +1,136 @@
+"""The two tables of a run, `videos.parquet` and `questions.parquet`, and what is told from them.
+
+Whoever reads says which columns: only these leave the disk, one batch of rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow.parquet as pq
+
+from mustsee import schemas
+from mustsee.records import Question, Video
+from mustsee.run.record import QuestionCounts, Step
+
+T = TypeVar("T")
+
+BATCH = 64  # rows in memory at once
+ALWAYS = {
+    Video: ("video_id", "uri"),
+    Question: ("question_id", "video_id", "recipe", "question", "question_type"),
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables in `folder`, in the order of the rows' ids."""
+
+    folder: Path
+
+    def videos(self, *columns: str) -> Iterator[Video]:
+        """One record per row; with `columns`, only these and the ids are filled in. Questions are
+        in the other table.
+        """
+        return self._records(Video, "videos.parquet", columns)
+
+    def questions(self, *columns: str) -> Iterator[Question]:
+        """All questions, dropped ones included; with `columns`, only these and what no question
+        lacks are filled in.
+        """
+        return self._records(Question, "questions.parquet", columns)
+
+    def questions_of(self, videos: Collection[str]) -> list[Question]:
+        """The whole questions of a few videos."""
+        if not videos:
+            return []
+        table = pq.read_table(
+            self.folder / "questions.parquet", filters=[("video_id", "in", list(videos))]
+        )
+        return [schemas.load(Question, row) for row in table.to_pylist()]
+
+    def count(self) -> int:
+        """Rows of `videos.parquet`."""
+        return pq.read_metadata(self.folder / "videos.parquet").num_rows
+
+    def _records(self, cls: type[T], name: str, columns: Sequence[str]) -> Iterator[T]:
+        with pq.ParquetFile(self.folder / name) as file:
+            wanted = {*ALWAYS[cls], *columns} if columns else set(schemas.schema(cls).names)
+            there = [c for c in file.schema_arrow.names if c in wanted]
+            for batch in file.iter_batches(batch_size=BATCH, columns=there):
+                for row in batch.to_pylist():
+                    yield schemas.load(cls, row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """One row of `problems.parquet`: what failed, where, and the input that it came from."""
+
+    video_id: str
+    uri: str
+    stage: str
+    error: str
+    message: str
+    attempts: int
+
+
+def write_problems(tables: Tables, path: Path) -> None:
+    """`problems.parquet`: every row that failed."""
+    failures = [
+        Failure(video_id=v.video_id, uri=v.uri, **schemas.dump(v.problem))
+        for v in tables.videos("problem")
+        if v.problem is not None
+    ]
+    pq.write_table(schemas.table(failures, Failure), path, compression="zstd")
+
+
+def funnel(tables: Tables, stages: Sequence[str]) -> tuple[Step, ...]:
+    """Rows into and out of each stage, why some were dropped, how many failed there.
+
+    A row falls at the last stage that it went through (the last in its lineage).
+    """
+    names = ("read", *stages)
+    entered, left, problems = ([0] * len(names) for _ in range(3))
+    dropped: list[Counter[str]] = [Counter() for _ in names]
+    for row in tables.videos("lineage", "drop", "problem"):
+        fell = row.drop is not None or row.problem is not None
+        last = len(stages)
+        if row.problem is not None and row.problem.stage in stages:
+            last = stages.index(row.problem.stage) + 1
+        elif fell:
+            last = max(i for i, name in enumerate(names) if i == 0 or name in row.lineage)
+        for position in range(last + 1):
+            entered[position] += 1
+            left[position] += position < last or not fell
+        if row.problem is not None:
+            problems[last] += 1
+        elif row.drop is not None:
+            dropped[last][row.drop.split(":")[0]] += 1
+    return tuple(
+        Step(stage=name, entered=entered[i], left=left[i], dropped=dropped[i], problems=problems[i])
+        for i, name in enumerate(names)
+    )
+
+
+def question_counts(tables: Tables) -> QuestionCounts:
+    """How many questions were made, dropped by which filter, kept, and kept in each subset."""
+    made = kept = 0
+    dropped, subsets, types = (Counter[str]() for _ in range(3))
+    for question in tables.questions("drop", "subsets"):
+        made += 1
+        if question.drop is not None:
+            dropped[question.drop.split(":")[0]] += 1
+            continue
+        kept += 1
+        types[question.question_type] += 1
+        subsets.update(question.subsets)
+    return QuestionCounts(made=made, kept=kept, dropped=dropped, subsets=subsets, types=types)
+
+
+def heard_by(tables: Tables) -> dict[str, int]:
+    """Rows by what heard them."""
+    return dict(Counter(v.heard_by for v in tables.videos("heard_by") if v.heard_by))

@@ -24,7 +24,7 @@ from mustsee.filters.duplicates import Duplicates
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.questions import labelled
-from mustsee.questions.checks import normal
+from mustsee.questions.checks import fault, normal
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema import clips, narrations, no_question
 from mustsee.recipes.egoschema.ask import CHAINS, Settings
@@ -36,6 +36,22 @@ from tests.support.material import material
 
 EPIC = "narrations/epic-kitchens+epic-kitchens-55-annotations/"
 words = st.text("abcdefgh ", min_size=3, max_size=30).map(lambda t: f"x{t.strip()}z")
+
+# The example outputs of EgoSchema's prompts (supplement, 6.1 and 6.2).
+PAPERS = (
+    "What can you deduce about the relationship between C and the man, based on their interactions "
+    "and behaviors throughout the video?",
+    "Identify the primary activity in the apartment and discuss its importance/significance. How "
+    "does it influence the actions and atmosphere of the video?",
+    "Observe the dynamics of the video in terms of changes in characters' actions, interactions, "
+    "and spatial movement. How do these shifts contribute to the overall narrative?",
+    "Can you provide a concise summary of the primary activities taking place in the video, "
+    "highlighting similarities between the actions of C and the woman?",
+    "Based on the video, what task seems to be the central focus of both C and the woman's actions, "
+    "and how do they contribute to the accomplishment of this task?",
+    "Identify the three most important segments of the video and explain the significance of each "
+    "in the overall context of the actions taking place.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +103,24 @@ def test_no_kept_question_holds_a_filtered_word(real_clips) -> None:
         "Taking a long term view, what does C do?",
         "What does C do, and when?",
         "Why does C wait? How often?",
+        "When does C open the door?",
+        "Why does C open the door, and when is it shut?",
     ]
-    fine = ["Why does C stop when the water boils?", "What is the examined object for?"]
+    fine = [
+        "Why does C stop when the water boils?",
+        "What is the examined object for?",
+        "When the water boils, what does C do?",
+        "C opens the door and when the man leaves shuts it; what for?",
+        "What do the students hand to the teacher?",
+        "What shows C's ability to cook without a recipe?",
+        *PAPERS,
+    ]
     questions = tuple(replace(row.questions[0], question=q, drop=None) for q in (*bad, *fine))
     judged = rule(replace(row, questions=questions)).questions
     assert [q.drop is None for q in judged] == [False] * len(bad) + [True] * len(fine)
     assert all(q.verdicts[-1].passed is (q.drop is None) for q in judged)
+    answers = ("Key segments include groceries", "They cook", "A dog", "A debate", "A crime")
+    assert [fault(q, answers[0], answers[1:]) for q in PAPERS] == [None] * len(PAPERS)
     option = replace(questions[-1], options=("the narrator speaks", "b"), answer_index=0)
     assert rule(replace(row, questions=(option,))).questions[0].drop == "keyword: 'narrator'"
 

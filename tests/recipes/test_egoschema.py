@@ -47,8 +47,8 @@ PAPERS = (
     "and spatial movement. How do these shifts contribute to the overall narrative?",
     "Can you provide a concise summary of the primary activities taking place in the video, "
     "highlighting similarities between the actions of C and the woman?",
-    "Based on the video, what task seems to be the central focus of both C and the woman's actions, "
-    "and how do they contribute to the accomplishment of this task?",
+    "Based on the video, what task seems to be the central focus of both C and the woman's "
+    "actions, and how do they contribute to the accomplishment of this task?",
     "Identify the three most important segments of the video and explain the significance of each "
     "in the overall context of the actions taking place.",
 )
@@ -96,8 +96,15 @@ def test_fifty_real_clips(real_clips, chain) -> None:
 
 def test_no_kept_question_holds_a_filtered_word() -> None:
     rule = keywords()
-    made = Question(question_id="q", video_id="v", recipe="egoschema", question="", question_type="")
-    row = Video(video_id="v", uri="v.mp4", questions=(replace(made, options=("It opens", "A cup")),))
+    made = Question(
+        question_id="q",
+        video_id="v",
+        recipe="egoschema",
+        question="",
+        question_type="set_a",
+        options=("It opens", "A cup"),
+    )
+    row = Video(video_id="v", uri="v.mp4", questions=(made,))
     bad = [
         "How many times does C open the door?",
         "What do the Timestamps show about C?",

@@ -11,9 +11,8 @@ from functools import cached_property
 
 from mustsee.records import Question, Verdict, Video
 
-_CLAUSE = (
-    r"(?!when\s+(?!(?:do|does|did|is|are|was|were|will|would|has|have|had|can|could|must|should)\b))"
-)
+_ASKING = "do|does|did|is|are|was|were|will|would|has|have|had|can|could|must|should"
+_CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
 
 
 @dataclass(frozen=True, kw_only=True)

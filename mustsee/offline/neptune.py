@@ -225,11 +225,17 @@ def _span(scene: Scene) -> Span:
     return Span(scene.start, scene.end)
 
 
+def further(request: Request) -> str:
+    """The rules have given their best already."""
+    return "NONE"
+
+
 RULES: dict[str, Callable[[Request], str]] = {
     "neptune/shots": shots,
     "neptune/topics": topics,
     "neptune/dense": dense,
     "neptune/support": support,
     "neptune/questions": questions,
+    "neptune/further": further,
     "neptune/decoys": decoys,
 }

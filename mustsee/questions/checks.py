@@ -31,8 +31,12 @@ _LETTERS = (
     ),
     re.compile(r"\bboth \(?[A-H]\)? and \(?[A-H]\)?\b"),
 )
+# "Segments" alone are a plain noun: of an orange, or "the most important segments of the video", of
+# which EgoSchema's own example asks. A segment that is numbered is one of a script.
 _SOURCES = re.compile(
-    r"\b(?:transcripts?|captions?|subtitles?|segments?|video script|the script|visual support|"
+    r"\b(?:transcripts?|captions?|subtitles?|segments? \d+|(?:first|second|third|fourth|fifth|"
+    r"last|final|opening|closing|next|previous|following|\d+(?:st|nd|rd|th)) segments?(?! of)|"
+    r"video script|the script|visual support|"
     r"scene story|shot list|according to the (?:text|description|notes))\b",
     re.IGNORECASE,
 )
@@ -105,9 +109,9 @@ def _overlap(question: str, answer: str, decoys: Sequence[str]) -> str | None:
     for decoy in decoys:
         if holds(answer, decoy) or holds(decoy, answer):
             return f"the wrong answer {decoy[:60]!r} and the answer contain each other"
-    for option in (answer, *decoys):
-        if holds(question, option):
-            return f"the question gives away the option {option[:60]!r}"
+    named = [option for option in (answer, *decoys) if holds(question, option)]
+    if len(named) == 1:  # of several none is given away: "Was the wall blue or red before?"
+        return f"the question gives away the option {named[0][:60]!r}"
     return None
 
 

@@ -135,22 +135,26 @@ def _finished(field: Field) -> Field:
 
 
 def parse_questions(reply: str, most: int | None = None) -> tuple[Draft, ...]:
-    """Questions with their answers, at most `most`; none when the reply is the word NONE.
+    """Questions with their answers, at most `most`; none when the reply is the word NONE. One
+    without its text or its answer is left out.
 
-    Raises Unparsed when there is no question otherwise, or one without its answer.
+    Raises Unparsed when there is no whole question otherwise.
     """
-    if re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE):
+    if is_none(reply):
         return ()
     drafts: list[Draft] = []
+    faults: list[str] = []
     for block in _blocks(reply):
         asked = block[0]
         answers = [f.text for f in block if f.label == "answer" and f.text]
         if not asked.text:
-            raise Unparsed(f"QUESTION {asked.number or len(drafts) + 1} has no text")
+            faults.append(f"QUESTION {asked.number or len(drafts) + 1} has no text")
+            continue
         if not answers:
-            raise Unparsed(
+            faults.append(
                 f"the question {asked.text[:60]!r} is not followed by a line 'CORRECT ANSWER: ...'"
             )
+            continue
         drafts.append(
             Draft(
                 question=asked.text,
@@ -161,27 +165,36 @@ def parse_questions(reply: str, most: int | None = None) -> tuple[Draft, ...]:
             )
         )
     if not drafts:
-        raise Unparsed("it holds no line of the form 'QUESTION 1: (capability) ...'")
+        raise Unparsed([*faults, "it holds no line of the form 'QUESTION 1: (capability) ...'"][0])
     return tuple(drafts[:most])
 
 
+def is_none(reply: str) -> bool:
+    """Whether a reply is the word NONE: there is nothing to ask about."""
+    return bool(re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE))
+
+
 def parse_decoys(reply: str, asked: Sequence[Draft], count: int) -> tuple[Draft, ...]:
-    """The questions asked about, in their order, each with `count` decoys from the reply.
+    """The questions asked about, in their order, each with `count` decoys from the reply, or with
+    none where the reply has too few for it.
 
     A block of the reply belongs to the question that it repeats, in whatever order; where it
-    repeats none clearly, to the one of its number. Raises Unparsed when a question has too few.
+    repeats none clearly, to the one of its number. Raises Unparsed when all have too few.
     """
     blocks = _blocks(reply)
     done: list[Draft] = []
-    for number, draft in enumerate(asked, 1):
-        block = _repeats(draft.question, number, blocks)
+    faults: list[str] = []
+    for number, (draft, block) in enumerate(zip(asked, _repeated(asked, blocks), strict=True), 1):
         decoys = [f.text for f in block if f.label == "wrong" and f.text]
         if len(decoys) < count:
-            raise Unparsed(
+            faults.append(
                 f"QUESTION {number} ({draft.question[:60]!r}) has {len(decoys)} lines "
                 f"'WRONG ANSWER n: ...' where {count} are wanted"
             )
+            decoys = []
         done.append(replace(draft, decoys=tuple(decoys[:count])))
+    if asked and len(faults) == len(asked):
+        raise Unparsed(faults[0])
     return tuple(done)
 
 
@@ -196,12 +209,23 @@ def _blocks(reply: str) -> list[list[Field]]:
     return blocks
 
 
-def _repeats(question: str, number: int, blocks: Sequence[list[Field]]) -> list[Field]:
-    wanted = normal(question)
-    alike = [SequenceMatcher(None, wanted, normal(b[0].text)).ratio() for b in blocks]
-    if alike and max(alike) >= ALIKE:
-        return blocks[alike.index(max(alike))]
-    return next((b for b in blocks if b[0].number == str(number)), [])
+def _repeated(asked: Sequence[Draft], blocks: Sequence[list[Field]]) -> list[list[Field]]:
+    """For each question the block that repeats it. A block repeats the one question that it is most
+    like, so that of two questions alike neither takes the other's.
+    """
+    places = range(1, len(asked) + 1)
+    wanted = [normal(draft.question) for draft in asked]
+    found: dict[int, tuple[float, list[Field]]] = {}
+    for block in blocks:
+        text, number = normal(block[0].text), block[0].number
+        alike = [SequenceMatcher(None, one, text).ratio() for one in wanted]
+        likeness, _, place = max((alike[n - 1], str(n) == number, n) for n in places)
+        if likeness < ALIKE:
+            place = int(number) if number.isdigit() else 0
+        rank = likeness if likeness >= ALIKE else 0.0
+        if place not in found or found[place][0] < rank:
+            found[place] = (rank, block)
+    return [found[n][1] if n in found else [] for n in places]
 
 
 def spans(text: str) -> tuple[Span, ...]:
@@ -232,6 +256,13 @@ def clipped(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]
     return tuple(s for s in inside if s.start <= s.end)
 
 
+def reach(evidence: Sequence[Span]) -> float:
+    """Seconds between the moments that a question joins: from where the first of them ends to where
+    the last begins. 0 for one moment, or for moments that overlap.
+    """
+    return max(0.0, max(s.start for s in evidence) - min(s.end for s in evidence))
+
+
 def question_id(video_id: str, recipe: str, draft: Draft) -> str:
     """Content hash of a question with its options, whatever their order (16 hex digits)."""
     parts = [recipe, video_id, draft.question, draft.answer, sorted(draft.decoys)]
@@ -257,8 +288,8 @@ def finished(
     decoys: int = 4,
     provenance: Provenance | None = None,
 ) -> Question:
-    """The record of a draft: checked, its options shuffled. A question at fault is kept, with the
-    reason in `drop`.
+    """The record of a draft: checked, its options shuffled, its reach measured. A question at fault
+    is kept, with the reason in `drop`.
     """
     name = question_id(video_id, recipe, draft)
     options, index = shuffled(draft, seed, name)
@@ -273,6 +304,7 @@ def finished(
         answer_index=index,
         answer=draft.answer,
         evidence=draft.evidence,
+        metrics={"reach_seconds": round(reach(draft.evidence), 3)} if draft.evidence else {},
         drop=f"check: {reason}" if reason else None,
         provenance=provenance,
     )

@@ -1,6 +1,7 @@
 """Replies as models really write them, checks that catch what is wrong, ids and shuffles."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from mustsee.questions.drafts import (
     parse_decoys,
     parse_questions,
     question_id,
+    reach,
     shuffled,
     spans,
 )
@@ -92,12 +94,37 @@ def test_any_text_is_read_or_refused(reply: str) -> None:
         ("I cannot answer questions about this video.", "QUESTION 1"),
         ("Question types vary; the answer is below.", "QUESTION 1"),
         ("QUESTION 1: (counting) How many?", "CORRECT ANSWER"),
-        (PLAIN + "\nQUESTION 3: (other) Why?", "Why?"),
     ],
 )
 def test_what_cannot_be_read_says_why(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason.replace("?", r"\?")):
         parse_questions(reply)
+
+
+def test_a_question_without_its_answer_is_lost_alone() -> None:
+    reply = f"QUESTION 3: (other) Why?\n{PLAIN}"
+    assert pairs(parse_questions(reply)) == pairs((EGGS, ORDER))
+
+
+def test_a_question_without_its_decoys_is_lost_alone() -> None:
+    reply = PLAIN.replace("Three\n", "Three\nWRONG ANSWER 1: a\nWRONG ANSWER 2: b\n")
+    assert [d.decoys for d in parse_decoys(reply, (EGGS, ORDER), 2)] == [("a", "b"), ()]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "seconds"),
+    [
+        ([(10, 20)], 0),
+        ([(10, 20), (100, 110)], 80),
+        ([(100, 110), (10, 20), (50, 60)], 80),
+        ([(10, 200), (100, 110)], 0),
+    ],
+)
+def test_reach(evidence: list[tuple[float, float]], seconds: float) -> None:
+    """From where the first moment ends to where the last begins."""
+    draft = replace(EGGS, evidence=tuple(Span(*e) for e in evidence), decoys=GOOD)
+    question = finished(draft, video_id="v", recipe="r", question_type="Other", seed=0)
+    assert reach(draft.evidence) == question.metrics["reach_seconds"] == seconds
 
 
 def test_no_more_questions_than_wanted() -> None:
@@ -167,7 +194,12 @@ ITEMS = ("The pan; the bowl; the plate", "The plate; the pan; the bowl",
         ("What is shown at the 30-second mark?", "It burns", GOOD, "timestamp"),
         ("What does the clock show?", "10:24", ("10:25", "9:24", "8:00", "7:30"), None),
         ("What does the caption say?", "It burns", GOOD, "'caption'"),
-        ("What is in the second segment?", "It burns", GOOD, "'segment'"),
+        ("What is in the second segment?", "It burns", GOOD, "'second segment'"),
+        ("What becomes of segment 2?", "It burns", GOOD, "'segment 2'"),
+        ("What are the segments of the orange laid on?", "It burns", GOOD, None),
+        ("What is done with the last segment of the pipe?", "It burns", GOOD, None),
+        ("Is the wall three or four bricks high?", "Three", GOOD, None),
+        ("What changes when four men come in?", "Three", GOOD, "gives away the option 'Four'"),
         ("Why is option B wrong?", "It burns", GOOD, "letters"),
         ("What burns?", "All of the above", GOOD, "letters"),
         ("What burns?", "Vitamin A and more", GOOD, None),

@@ -17,7 +17,7 @@ from typing import ClassVar
 from mustsee.errors import BadRow, Unparsed
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import clipped, finished
+from mustsee.questions.drafts import clipped, finished, is_none
 from mustsee.recipes.cinepile.mcq import Mcq, parse_mcqs
 from mustsee.recipes.cinepile.scene import told, written
 from mustsee.recipes.cinepile.templates import Template
@@ -132,7 +132,7 @@ async def _questions(
 ) -> list[Question]:
     found = await asker.ask(
         "cinepile/questions",
-        parse_mcqs,
+        lambda reply: () if kind == "perceptual" and is_none(reply) else parse_mcqs(reply),
         seed=seed,
         scene=scene,
         tags=TAGS,

@@ -11,11 +11,15 @@ from functools import cached_property
 
 from mustsee.records import Question, Verdict, Video
 
+_ASKING = "do|does|did|is|are|was|were|will|would|has|have|had|can|could|must|should"
+_CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
     """`words`: not to occur in a question or an option, as whole words, in any case; a space or a
-    hyphen stands for both or none. `openings`: no question begins with, or goes on to ask, these.
+    hyphen stands for both or none. `openings`: no question begins with, or goes on to ask, these;
+    "when" asks before a verb like "does" or at the end, else it begins a clause.
     """
 
     words: tuple[str, ...] = ()
@@ -27,7 +31,7 @@ class Keywords:
 
     @cached_property
     def _opening(self) -> re.Pattern[str]:
-        return _any(self.openings, r"(?:^|[.?!:;,]\s*|\b(?:and|or)\s+)(?:{})\b")
+        return _any(self.openings, rf"(?:^|[.?!:;,]\s*|\b(?:and|or)\s+){_CLAUSE}(?:{{}})\b")
 
     def reason(self, question: str, options: Sequence[str]) -> str | None:
         """What is wrong with a question, or None."""

@@ -21,10 +21,22 @@ _LETTERS = re.compile(r"[^\W_]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Member:
+    """Who or what recurs in a video: the one `name` for it, and how one knows it."""
+
+    name: str
+    looks: str
+
+    @property
+    def words(self) -> int:
+        return len(self.name.split()) + len(self.looks.split())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Unit:
     """A stretch of the video. `captions`: what was written of its frames; `caption`: one sentence
-    made of them. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and
-    where shots are not known.
+    on them. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and where
+    shots are not known. `cast`: names of the members seen in it.
     """
 
     start: float
@@ -34,13 +46,63 @@ class Unit:
     lines: tuple[Line, ...] = ()
     caption: str = ""
     shots: int = 0
+    cast: tuple[str, ...] = ()
 
     @property
     def words(self) -> int:
         """About how many words the unit adds to a prompt."""
-        parts = [self.caption or " ".join(c.text for c in self.captions)]
+        parts = [*self.cast, self.caption or " ".join(c.text for c in self.captions)]
         parts += [t.text for t in self.texts] + [x.text for x in self.lines]
         return 4 + sum(len(p.split()) for p in parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One topic at work: its units, and what was written of them so far."""
+
+    topic: str
+    units: tuple[Unit, ...]
+    story: str = ""
+    support: str = ""
+
+    @property
+    def start(self) -> float:
+        return self.units[0].start
+
+    @property
+    def end(self) -> float:
+        return self.units[-1].end
+
+    @property
+    def words(self) -> int:
+        """About how many words the scene adds to a prompt; its support is in none."""
+        written = len(self.topic.split()) + len(self.story.split())
+        return written + sum(unit.words for unit in self.units)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptPart:
+    """As much of a video as one prompt holds: part `number` of `of`, and the `cast` of the whole
+    video. An overview has all scenes, without their units.
+    """
+
+    scenes: tuple[Scene, ...]
+    number: int = 1
+    of: int = 1
+    overview: bool = False
+    cast: tuple[Member, ...] = ()
+
+    @property
+    def span(self) -> Span:
+        return Span(self.scenes[0].start, self.scenes[-1].end)
+
+    @property
+    def words(self) -> int:
+        return sum(scene.words for scene in self.scenes)
+
+    def scene_at(self, time: float) -> int:
+        """The place of the scene that runs at `time`."""
+        return max((n for n, s in enumerate(self.scenes) if s.start <= time), default=0)
 
 
 def units(video: Video, longest: float) -> tuple[Unit, ...]:

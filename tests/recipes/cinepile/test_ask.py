@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from actors.llm.offline import OfflineLlm
+from mustsee.errors import BadRow
 from mustsee.llm import Asker, Reply, Request
 from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
@@ -60,6 +61,26 @@ def test_the_recipe_on_a_real_scene() -> None:
     assert asyncio.run(ask(video, askers, Settings(templates=own()))) == done
     other = asyncio.run(ask(video, askers, Settings(templates=own(), seed=1)))
     assert other.questions != done.questions
+
+
+def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
+    class Blind:
+        identity = "blind"
+
+        async def complete(self, request: Request) -> Reply:
+            return Reply(text="**NONE.**", model="blind")
+
+    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Blind(), prompts=Prompts()))
+    lines = (Line(start=1.0, end=2.0, text="Go."),)
+    told = SceneText(
+        lines=lines, visual=(0.0,), start=0.0, end=3.0, rate=1.0, score=1.0, head=1.0, tail=1.0
+    )
+    video = Video(video_id="clip", uri="clip.mp4", scene=told, duration=3.0)
+    kinds = {kind: tuple(t for t in own() if t.kind == kind) for kind in ("perceptual", "temporal")}
+    seen = Settings(templates=kinds["perceptual"])
+    assert asyncio.run(ask(video, askers, seen)).questions == ()
+    with pytest.raises(BadRow, match="cinepile/questions"):
+        asyncio.run(ask(video, askers, Settings(templates=kinds["temporal"])))
 
 
 def test_each_role_has_its_model() -> None:

@@ -10,27 +10,62 @@ from actors.llm.offline import Offline
 from mustsee.filters.duplicates import Duplicates
 from mustsee.llm import Asker
 from mustsee.prompts import Prompts
+from mustsee.questions.checks import fault
 from mustsee.recipes.egoschema import no_question
 from mustsee.recipes.egoschema.ask import Settings
 from mustsee.records import Question, Video
 from tests.support.egoschema import asked, keywords
 
+# Questions of the forms that EgoSchema gives as examples (supplement, 6.1 and 6.2), in other words.
+PAPERS = (
+    "Judging by how C and the man deal with each other all through the video, what are they to "
+    "each other?",
+    "Name the main activity in the flat and say why it matters. How does it shape what people do "
+    "and the mood of the video?",
+    "Watch how the characters' actions, their contacts and their places change. What do these "
+    "shifts add to the story as a whole?",
+    "Sum up the main activities of the video, and say where those of C and the woman are alike.",
+    "Going by the video, on which task do C and the woman both work, and what does each of them "
+    "do towards it?",
+    "Which three segments of the video matter most, and what does each mean for the whole?",
+)
 
-def test_no_kept_question_holds_a_filtered_word(real_clips) -> None:
+
+def test_no_kept_question_holds_a_filtered_word() -> None:
     rule = keywords()
-    row = asked(real_clips[:1], Settings())[0]
+    made = Question(
+        question_id="q",
+        video_id="v",
+        recipe="egoschema",
+        question="",
+        question_type="set_a",
+        options=("It opens", "A cup"),
+    )
+    row = Video(video_id="v", uri="v.mp4", questions=(made,))
     bad = [
         "How many times does C open the door?",
         "What do the Timestamps show about C?",
         "Taking a long term view, what does C do?",
         "What does C do, and when?",
         "Why does C wait? How often?",
+        "When does C open the door?",
+        "Why does C open the door, and when is it shut?",
     ]
-    fine = ["Why does C stop when the water boils?", "What is the examined object for?"]
+    fine = [
+        "Why does C stop when the water boils?",
+        "What is the examined object for?",
+        "When the water boils, what does C do?",
+        "C opens the door and when the man leaves shuts it; what for?",
+        "What do the students hand to the teacher?",
+        "What shows C's ability to cook without a recipe?",
+        *PAPERS,
+    ]
     questions = tuple(replace(row.questions[0], question=q, drop=None) for q in (*bad, *fine))
     judged = rule(replace(row, questions=questions)).questions
     assert [q.drop is None for q in judged] == [False] * len(bad) + [True] * len(fine)
     assert all(q.verdicts[-1].passed is (q.drop is None) for q in judged)
+    answers = ("Key segments include groceries", "They cook", "A dog", "A debate", "A crime")
+    assert [fault(q, answers[0], answers[1:]) for q in PAPERS] == [None] * len(PAPERS)
     option = replace(questions[-1], options=("the narrator speaks", "b"), answer_index=0)
     assert rule(replace(row, questions=(option,))).questions[0].drop == "keyword: 'narrator'"
 

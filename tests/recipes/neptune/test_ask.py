@@ -1,7 +1,6 @@
 """The recipe end to end, with rules and with models that answer as models do."""
 
 import asyncio
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,17 +10,10 @@ from hypothesis import strategies as st
 
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.llm import Request
-from mustsee.recipes.neptune.ask import (
-    TYPES,
-    NeptuneSettings,
-    neptune,
-    parse_shots,
-    parse_topics,
-    prose,
-    question_type,
-)
+from mustsee.recipes.neptune.ask import TYPES, NeptuneSettings, neptune, question_type
+from mustsee.recipes.neptune.replies import parse_shots, parse_topics, prose
 from mustsee.recipes.neptune.script import shortened, units, windows
-from mustsee.records import Span, Video
+from mustsee.records import Caption, Span, Video
 from tests.support.neptune_film import Rules, asker, film
 
 SETTINGS = NeptuneSettings()
@@ -33,7 +25,11 @@ def run(video: Video, llm: Rules, settings: NeptuneSettings = SETTINGS) -> Video
 
 def test_a_film_becomes_checked_questions() -> None:
     llm = Rules()
-    done = run(film(), llm)
+    video = film()
+    later = tuple(Caption(c.time + 3, f"{c.text} A spoon.") for c in (video.captions or ())[:2])
+    video = replace(video, captions=(*(video.captions or ()), *later))
+    done = run(video, llm, replace(SETTINGS, support_words=200))
+    assert all(s.visual_support for s in done.segments or ())
     assert done.segments
     assert done.questions
     assert done.segments[0].start == 0
@@ -148,7 +144,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_the_reason() -> Non
 
 def test_a_reply_that_can_never_be_read_makes_the_row_a_problem() -> None:
     with pytest.raises(BadRow, match=r"neptune/topics.*3 replies"):
-        run(film(), Rules({"neptune/topics": lambda r: "SEGMENT 1: 1-3: eggs"}))
+        run(film(), Rules({"neptune/topics": lambda r: "The eggs come first."}))
 
 
 @pytest.mark.parametrize(("max_words", "repeat"), [(1000, 40), (500, 70)])
@@ -221,19 +217,24 @@ def test_topics_in_several_forms(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "reason"),
+    ("reply", "runs"),
     [
-        ("SEGMENT 1: 1-2: a", "not at shot 3"),
-        ("SEGMENT 1: 1-2: a\nSEGMENT 2: 4-4: b", "begin at shot 3"),
-        ("SEGMENT 1: 1-2: a\nSEGMENT 2: 2-3: b", "begin at shot 3"),
-        ("SEGMENT 1: 2-3: a", "begin at shot 1"),
-        ("SEGMENT 1: 1-9: a", "end at 3"),
-        ("SEGMENT 1: all of it", "first-last"),
-        ("none", "not at shot 3"),
+        ("SEGMENT 1: 1-2: a", [(0, 2, "a")]),
+        ("SEGMENT 1: 1-2: a\nSEGMENT 2: 4-4: b", [(0, 2, "a")]),
+        ("SEGMENT 1: 1-2: a\nSEGMENT 2: 2-3: b", [(0, 2, "a"), (2, 3, "b")]),
+        ("SEGMENT 1: 2-3: a", [(1, 3, "a")]),
+        ("SEGMENT 1: 1-9: a", [(0, 3, "a")]),
+        ("SEGMENT 1: 3: b\nSEGMENT 2: 1-3: a", [(0, 2, "a"), (2, 3, "b")]),
+        ("SEGMENT 1: all of it\nSEGMENT 2: 3-3: b", [(2, 3, "b")]),
     ],
 )
-def test_topics_that_do_not_fit_are_refused(reply: str, reason: str) -> None:
-    with pytest.raises(Unparsed, match=re.escape(reason)):
+def test_of_topics_what_fits_is_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
+    assert list(parse_topics(reply, 3)) == runs
+
+
+@pytest.mark.parametrize("reply", ["SEGMENT 1: all of it", "none", "SEGMENT 1: 7-9: a"])
+def test_topics_of_which_nothing_fits_are_refused(reply: str) -> None:
+    with pytest.raises(Unparsed, match="1 to 3"):
         parse_topics(reply, 3)
 
 
@@ -250,10 +251,11 @@ def test_any_division_is_read_back(sizes: list[int]) -> None:
     )
 
 
-def test_every_shot_needs_its_sentence() -> None:
-    assert parse_shots("**SHOT 2:** b\n1. SHOT 1: a", 2) == ("a", "b")
-    with pytest.raises(Unparsed, match="n = 2"):
-        parse_shots("SHOT 1: a\nSHOT 3: c", 3)
+def test_shots_are_read_by_number() -> None:
+    assert parse_shots("**SHOT 2:** b\n1. SHOT 1: a", 2) == {0: "a", 1: "b"}
+    assert parse_shots("SHOT 1: a\nSHOT 3: c\nSHOT 4: d", 3) == {0: "a", 2: "c"}
+    with pytest.raises(Unparsed, match="n = 1 to 3"):
+        parse_shots("SHOT 4: a", 3)
 
 
 def test_prose_is_plain_and_bounded() -> None:
@@ -290,6 +292,13 @@ def test_units_cover_the_film_in_pieces(length: float, longest: float, cuts: lis
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    for wrong in ({"questions": 0}, {"max_words": 3}, {"unit_seconds": 0.0}, {"decoys": 0}):
+    for wrong in (
+        {"questions": 0},
+        {"max_words": 3},
+        {"unit_seconds": 0.0},
+        {"decoys": 0},
+        {"apart_share": 2.0},
+        {"support_words": -1},
+    ):
         with pytest.raises(UserError, match=next(iter(wrong))):
             NeptuneSettings(**wrong)  # type: ignore[arg-type]

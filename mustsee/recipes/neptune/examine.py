@@ -1,0 +1,139 @@
+"""One part of a script under examination: questions with their answers, then wrong answers.
+
+All prompts here begin with the same script, so that an endpoint's prompt cache serves those after
+the first.
+"""
+
+from __future__ import annotations
+
+import math
+from asyncio import gather
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mustsee.errors import BadRow
+from mustsee.llm import Asker, Message
+from mustsee.questions.drafts import Draft, clipped, parse_decoys, parse_questions, reach
+from mustsee.recipes.neptune.script import ScriptPart, windows
+from mustsee.recipes.neptune.settings import NeptuneSettings
+from mustsee.records import Span
+
+
+async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
+    """Questions with answers on one part, then wrong answers for them; none where the model finds
+    too little to ask about. A question whose wrong answers cannot be had stays without.
+    """
+    drafts = await _asked(part, asker, settings)
+    groups = windows(drafts, lambda draft: 1, settings.questions)
+    done = await gather(*(_with_decoys(group, part, asker, settings) for group in groups))
+    return tuple(draft for group in done for draft in group)
+
+
+async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
+    """The questions with their evidence; if too few of them join moments that lie apart, the last
+    of the others make room for more of that kind.
+    """
+    target = max(settings.questions, part.words // settings.words_each)
+    joined = math.ceil(settings.apart_share * target) if _is_long(part, settings) else 0
+    variables: dict[str, Any] = {
+        "part": part,
+        "target": target,
+        "joined": joined,
+        "apart": settings.apart_seconds,
+    }
+    reply, drafts = await asker.ask(
+        "neptune/questions",
+        lambda text: (text, parse_questions(text, target)),
+        seed=settings.seed,
+        **variables,
+    )
+    drafts = _placed(drafts, part)
+    near = [d for d in drafts if not joins(d.evidence, part, settings.apart_seconds)]
+    enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
+    if not joined or enough:
+        return drafts
+    lacking = joined - (len(drafts) - len(near))
+    more = _placed(await _further(reply, lacking, variables, asker, settings.seed), part)
+    more = tuple(d for d in more if joins(d.evidence, part, settings.apart_seconds))
+    room = max(0, len(drafts) + len(more) - target)
+    left_out = near[len(near) - room :]
+    return (*(d for d in drafts if d not in left_out), *more)
+
+
+async def _further(
+    reply: str, lacking: int, variables: Mapping[str, Any], asker: Asker, seed: int
+) -> tuple[Draft, ...]:
+    """Questions that join moments, asked for in the chat of the first reply; none where none can be
+    read.
+    """
+    opening = asker.prompts.render("neptune/questions", **variables)
+    history = (
+        Message("system", opening.system),
+        Message("user", opening.user),
+        Message("assistant", reply),
+    )
+    try:
+        return await asker.ask(
+            "neptune/further",
+            lambda text: parse_questions(text, lacking),
+            seed=seed,
+            history=history,
+            lacking=lacking,
+            **variables,
+        )
+    except BadRow:
+        return ()
+
+
+async def _with_decoys(
+    drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
+) -> tuple[Draft, ...]:
+    """The questions with their wrong answers; those that the reply lacks are asked for alone,
+    once.
+    """
+
+    async def ask(some: Sequence[Draft]) -> tuple[Draft, ...]:
+        return await asker.ask(
+            "neptune/decoys",
+            lambda reply: parse_decoys(reply, some, settings.decoys),
+            seed=settings.seed,
+            part=part,
+            drafts=some,
+            count=settings.decoys,
+        )
+
+    done = await ask(drafts)
+    bare = [draft for draft in done if not draft.decoys]
+    if not bare:
+        return done
+    try:
+        mended = dict(zip(bare, await ask(bare), strict=True))
+    except BadRow:
+        return done
+    return tuple(mended.get(draft, draft) for draft in done)
+
+
+def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:
+    """Whether the evidence lies in different scenes, moments of it at least `apart` seconds from
+    each other.
+    """
+    if reach(evidence) < apart:
+        return False
+    first, last = min(s.end for s in evidence), max(s.start for s in evidence)
+    return part.scene_at(first) != part.scene_at(last)
+
+
+def _is_long(part: ScriptPart, settings: NeptuneSettings) -> bool:
+    """Whether there is room for moments that lie apart."""
+    return len(part.scenes) > 1 and part.span.seconds >= 2 * settings.apart_seconds
+
+
+def _placed(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
+    """The drafts with the spans that the model named, as far as they lie in the part; with the
+    whole part where it named none.
+    """
+    whole = part.span
+    return tuple(
+        replace(d, evidence=clipped(d.evidence, whole.start, whole.end) or (whole,)) for d in drafts
+    )

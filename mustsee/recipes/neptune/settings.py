@@ -1,0 +1,55 @@
+"""Everything about Neptune's recipe that is a choice or a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mustsee.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeptuneSettings:
+    """`questions`: asked for in each part of the script; of a part of many words, one for every
+    `words_each`. `max_words`: of the video's content in one prompt; a longer video is worked on in
+    parts. `overview`: of a video in several parts, also ask for questions on the whole.
+    `unit_seconds`: longer shots are cut into pieces. `apart_share`: of the questions on a part that
+    is long enough, those that join moments of different scenes, at least `apart_seconds` apart; if
+    there are fewer, the model is asked for more, once. `dense_words` and `support_words`: longest
+    dense caption and visual support (C.2.2: 200), which no later prompt needs; 0: none is made.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = (
+        "video_id",
+        "duration",
+        "shots",
+        "texts",
+        "lines",
+        "captions",
+    )
+    area: ClassVar[str] = "neptune"  # the folder of its prompts
+
+    questions: int = 12
+    decoys: int = 4
+    words_each: int = 500
+    max_words: int = 40_000
+    overview: bool = True
+    unit_seconds: float = 30.0
+    apart_seconds: float = 60.0
+    apart_share: float = 0.5
+    dense_words: int = 300
+    support_words: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 1, "support_words": 0}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
+        if not 0 <= self.apart_share <= 1:
+            raise UserError(f"ask.settings.apart_share={self.apart_share!r}: from 0 to 1")
+        if self.max_words < 500:
+            raise UserError(f"ask.settings.max_words={self.max_words!r}: at least 500")
+        if self.unit_seconds <= 0:
+            raise UserError(f"ask.settings.unit_seconds={self.unit_seconds!r}: more than 0 seconds")

@@ -1,0 +1,129 @@
+"""What the options tell without the video: each guess, where it is clear, and where it is not."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.conditions.film import Film
+from mustsee.errors import UserError
+from mustsee.filters.giveaways import Giveaways, crowded
+from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.records import Question, Video
+
+FILM = Video(video_id="v", uri="v")
+VETTING = Vetting(askers={}, film=Film(FILM))
+FAIR = ("Up the ladder", "Into a drawer", "Under the bed", "Behind the shed", "Over a fence")
+ALIKE = ("A red cup", "A red plate", "A blue cup", "A green cup", "A red knife")
+
+
+def asked(options: tuple[str, ...], question: str = "Where is the cat put?") -> Question:
+    """The right answer is the first option."""
+    return Question(
+        question_id="q",
+        video_id="v",
+        recipe="r",
+        question=question,
+        question_type="Other",
+        options=options,
+        answer_index=0,
+        answer=options[0],
+    )
+
+
+def judged(question: Question, filter_: Giveaways | None = None) -> Question:
+    return asyncio.run((filter_ or Giveaways())(question, FILM, VETTING))
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "guess"),
+    [
+        ("Where is the cat put?", FAIR, None),
+        ("What falls?", ALIKE, "alike"),
+        ("What falls?", (*ALIKE[1:], ALIKE[0]), None),
+        ("Why?", ("Because of the rain that came in at dusk", *FAIR[1:]), "longest"),
+        ("Why?", ("Because of the cold", *FAIR[1:]), None),
+        ("Why?", ("Rain", *FAIR[1:]), "shortest"),
+        ("Why is the cat on a ladder?", FAIR, "echo"),
+        ("Why is the cat on a ladder and in a drawer?", FAIR, None),
+    ],
+)
+def test_each_guess(question: str, options: tuple[str, ...], guess: str | None) -> None:
+    done = judged(asked(options, question))
+    assert done.metrics["giveaways_passed"] == (guess is None)
+    assert done.drop is None
+    (verdict,) = done.verdicts
+    assert verdict.passed is (guess is None)
+    if guess is None:
+        assert not verdict.reply
+    else:
+        assert done.metrics[f"giveaway_{guess}"] == 1
+        assert verdict.reply
+        off = judged(asked(options, question), Giveaways(**{guess: None}))  # type: ignore[arg-type]
+        assert off.metrics["giveaways_passed"] == 1
+        assert off.metrics[f"giveaway_{guess}"] == 1
+
+
+def test_margins_are_settings() -> None:
+    four = asked(("Because of the cold", *FAIR[1:]))
+    assert judged(four).metrics["giveaway_longest"] == 1
+    assert judged(four).metrics["giveaways_passed"] == 1
+    assert judged(four, Giveaways(longest=1.3)).metrics["giveaways_passed"] == 0
+    for wrong in ({"longest": 0.5}, {"alike": -1.0}, {"echo": 0}):
+        with pytest.raises(UserError, match=next(iter(wrong))):
+            Giveaways(**wrong)  # type: ignore[arg-type]
+
+
+ORDER = "In what order are these shown: the pan; the bowl; the cup; the jug?"
+AROUND = (  # each wrong order is the right one with two neighbours changed
+    "the bowl; the pan; the cup; the jug",
+    "the pan; the bowl; the cup; the jug",
+    "the bowl; the cup; the pan; the jug",
+    "the bowl; the pan; the jug; the cup",
+    "the jug; the pan; the cup; the bowl",
+)
+EVEN = (
+    "the bowl; the pan; the cup; the jug",
+    "the pan; the bowl; the jug; the cup",
+    "the cup; the jug; the bowl; the pan",
+    "the jug; the cup; the pan; the bowl",
+    "the pan; the cup; the bowl; the jug",
+)
+
+
+def test_orders_around_the_right_one_give_it_away() -> None:
+    done = judged(asked(AROUND, ORDER))
+    assert done.metrics["giveaway_alike"] == 1
+    assert done.metrics["giveaways_passed"] == 0
+    assert done.metrics["giveaway_places"] == 0.6
+
+
+def test_orders_in_which_each_thing_stands_everywhere_pass() -> None:
+    done = judged(asked(EVEN, ORDER))
+    assert done.metrics["giveaways_passed"] == 1
+    assert done.metrics["giveaway_places"] == 0.4
+    assert crowded(EVEN[:4]) == 0.25
+
+
+def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:
+    assert isinstance(Giveaways(), QuestionFilter)
+    video = replace(FILM, questions=(asked(ALIKE), asked(FAIR)))
+    soft = asyncio.run(vet(video, (Giveaways(),), VETTING, subset="mma")).questions or ()
+    assert [(q.drop, q.subsets) for q in soft] == [(None, ()), (None, ("mma",))]
+    hard = asyncio.run(vet(video, (Giveaways(drops=True),), VETTING)).questions or ()
+    assert [(q.drop or "").split(":")[0] for q in hard] == ["giveaways", ""]
+
+
+def test_an_open_question_passes_by() -> None:
+    question = replace(asked(FAIR), options=(), answer_index=None)
+    assert judged(question) == question
+
+
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=2, max_size=6), st.text(max_size=40))
+def test_any_options_are_judged(options: list[str], question: str) -> None:
+    done = judged(asked(tuple(options), question))
+    assert done.metrics["giveaways_passed"] in (0, 1)
+    guesses = ("alike", "longest", "shortest", "echo")
+    assert all(done.metrics[f"giveaway_{g}"] in (0, 1) for g in guesses)

@@ -1,0 +1,220 @@
+"""What the recipe does with part of a reply: it keeps what it can read and asks for the rest alone;
+who recurs has one name; questions join moments that lie apart.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import takewhile
+
+import pytest
+
+from mustsee.llm import Request
+from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.recipes.neptune.replies import Run, closed, holes, parse_cast
+from mustsee.records import Caption, Video
+from tests.support.neptune_film import Rules, asker, film
+
+SETTINGS = NeptuneSettings()
+Answer = Callable[[Request], str]
+
+
+def run(video: Video, llm: Rules, settings: NeptuneSettings = SETTINGS) -> Video:
+    return asyncio.run(neptune(video, asker(llm), settings))
+
+
+def named(llm: Rules, name: str) -> list[Request]:
+    return [r for r in llm.asked if r.prompt == f"neptune/{name}"]
+
+
+def framed(video: Video, shots: int) -> Video:
+    """The film with a second frame in each of its first shots."""
+    more = tuple(Caption(10.0 * n + 8, f"Frame two of {n}.") for n in range(shots))
+    captions = sorted((*(video.captions or ()), *more), key=lambda c: c.time)
+    return replace(video, captions=tuple(captions))
+
+
+def test_only_shots_of_several_frames_are_asked_for() -> None:
+    llm = Rules({"neptune/shots": lambda r: "SHOT 1: one sentence\nSHOT 2: another"})
+    run(framed(film(), 2), llm)
+    assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2]
+    script = named(llm, "topics")[0].messages[-1].text
+    assert "SHOT 1 [0.0-10.0]: one sentence" in script
+    assert "SHOT 3 [20.0-30.0]: The picture is mostly red" in script
+    llm = Rules()
+    run(film(), llm)
+    assert not named(llm, "shots")
+
+
+def test_a_sentence_that_is_missing_is_asked_for_alone() -> None:
+    def forgetful(request: Request) -> str:
+        return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "SHOT 1: the second"
+
+    llm = Rules({"neptune/shots": forgetful})
+    run(framed(film(), 2), llm)
+    assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2, 1]
+    script = named(llm, "topics")[0].messages[-1].text
+    assert ": the first" in script
+    assert ": the second" in script
+
+
+def test_a_sentence_that_cannot_be_had_is_the_first_caption() -> None:
+    def stubborn(request: Request) -> str:
+        return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "No."
+
+    llm = Rules({"neptune/shots": stubborn})
+    assert run(framed(film(), 2), llm).questions
+    assert ": The picture is bright, mostly orange" in named(llm, "topics")[0].messages[-1].text
+
+
+def test_topics_that_are_missing_are_asked_for_alone() -> None:
+    def forgetful(request: Request) -> str:
+        if request.variables["whole"]:
+            return "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 7-8: bread\nSEGMENT x: what?"
+        return "CAST 1: Anna | a red apron | 2\nSEGMENT 1: 1-4: the pan"
+
+    llm = Rules({"neptune/topics": forgetful})
+    segments = run(film(), llm).segments or ()
+    assert [(s.start, s.end, s.topic) for s in segments] == [
+        (0, 20, "eggs"),
+        (20, 60, "the pan"),
+        (60, 80, "bread"),
+    ]
+    assert [len(r.variables["units"]) for r in named(llm, "topics")] == [8, 4]
+    assert "Shot [30.0-40.0] {Anna}" in named(llm, "questions")[0].messages[-1].text
+
+
+def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:
+    def half(request: Request) -> str:
+        return "SEGMENT 1: 1-4: eggs" if request.variables["whole"] else "No."
+
+    segments = run(film(), Rules({"neptune/topics": half})).segments or ()
+    assert [(s.start, s.end) for s in segments] == [(0, 80)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "open_", "shut"),
+    [
+        ([(0, 3, "a")], [], [(0, 3)]),
+        ([(1, 2, "a")], [(0, 1), (2, 3)], [(0, 3)]),
+        ([(2, 3, "b"), (0, 1, "a")], [(1, 2)], [(0, 2), (2, 3)]),
+    ],
+)
+def test_holes(runs: list[Run], open_: list[tuple[int, int]], shut: list[tuple[int, int]]) -> None:
+    assert list(holes(runs, 3)) == open_
+    assert [(a, b) for a, b, _ in closed(runs, 3)] == shut
+
+
+def test_a_cast_line_that_cannot_be_read_is_left_out() -> None:
+    reply = (
+        "**CAST 1:** Anna | red apron | 1-2, 9\nCAST 2: nobody\nCAST 3: the pan | black\n"
+        "CAST 4: | looks | 1\nSEGMENT 1: 1-3: eggs"
+    )
+    found = [(m.name, m.looks, sorted(places)) for m, places in parse_cast(reply, 3)]
+    assert found == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
+
+
+def test_who_recurs_has_one_name_in_all_prompts() -> None:
+    def cast(request: Request) -> str:
+        count = len(request.variables["units"])
+        return f"CAST 1: Anna | a woman in a red apron | 1\nSEGMENT 1: 1-{count}: eggs {count}"
+
+    llm = Rules({"neptune/topics": cast})
+    run(film(repeat=3), llm, replace(SETTINGS, max_words=500))
+    first, second, *_ = named(llm, "topics")
+    assert "Anna" not in first.messages[-1].text
+    assert "Anna: a woman in a red apron" in second.messages[-1].text
+    for name in ("dense", "questions", "decoys"):
+        for request in named(llm, name):
+            assert "- Anna: a woman in a red apron" in request.messages[-1].text
+
+
+def test_wrong_answers_come_after_the_same_script() -> None:
+    """So that an endpoint's prompt cache serves it: system text, opening and script are one
+    prefix.
+    """
+    llm = Rules()
+    run(film(repeat=4), llm)
+    one, two = (
+        "\n".join(m.text for m in named(llm, name)[0].messages) for name in ("questions", "decoys")
+    )
+    pairs = zip(one, two, strict=False)
+    shared = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    assert shared.count(">>>") == 1
+    assert len(shared) > 0.6 * len(two)
+
+
+def asked(*evidence: str) -> str:
+    return "\n".join(
+        f"QUESTION {n}: (other) What is done with thing {n}{len(evidence)}?\n"
+        f"CORRECT ANSWER: It burns {n}\nEVIDENCE: {e}"
+        for n, e in enumerate(evidence, 1)
+    )
+
+
+def wrong(request: Request) -> str:
+    return "\n".join(
+        f"QUESTION {n}: {d.question}\n"
+        + "\n".join(f"WRONG ANSWER {i}: {w}" for i, w in enumerate(("a", "b", "c", "d"), 1))
+        for n, d in enumerate(request.variables["drafts"], 1)
+    )
+
+
+NEAR, FAR = "12.0-31.5", "12.0-18; 140.0-144.0"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "reaching", "total"),
+    [
+        ((NEAR, FAR, FAR, NEAR), None, 2, 4),
+        ((NEAR, NEAR, NEAR, FAR), asked(FAR), 2, 4),
+        ((NEAR, NEAR, NEAR, NEAR), asked(FAR, FAR), 2, 4),
+        ((NEAR, NEAR, NEAR), asked(FAR, NEAR), 1, 4),
+        ((NEAR, NEAR, NEAR, NEAR), "NONE", 0, 4),
+        ((NEAR, NEAR, NEAR, NEAR), "What?", 0, 4),
+    ],
+)
+def test_questions_that_reach_too_little_are_made_up_for(
+    first: tuple[str, ...], then: str | None, reaching: int, total: int
+) -> None:
+    others: dict[str, Answer] = {
+        "neptune/questions": lambda r: asked(*first),
+        "neptune/further": lambda r: then or "",
+        "neptune/decoys": wrong,
+    }
+    llm = Rules(others)
+    made = run(film(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
+    assert [q.drop for q in made] == [None] * total
+    assert sum(q.metrics["reach_seconds"] >= 60 for q in made) == reaching
+    again = named(llm, "further")
+    assert bool(again) == (then is not None)
+    if again:
+        assert [m.role for m in again[0].messages] == ["system", "user", "assistant", "user"]
+        assert again[0].messages[1].text == named(llm, "questions")[0].messages[1].text
+        assert again[0].messages[2].text == asked(*first)
+
+
+def test_a_short_film_need_not_reach() -> None:
+    llm = Rules({"neptune/questions": lambda r: asked(NEAR), "neptune/decoys": wrong})
+    assert run(film(), llm).questions
+    assert not named(llm, "further")
+    assert "join moments" not in named(llm, "questions")[0].messages[-1].text
+
+
+def test_a_question_without_wrong_answers_is_lost_alone() -> None:
+    def forgetful(request: Request) -> str:
+        first, *_ = request.variables["drafts"]
+        return wrong(replace(request, variables={"drafts": [first]}))
+
+    llm = Rules({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
+    made = run(film(), llm).questions or ()
+    assert [len(r.variables["drafts"]) for r in named(llm, "decoys")] == [3, 2]
+    assert [q.drop for q in made] == [None, None, "check: 0 wrong answers, not 4"]
+
+
+def test_a_long_part_is_asked_for_more() -> None:
+    llm = Rules()
+    run(film(repeat=20), llm, replace(SETTINGS, questions=3, words_each=200))
+    target = named(llm, "questions")[0].variables["target"]
+    assert target > 10
+    assert max(len(r.variables["drafts"]) for r in named(llm, "decoys")) <= 3

@@ -28,7 +28,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from mustsee.conditions.seen import Condition, Seen, merged
 from mustsee.errors import UserError
@@ -50,11 +49,6 @@ class Sight:
     `drop_unneeded`.
     """
 
-    name: ClassVar[str] = NAME
-    roles: ClassVar[tuple[str, ...]] = ("looker",)
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT, "filters/_sight")
-    reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end", "lines")
-
     runs: int = 3
     min_right: int = 2
     see: Seen = field(
@@ -72,6 +66,22 @@ class Sight:
     def __post_init__(self) -> None:
         if not 1 <= self.min_right <= self.runs:
             raise UserError(f"vet: sight.min_right={self.min_right!r}: from 1 to runs={self.runs}")
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return ("looker",)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (PROMPT, "filters/_sight")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("digest", "start", "end", "lines")
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question as the looker leaves it. One of a film that is not there is left unseen."""

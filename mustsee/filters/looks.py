@@ -176,7 +176,7 @@ class Eye:
             wave = self.poll.wave(looks, self.answer)
         while wave:
             numbers = range(len(looks), len(looks) + wave)
-            looks += await gather(*(self._look(planned, images, see, n) for n in numbers))
+            looks += await gather(*(self.look(planned, images, see, n) for n in numbers))
             if expected is not None and looks[0].choice == expected:
                 chosen = expected
                 break
@@ -185,7 +185,8 @@ class Eye:
         self.verdicts += [look.verdict for look in looks]
         return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
 
-    async def _look(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
+    async def look(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
+        """The look of a number, which turns the options."""
         question, count = self.question, len(self.question.options)
         turned = order(count, self.seed + number)
         lines = said(self.video.lines or (), planned.spans) if see.listens else ()

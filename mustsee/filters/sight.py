@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 
 from mustsee.conditions.seen import Condition, Seen, merged
 from mustsee.errors import UserError
+from mustsee.filters.fewest import fewest
 from mustsee.filters.looks import CANNOT, NAME, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting
 from mustsee.records import Question, Repair, Span, Video
@@ -46,7 +47,9 @@ class Sight:
     order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
     `whole`: how the film is; `near`: how what the looker names there is. `needed`: whether the film
     without the evidence, and without other cuts, is asked about: recorded, and dropped on where
-    `drop_unneeded`.
+    `drop_unneeded`. `fewest`: the fewest pictures of the film and of the evidence that suffice are
+    sought (`min_frames`, `min_seconds`, some thirty looks a question); what needs less than
+    `drop_below_seconds` of film is dropped.
     """
 
     runs: int = 3
@@ -62,10 +65,16 @@ class Sight:
     )
     needed: bool = True
     drop_unneeded: bool = False
+    fewest: bool = False
+    drop_below_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_right <= self.runs:
             raise UserError(f"vet: sight.min_right={self.min_right!r}: from 1 to runs={self.runs}")
+        if self.drop_below_seconds and not self.fewest:
+            raise UserError(
+                f"vet: sight.drop_below_seconds={self.drop_below_seconds!r} needs sight.fewest=true"
+            )
 
     @property
     def name(self) -> str:
@@ -116,7 +125,9 @@ class _Sighting:
         if found.ambiguous:
             return AMBIGUOUS
         fallen = None if found.right else await self._on_the_whole(found)
-        return await self._necessity() if fallen is None and self.settings.needed else fallen
+        if fallen is None and self.settings.needed:
+            fallen = await self._necessity()
+        return await self._fewest() if fallen is None and self.settings.fewest else fallen
 
     async def _on(self, evidence: Sequence[Span]) -> Votes | None:
         found = await self.eye.votes(self.settings.see, evidence)
@@ -198,3 +209,16 @@ class _Sighting:
             if control.right:
                 self.metrics["sight_needed"] = 1.0
         return None
+
+    async def _fewest(self) -> str | None:
+        """Two counts: pictures spread over the film, and over the evidence."""
+        spread = await fewest(self.eye, self.settings.whole)
+        if spread is not None:
+            self.metrics["min_frames"] = float(spread.frames)
+        needed = await fewest(self.eye, self.settings.see, self.question.evidence)
+        if needed is None:
+            return None
+        self.metrics["min_seconds"] = needed.seconds
+        if needed.seconds >= self.settings.drop_below_seconds:
+            return None
+        return f"{needed.seconds:.1f} s of film are enough"

@@ -197,6 +197,58 @@ def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evide
     assert len(set(asked)) == len(asked)
 
 
+@pytest.mark.parametrize(
+    ("true", "evidence"),
+    [
+        (Span(140.0, 160.0), Span(140.0, 160.0)),
+        (SCENE, SCENE),
+        (Span(44.0, 46.0), SCENE),  # a moment: it takes some pictures to hit, and one to see
+    ],
+)
+def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
+    looker = Looker({"red": [true]})
+    done = sighted(looker, Sight(fewest=True), evidence=(evidence,))
+    assert done.drop is None
+    assert 1 <= done.metrics["min_frames"] <= 64
+    assert done.metrics["min_seconds"] == 0
+    dropped = sighted(looker, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
+    assert dropped.drop == "sight: 0.0 s of film are enough"
+
+
+def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
+    done = sighted(Looker({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
+    assert "min_frames" not in done.metrics
+    assert done.metrics["min_seconds"] == 0
+
+
+def test_two_places_need_the_film_between_them() -> None:
+    """A looker that must see both places is right from one picture of each."""
+
+    @dataclass
+    class Both(Looker):
+        def look(self, request: Request) -> str:
+            times = request.variables["frames"]
+            both = all(any(s.start <= t < s.end for t in times) for s in (SCENE, ELSEWHERE))
+            place = list(request.variables["options"]).index("red") if both else 5
+            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+
+    done = sighted(Both({}), Sight(fewest=True), evidence=(SCENE, ELSEWHERE))
+    assert done.drop is None
+    assert done.metrics["min_seconds"] > 150
+    assert done.metrics["min_frames"] > 1
+
+
+def test_what_no_picture_is_needed_for_needs_none() -> None:
+    @dataclass
+    class Knows(Looker):
+        def look(self, request: Request) -> str:
+            place = list(request.variables["options"]).index("red")
+            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+
+    done = sighted(Knows({}), Sight(fewest=True))
+    assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
+
+
 def test_a_film_that_is_not_there_is_left_alone() -> None:
     asked = question()
     vetting = Vetting(askers={}, film=Stills(row()))
@@ -206,6 +258,8 @@ def test_a_film_that_is_not_there_is_left_alone() -> None:
 def test_impossible_votes_are_refused() -> None:
     with pytest.raises(UserError, match="min_right"):
         Sight(runs=2, min_right=3)
+    with pytest.raises(UserError, match="fewest"):
+        Sight(drop_below_seconds=10.0)
 
 
 @given(

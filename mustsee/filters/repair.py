@@ -42,10 +42,14 @@ class Mend:
     async def __call__(
         self, question: Question, video: Video, vetting: Vetting, fallen_by: str
     ) -> Question | None:
-        """The question mended, its fault on record; null where the writer finds none to mend."""
+        """The question mended, its fault on record; null where the writer cannot, or where nothing
+        was said that could be gone by.
+        """
         asker = vetting.askers["repairer"]
         film = stretch(video)
         replies = explanations(question, fallen_by)
+        if not replies:
+            return None
         reason = question.drop or f"{fallen_by}: guessed without the video"
         times = self._times(question, video, replies)
         try:

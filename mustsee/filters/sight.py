@@ -14,6 +14,8 @@ evidence, which it then sees from nearer: pictures half a second apart, around w
 | another option | nothing is told | the answer is disputed: dropped |
 | not right | nothing is told | it cannot be told: dropped |
 
+Evidence that was never named is the whole film, and the looker's own takes its place.
+
 What stays is asked about once more without its evidence. Where another option is found there, both
 places are shown together: an answer that is one of two shows only so. Where it is right there too,
 the evidence is not needed; where it is not, but with cuts of equal length elsewhere it is (the
@@ -124,7 +126,11 @@ class _Sighting:
             return "no reply could be read"
         if found.ambiguous:
             return AMBIGUOUS
-        fallen = None if found.right else await self._on_the_whole(found)
+        fallen = None
+        if not found.right:
+            fallen = await self._on_the_whole(found)
+        elif not self.question.evidence:
+            fallen = await self._repaired(found)
         if fallen is None and self.settings.needed:
             fallen = await self._necessity()
         return await self._fewest() if fallen is None and self.settings.fewest else fallen
@@ -179,7 +185,9 @@ class _Sighting:
             return "the evidence does not show the answer"
         repair = Repair(
             kind="evidence",
-            reason="sight: right on the whole film, not on the evidence",
+            reason="sight: right on the whole film, not on the evidence"
+            if self.question.evidence
+            else "sight: no evidence was named",
             by=self.eye.asker.llm.identity,
             before=json.dumps([[s.start, s.end] for s in self.question.evidence]),
         )

@@ -64,10 +64,10 @@ def test_questions_of_known_kind_end_as_known(
 def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], folder: Path) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:
-        way = asyncio.run(BENCH.tried("sight + repair", some, folder, server.url))
+        way = asyncio.run(BENCH.tried("repair", some, folder, server.url))
     for v in way.vetted:
         if v.known.kind == "undecidable":
-            assert v.fate == "cannot be told"
+            assert v.fate == "untold"
             continue
         assert v.sound
         assert v.rewritten

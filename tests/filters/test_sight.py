@@ -154,6 +154,14 @@ def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
     assert json.loads(repair.before) == [[SCENE.start, SCENE.end]]
 
 
+def test_evidence_that_was_never_named_is_found() -> None:
+    done = sighted(Looker({"red": [ELSEWHERE]}), evidence=())
+    (found,) = done.evidence
+    assert done.drop is None
+    assert max(abs(found.start - ELSEWHERE.start), abs(found.end - ELSEWHERE.end)) <= 1
+    assert done.metrics["sight_needed"] == 1
+
+
 def test_what_shows_everywhere_needs_no_evidence() -> None:
     looker = Looker({"red": [Span(0.0, SECONDS)]})
     assert sighted(looker).drop is None
@@ -372,6 +380,13 @@ def test_the_best_of_the_versions_stays() -> None:
     done = repaired(looker, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
     assert (done.question_id, done.drop, done.subsets) == ("q", None, ())
     assert done.answer == "red"
+
+
+def test_nothing_is_mended_where_nothing_was_said() -> None:
+    looker = Looker({}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red"))
+    done = repaired(looker)
+    assert done.drop == "sight: no reply could be read"
+    assert all(r.prompt == "filters/sight" for r in looker.asked)
 
 
 def test_rounds_of_repair_end() -> None:

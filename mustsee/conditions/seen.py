@@ -134,6 +134,12 @@ def merged(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
     return tuple(found)
 
 
+def common(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
+    """What lies in both; each of the two lists in order, without overlaps."""
+    cuts = (Span(max(a.start, b.start), min(a.end, b.end)) for a in spans for b in others)
+    return tuple(s for s in cuts if s.end >= s.start)
+
+
 def without(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
     """What is left of the film when `cuts` (merged) are taken out."""
     edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]

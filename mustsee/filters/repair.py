@@ -8,10 +8,14 @@ CinePile 2.0 refines what is guessed in this way.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mustsee.conditions.lines import nearest
 from mustsee.conditions.seen import Seen, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.filters.looks import stretches
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import Draft, finished, parse_questions
 from mustsee.records import Question, Repair, Segment, Video
@@ -22,12 +26,13 @@ REPLIES = 3  # of the filter that dropped it, handed on
 
 @dataclass(frozen=True, kw_only=True)
 class Mend:
-    """At most `rounds` rewrites of one question. `see`: the pictures that the writer is shown, of
-    the evidence and of the film around it; `segments`: of the video's account, those nearest.
+    """At most `rounds` rewrites of one question. `see`: the pictures of the film that the writer is
+    shown; `near`: those of the evidence, and of the stretches that the looker named.
     """
 
     rounds: int = 2
     see: Seen = field(default_factory=lambda: Seen(frames=24, transcript=True))
+    near: Seen = field(default_factory=lambda: Seen(condition="evidence", fps=1.0, most=24))
     prompts: tuple[str, ...] = (PROMPT, "filters/_sight")
 
     def __post_init__(self) -> None:
@@ -37,13 +42,16 @@ class Mend:
     async def __call__(
         self, question: Question, video: Video, vetting: Vetting, fallen_by: str
     ) -> Question | None:
-        """The question mended, its fault on record; null where the writer finds none to mend."""
+        """The question mended, its fault on record; null where the writer cannot, or where nothing
+        was said that could be gone by.
+        """
         asker = vetting.askers["repairer"]
         film = stretch(video)
-        name = f"{vetting.seed}/{question.question_id}"
-        planned = plan(self.see, film, question.evidence, seed=name)
-        times = planned.times if planned and video.uri else ()
+        replies = explanations(question, fallen_by)
+        if not replies:
+            return None
         reason = question.drop or f"{fallen_by}: guessed without the video"
+        times = self._times(question, video, replies)
         try:
             draft = await asker.ask(
                 PROMPT,
@@ -52,10 +60,11 @@ class Mend:
                 images=await vetting.film.pictures(times, self.see),
                 frames=times,
                 segments=told(video, question),
-                lines=said(video.lines or (), planned.spans) if planned else (),
+                lines=nearest(said(video.lines or (), (film,)), question.question, self.see.words),
                 question=question,
+                wrong=[o for i, o in enumerate(question.options) if i != question.answer_index],
                 reason=reason,
-                replies=explanations(question, fallen_by),
+                replies=replies,
             )
         except BadRow:
             return None
@@ -93,6 +102,15 @@ class Mend:
             repairs=(*question.repairs, repair),
         )
 
+    def _times(self, question: Question, video: Video, replies: Sequence[str]) -> tuple[float, ...]:
+        """Of the pictures shown: the film's, and those of the stretches spoken of."""
+        if not video.uri:
+            return ()
+        film = stretch(video)
+        spoken = merged((*question.evidence, *(s for r in replies for s in stretches(r))), film)
+        shown = plan(self.see, film, ()), plan(self.near, film, spoken) if spoken else None
+        return tuple(sorted({time for planned in shown if planned for time in planned.times}))
+
 
 def told(video: Video, question: Question) -> tuple[Segment, ...]:
     """The segments that the evidence touches; without evidence all of them."""
@@ -103,10 +121,17 @@ def told(video: Video, question: Question) -> tuple[Segment, ...]:
     return near or segments
 
 
+_LETTERS = re.compile(
+    r"^[\s*_#>-]*(?:final\s+)?(?:answer|ranking)\b.*$", re.IGNORECASE | re.MULTILINE
+)
+
+
 def explanations(question: Question, by: str) -> tuple[str, ...]:
-    """What the filter's model said, latest first."""
-    replies = [v.reply for v in question.verdicts if v.filter == by and v.reply]
-    return tuple(dict.fromkeys(reversed(replies)))[:REPLIES]
+    """What the filter's model said, latest first, without the letters of options, which stood in
+    another order there.
+    """
+    replies = [_LETTERS.sub("", v.reply).strip() for v in question.verdicts if v.filter == by]
+    return tuple(dict.fromkeys(r for r in reversed(replies) if r))[:REPLIES]
 
 
 def parse_repair(reply: str, decoys: int) -> Draft | None:

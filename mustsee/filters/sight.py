@@ -3,15 +3,23 @@
 The looker is shown the evidence, frame by frame with the lines said there, and chooses among the
 options and two more: "cannot be told from this", "more than one fits". What it finds there decides.
 Where it does not find the answer, it is shown pictures of the whole film and names its own
-evidence.
+evidence, which it then sees from nearer: pictures half a second apart, around what it named.
 
 | on the evidence | on the whole film | then |
 | --- | --- | --- |
 | right | | the question stays |
-| "more than one fits" by majority | or here | ambiguous: dropped |
+| "more than one fits" | or here | ambiguous: dropped |
 | not right | right | its own spans are checked; if they hold, they replace the old ones |
-| another option | the same other option | the answer is disputed: dropped |
-| not right | not right | it cannot be told: dropped |
+| not right | another option | the answer is disputed: dropped |
+| another option | nothing is told | the answer is disputed: dropped |
+| not right | nothing is told | it cannot be told: dropped |
+
+Evidence that was never named is the whole film, and the looker's own takes its place.
+
+What stays is asked about once more without its evidence. Where another option is found there, both
+places are shown together: an answer that is one of two shows only so. Where it is right there too,
+the evidence is not needed; where it is not, but with cuts of equal length elsewhere it is (the
+control), the evidence is needed.
 
 Published pipelines filter by what cannot be guessed; that a question can be answered by looking was
 left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
@@ -20,83 +28,31 @@ left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
 from __future__ import annotations
 
 import json
-import re
-from asyncio import gather
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
 
-from mustsee.conditions.lines import nearest
-from mustsee.conditions.options import order, shown
-from mustsee.conditions.seen import Condition, Plan, Seen, merged, plan, said, stretch
-from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.conditions.seen import Condition, Seen, merged
+from mustsee.errors import UserError
+from mustsee.filters.fewest import fewest
+from mustsee.filters.looks import CANNOT, NAME, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting
-from mustsee.questions.drafts import spans
-from mustsee.records import Question, Repair, Span, Verdict, Video
-from mustsee.text import LETTERS
+from mustsee.records import Question, Repair, Span, Video
 
-CANNOT, SEVERAL = "cannot", "several"
-Choice = int | Literal["cannot", "several"]
-PROMPT = "filters/sight"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """One reply of the looker: the option chosen (its place in the question), "cannot", "several",
-    or null where it could not be read; the spans that it names; its verdict.
-    """
-
-    choice: Choice | None
-    spans: tuple[Span, ...]
-    verdict: Verdict
-
-
-@dataclass(frozen=True, kw_only=True)
-class Votes:
-    """The looks at one condition."""
-
-    looks: tuple[Look, ...]
-    answer: int
-
-    @property
-    def read(self) -> int:
-        return sum(look.choice is not None for look in self.looks)
-
-    @property
-    def right(self) -> int:
-        return sum(look.choice == self.answer for look in self.looks)
-
-    @property
-    def share(self) -> float:
-        """Of the looks that could be read, those that were right."""
-        return self.right / self.read if self.read else 0.0
-
-    @property
-    def ambiguous(self) -> bool:
-        return 2 * sum(look.choice == SEVERAL for look in self.looks) > self.read
-
-    @property
-    def other(self) -> int | None:
-        """The wrong option that most of the looks choose, if one has a majority."""
-        counts = Counter(x.choice for x in self.looks if isinstance(x.choice, int))
-        counts.pop(self.answer, None)
-        top = max(counts, key=lambda place: counts[place], default=None)
-        return top if top is not None and 2 * counts[top] > self.read else None
+AMBIGUOUS = "more than one option fits"
+PRECISE = 1.0  # seconds: evidence that the looker names is known to within this
+NEARER = 2  # looks from nearer at most, each at the pictures between those before
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
     """`min_right` of `runs` looks at the evidence must be right; each look has the options in an
     order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
-    `whole`: how the film is. `needed`: whether the film without the evidence is asked about, as
-    often as a control without other cuts: recorded, and dropped on where `drop_unneeded`.
+    `whole`: how the film is; `near`: how what the looker names there is. `needed`: whether the film
+    without the evidence, and without other cuts, is asked about: recorded, and dropped on where
+    `drop_unneeded`. `fewest`: the fewest pictures of the film and of the evidence that suffice are
+    sought (`min_frames`, `min_seconds`, some thirty looks a question); what needs less than
+    `drop_below_seconds` of film is dropped.
     """
-
-    name: ClassVar[str] = "sight"
-    roles: ClassVar[tuple[str, ...]] = ("looker",)
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT, "filters/_sight")
-    reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end", "lines")
 
     runs: int = 3
     min_right: int = 2
@@ -105,213 +61,172 @@ class Sight:
             condition="evidence", fps=1.0, least=2, most=32, transcript=True
         )
     )
-    whole: Seen = field(default_factory=lambda: Seen(frames=48, transcript=True))
+    whole: Seen = field(default_factory=lambda: Seen(fps=0.5, most=64, transcript=True))
+    near: Seen = field(
+        default_factory=lambda: Seen(condition="evidence", fps=2.0, most=64, transcript=True)
+    )
     needed: bool = True
     drop_unneeded: bool = False
+    fewest: bool = False
+    drop_below_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_right <= self.runs:
             raise UserError(f"vet: sight.min_right={self.min_right!r}: from 1 to runs={self.runs}")
+        if self.drop_below_seconds and not self.fewest:
+            raise UserError(
+                f"vet: sight.drop_below_seconds={self.drop_below_seconds!r} needs sight.fewest=true"
+            )
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return ("looker",)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (PROMPT, "filters/_sight")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("digest", "start", "end", "lines")
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question as the looker leaves it. One of a film that is not there is left unseen."""
         if question.answer_index is None or not question.options or not video.uri:
             return question
-        eye = _Eye(self, question, video, vetting)
-        found = await eye.votes("evidence", question.evidence)
-        if found is None or found.read == 0:
-            return eye.done(drop="sight: no reply could be read")
-        if found.ambiguous:
-            return eye.done(drop="sight: more than one option fits")
-        if found.right < self.min_right:
-            fallen = await self._on_the_whole(eye, found)
-            if fallen is not None:
-                return eye.done(drop=f"sight: {fallen}")
-        if not self.needed:
-            return eye.done()
-        return await self._necessity(eye)
-
-    async def _on_the_whole(self, eye: _Eye, found: Votes) -> str | None:
-        """Why the question falls after a look at the whole film; null: its evidence is mended."""
-        whole = await eye.votes("whole", ())
-        if whole is None or whole.read == 0:
-            return f"right in {found.right} of {found.read} looks at the evidence"
-        if whole.ambiguous:
-            return "more than one option fits"
-        if whole.right >= self.min_right:
-            return await self._repaired(eye, whole)
-        other = whole.other
-        if other is not None and other == found.other:
-            return f"answer disputed: {eye.question.options[other]!r} is chosen"
-        return f"cannot be told: right in {whole.right} of {whole.read} looks at the whole film"
-
-    async def _repaired(self, eye: _Eye, whole: Votes) -> str | None:
-        old = eye.question.evidence
-        for look in whole.looks:
-            named = merged(look.spans, eye.film) if look.choice == whole.answer else ()
-            if not named or named == old:
-                continue
-            again = await eye.votes("evidence", named)
-            if again is not None and again.right >= self.min_right:
-                eye.replaced(named, look.verdict.model)
-                return None
-            break
-        return "the evidence does not show the answer"
-
-    async def _necessity(self, eye: _Eye) -> Question:
-        spans = eye.question.evidence
-        without, control = await gather(
-            eye.votes("without_evidence", spans), eye.votes("control", spans)
-        )
-        if without is None or not without.read:
-            return eye.done()
-        eye.metrics["sight_without"] = without.share
-        if control is None or not control.read:
-            return eye.done()
-        eye.metrics["sight_control"] = control.share
-        needed = without.share <= control.share
-        eye.metrics["sight_needed"] = float(needed)
-        if needed or not self.drop_unneeded:
-            return eye.done()
-        return eye.done(drop="sight: the evidence is not needed")
+        poll = Poll(runs=self.runs, min_right=self.min_right)
+        return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
 
 
-class _Eye:
-    """One question under the looker's eye: what was asked, what was said, what is recorded."""
+class _Sighting:
+    """What the looks at one question come to."""
 
-    def __init__(self, settings: Sight, question: Question, video: Video, vetting: Vetting) -> None:
-        assert question.answer_index is not None
-        self.settings, self.question, self.video = settings, question, video
-        self.asker, self.seed = vetting.askers["looker"], vetting.seed
-        self.film = stretch(video)
-        self.pictures = vetting.film.pictures
-        self.answer = question.answer_index
-        self.verdicts: list[Verdict] = []
+    def __init__(self, settings: Sight, eye: Eye) -> None:
+        self.settings, self.eye = settings, eye
+        self.question = eye.question
         self.metrics: dict[str, float] = {}
-        self._asked: dict[tuple[float, ...], Votes] = {}
 
-    async def votes(self, condition: Condition, evidence: Sequence[Span]) -> Votes | None:
-        """The looks at a condition; null where it leaves nothing to show. The same pictures are
-        not asked about twice.
-        """
-        evident = condition == "evidence"
-        see = self.settings.see if evident else replace(self.settings.whole, condition=condition)
-        name = f"{self.seed}/{self.question.question_id}"
-        planned = plan(see, self.film, evidence, seed=name)
-        if planned is None:
-            return None
-        if planned.times not in self._asked:
-            images = await self.pictures(planned.times, see)
-            self._asked[planned.times] = await self._looked(condition, planned, images, see)
-        found = self._asked[planned.times]
-        if evident:
-            self.metrics["sight_right"] = found.share
-            self.metrics["sight_frames"] = float(len(planned.times))
-        return found
-
-    async def _looked(
-        self, condition: Condition, planned: Plan, images: Sequence[bytes], see: Seen
-    ) -> Votes:
-        looks: list[Look] = []
-        while wave := self._undecided(looks):
-            numbers = range(len(looks), len(looks) + wave)
-            looks += await gather(
-                *(self._look(condition, planned, images, see, n) for n in numbers)
-            )
-        self.verdicts += [look.verdict for look in looks]
-        return Votes(looks=tuple(looks), answer=self.answer)
-
-    def _undecided(self, looks: Sequence[Look]) -> int:
-        """The fewest further looks that could decide."""
-        left = self.settings.runs - len(looks)
-        wanted = self.settings.min_right - sum(x.choice == self.answer for x in looks)
-        return 0 if wanted <= 0 or wanted > left else min(wanted, left - wanted + 1)
-
-    async def _look(
-        self, condition: Condition, planned: Plan, images: Sequence[bytes], see: Seen, number: int
-    ) -> Look:
-        question, count = self.question, len(self.question.options)
-        turned = order(count, self.seed + number)
-        lines = said(self.video.lines or (), planned.spans) if see.listens else ()
-        wanted = " ".join((question.question, *question.options))
-        blank = Verdict(
-            filter=Sight.name,
-            model=self.asker.llm.identity,
-            seed=self.seed + number,
-            prompt=self.asker.prompts.digest(PROMPT),
-        )
-        told = {
-            "condition": condition,
-            "frames": [round(t, 2) for t in planned.times],
-            "order": "".join(LETTERS[i] for i in turned),
-        }
-        try:
-            reply, letter, named = await self.asker.ask(
-                PROMPT,
-                lambda text: parse_look(text, count),
-                seed=self.seed + number,
-                images=images,
-                question=question.question,
-                options=shown(question, self.seed + number),
-                frames=planned.times,
-                lines=nearest(lines, wanted, see.words),
-                whole=condition != "evidence",
-            )
-        except BadRow as error:
-            detail = json.dumps({**told, "unread": str(error)})
-            return Look(choice=None, spans=(), verdict=replace(blank, detail=detail))
-        choice: Choice = (
-            turned[letter] if letter < count else CANNOT if letter == count else SEVERAL
-        )
-        chose = LETTERS[choice] if isinstance(choice, int) else choice
-        verdict = replace(
-            blank,
-            reply=reply,
-            correct=choice == self.answer,
-            detail=json.dumps({**told, "chose": chose}),
-        )
-        return Look(choice=choice, spans=named, verdict=verdict)
-
-    def replaced(self, evidence: tuple[Span, ...], by: str) -> None:
-        """The looker's own spans take the place of those named before, which stay on record."""
-        old = self.question.evidence
-        repair = Repair(
-            kind="evidence",
-            reason="sight: right on the whole film, not on the evidence",
-            by=by,
-            before=json.dumps([[s.start, s.end] for s in old]),
-        )
-        self.question = replace(
-            self.question, evidence=evidence, repairs=(*self.question.repairs, repair)
-        )
-
-    def done(self, drop: str | None = None) -> Question:
-        passed = {"sight_passed": float(drop is None)}
+    async def judged(self) -> Question:
+        reason = await self._fault()
+        passed = {"sight_passed": float(reason is None)}
         return replace(
             self.question,
-            verdicts=(*self.question.verdicts, *self.verdicts),
+            verdicts=(*self.question.verdicts, *self.eye.verdicts),
             metrics={**self.question.metrics, **self.metrics, **passed},
-            drop=self.question.drop or drop,
+            drop=self.question.drop or (reason and f"sight: {reason}"),
         )
 
+    async def _fault(self) -> str | None:
+        found = await self._on(self.question.evidence)
+        if found is None or not found.read:
+            return "no reply could be read"
+        if found.ambiguous:
+            return AMBIGUOUS
+        fallen = None
+        if not found.right:
+            fallen = await self._on_the_whole(found)
+        elif not self.question.evidence:
+            fallen = await self._repaired(found)
+        if fallen is None and self.settings.needed:
+            fallen = await self._necessity()
+        return await self._fewest() if fallen is None and self.settings.fewest else fallen
 
-_ANSWER = re.compile(
-    r"^[\s*_#>-]*(?:final\s+)?answer[\s*_]*[:：=][\s*_\[(\"']*(?:option\s+)?([A-Z])\b(?!['’])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_EVIDENCE = re.compile(r"^[\s*_#>-]*evidence[\s*_]*[:：][\s*_]*(.*)$", re.IGNORECASE | re.MULTILINE)
+    async def _on(self, evidence: Sequence[Span]) -> Votes | None:
+        found = await self.eye.votes(self.settings.see, evidence)
+        if found is not None:
+            self.metrics["sight_right"] = found.share
+            self.metrics["sight_frames"] = float(len(found.plan.times))
+        return found
 
+    async def _on_the_whole(self, found: Votes) -> str | None:
+        """Why the question falls after a look at the whole film; null: its evidence is mended."""
+        whole = await self._search("whole", expected=found.other)
+        if whole is None or not whole.read:
+            return f"cannot be told: right in {found.hits} of {found.read} looks at the evidence"
+        if whole.ambiguous:
+            return AMBIGUOUS
+        if whole.right:
+            return await self._repaired(whole)
+        other = found.other if whole.other is None else whole.other
+        if other is not None:
+            return f"answer disputed: {self.question.options[other]!r} is chosen"
+        return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
 
-def parse_look(reply: str, count: int) -> tuple[str, int, tuple[Span, ...]]:
-    """The reply, the place of its letter (`count`: it cannot be told; `count` + 1: several fit),
-    and the spans that it names. Raises Unparsed.
-    """
-    letters = {match.upper() for match in _ANSWER.findall(reply)}
-    if len(letters) != 1:
-        found = "several answers" if letters else "no line of the form '* ANSWER: letter'"
-        raise Unparsed(f"it has {found}")
-    place = LETTERS.index(letters.pop())
-    if place > count + 1:
-        raise Unparsed(f"its letter is none of A to {LETTERS[count + 1]}")
-    named = " ".join(_EVIDENCE.findall(reply))
-    return reply, place, spans(named)
+    async def _search(
+        self, condition: Condition, cuts: Sequence[Span] = (), expected: Choice | None = None
+    ) -> Votes | None:
+        """The looks at the film; where its pictures stand too far apart to tell, but lines or
+        pictures show where to look, those at what lies there.
+        """
+        far = await self.eye.votes(self.settings.whole, cuts, condition, expected)
+        if far is None or far.chosen != CANNOT or far.gap <= PRECISE:
+            return far
+        near = await self.eye.nearer(far, self.settings.near)
+        return far if near is None or near.chosen is None else near
+
+    async def _repaired(self, seen: Votes) -> str | None:
+        """The looker's own spans take the place of those named before, if they hold."""
+        for _ in range(NEARER):
+            if seen.gap <= PRECISE:
+                break
+            nearer = await self.eye.nearer(seen, self.settings.near, self.eye.answer)
+            if nearer is None or not nearer.right or not nearer.named:
+                break
+            seen = nearer
+        named = merged(seen.named, self.eye.film)
+        again = await self._on(named) if named else None
+        if again is not None and again.ambiguous:
+            return AMBIGUOUS
+        if again is None or not again.right:
+            return "the evidence does not show the answer"
+        repair = Repair(
+            kind="evidence",
+            reason="sight: right on the whole film, not on the evidence"
+            if self.question.evidence
+            else "sight: no evidence was named",
+            by=self.eye.asker.llm.identity,
+            before=json.dumps([[s.start, s.end] for s in self.question.evidence]),
+        )
+        self.question = replace(
+            self.question, evidence=named, repairs=(*self.question.repairs, repair)
+        )
+        return None
+
+    async def _necessity(self) -> str | None:
+        evidence = self.question.evidence
+        cuts = [Span(s.start - PRECISE, s.end + PRECISE) for s in evidence]
+        without = await self._search("without_evidence", cuts, expected=CANNOT)
+        if without is None or not without.read:
+            return None
+        self.metrics["sight_without"] = without.share
+        if without.ambiguous or without.other is not None:
+            both = merged((*evidence, *without.named), self.eye.film)
+            together = await self.eye.votes(self.settings.see, both)
+            if together is not None and together.ambiguous:
+                return AMBIGUOUS
+        if without.right:
+            self.metrics["sight_needed"] = 0.0
+            return "the evidence is not needed" if self.settings.drop_unneeded else None
+        control = await self._search("control", cuts, expected=self.eye.answer)
+        if control is not None and control.read:
+            self.metrics["sight_control"] = control.share
+            if control.right:
+                self.metrics["sight_needed"] = 1.0
+        return None
+
+    async def _fewest(self) -> str | None:
+        """Two counts: pictures spread over the film, and over the evidence."""
+        spread = await fewest(self.eye, self.settings.whole)
+        if spread is not None:
+            self.metrics["min_frames"] = float(spread.frames)
+        needed = await fewest(self.eye, self.settings.see, self.question.evidence)
+        if needed is None:
+            return None
+        self.metrics["min_seconds"] = needed.seconds
+        if needed.seconds >= self.settings.drop_below_seconds:
+            return None
+        return f"{needed.seconds:.1f} s of film are enough"

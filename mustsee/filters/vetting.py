@@ -122,13 +122,14 @@ async def vet(
 async def _passed(
     question: Question, video: Video, filters: Sequence[QuestionFilter], vetting: Vetting
 ) -> tuple[Question, str | None]:
-    """The question after the filters, and the name of the first that it did not pass."""
+    """The question after the filters, and the name of the one that dropped it, else of the first
+    that it did not pass.
+    """
     fallen_by = None
     for each in filters:
         question = await each(question, video, vetting)
-        failed = question.drop is not None or question.metrics.get(f"{each.name}_passed") == 0
-        if failed and fallen_by is None:
-            fallen_by = each.name
         if question.drop is not None:
-            break
+            return question, each.name
+        if question.metrics.get(f"{each.name}_passed") == 0 and fallen_by is None:
+            fallen_by = each.name
     return question, fallen_by

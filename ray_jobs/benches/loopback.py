@@ -37,6 +37,7 @@ KINDS = (
     "wrong_format", "html",
 )  # fmt: skip
 DIMENSIONS = 384
+PICTURE = 258  # tokens, as Gemini counts a small one
 CORRECTION = correction("|").partition("|")[0]
 
 
@@ -315,10 +316,13 @@ def _error(status: int, message: str, *, headers: Any = None, **more: Any) -> we
 
 
 def completion(payload: Payload, reply: Callable[[Payload], str]) -> dict[str, Any]:
-    """A chat completion with the usage that four characters a token give."""
+    """A chat completion with the usage that four characters a token and `PICTURE` tokens a picture
+    give.
+    """
     text = reply(payload)
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30
-    tokens_in = sum(len(_message(m).text) // 4 + 1 for m in payload["messages"])
+    said = [_message(m) for m in payload["messages"]]
+    tokens_in = sum(len(m.text) // 4 + 1 + PICTURE * len(m.images) for m in said)
     tokens_out = min(len(text) // 4 + 1, limit)
     choice: dict[str, Any] = {
         "index": 0,

@@ -1,0 +1,311 @@
+"""`sight` on the proving set: are questions of known kind kept, dropped and repaired as known?
+
+    python -m ray_jobs.bench what=sight [json=figures.json]
+
+Eight films with known facts and 160 questions on them (`sight_films`); a model by script behind the
+loopback endpoint, which decides from the JPEGs and lines that it is sent, a tenth of its replies
+noise (`sight_model`); between them the run's own part `vet` and its gateway, in one process. The
+same questions are vetted with sight, with sight and repair, and the old way: by guessing alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from actors.coordinator import Desk
+from actors.gateway import Gateway
+from actors.llm.openai import OpenAI
+from actors.part import LlmConfig, RunContext
+from actors.vet import Vet
+from mustsee.filters.blind import Guess
+from mustsee.filters.repair import Mend
+from mustsee.filters.sight import Sight
+from mustsee.llm import Llm
+from mustsee.records import Question, Video
+from mustsee.run.ledger import Tally
+from mustsee.store import Store
+from ray_jobs.benches import sight_films as films
+from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.benches.sight_model import Scripted
+
+WITHIN = 1.0  # seconds by which mended evidence may miss the truth
+FATES = {
+    "ambiguous": "sight: more than one option fits",
+    "disputed": "sight: answer disputed",
+    "untold": "sight: cannot be told",
+    "unshown": "sight: the evidence does not show",
+    "unneeded": "sight: the evidence is not needed",
+    "guessed": ("blind:", "asr:"),
+    "other": "",
+}
+COLUMNS = (
+    "way",
+    "kind",
+    "asked",
+    "as known",
+    "kept",
+    "mended",
+    "rewritten",
+    "mma",
+    *FATES,
+    "calls",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vetted:
+    """A question with what became of it."""
+
+    known: films.Known
+    found: Question
+
+    @property
+    def rewritten(self) -> bool:
+        return any(r.kind == "wording" for r in self.found.repairs)
+
+    @property
+    def fate(self) -> str:
+        """Why it was dropped; empty where it was kept."""
+        drop = self.found.drop
+        return (
+            "" if drop is None else next(n for n, start in FATES.items() if drop.startswith(start))
+        )
+
+    @property
+    def sound(self) -> bool:
+        """Kept, with one true answer among its options."""
+        fits = set(self.found.options) & set(self.known.answers)
+        return self.found.drop is None and fits == {self.found.answer}
+
+    def missed_by(self) -> float:
+        """The most seconds between an end of its evidence and of the truth."""
+        truth, found = self.known.truth, self.found.evidence
+        if len(truth) != len(found):
+            return float("inf")
+        pairs = zip(truth, found, strict=True)
+        return max(max(abs(a.start - b.start), abs(a.end - b.end)) for a, b in pairs)
+
+    def as_known(self, *, repair: bool) -> bool:
+        match self.known.kind:
+            case "right" | "two places":
+                return self.sound
+            case "evidence elsewhere":
+                return self.sound and self.missed_by() <= WITHIN
+            case "wrong answer":
+                return self.sound if repair else self.fate == "disputed"
+            case "two fit":
+                return self.sound if repair else self.fate == "ambiguous"
+            case "guessable":
+                return self.sound and ("mma" in self.found.subsets) == repair
+            case "one frame":
+                return self.fate == "unneeded"
+            case _:
+                return self.fate == "untold"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way of vetting, tried: what became of the questions, and what it cost by kind."""
+
+    name: str
+    vetted: tuple[Vetted, ...]
+    costs: Mapping[str, Tally]
+
+    @property
+    def repair(self) -> bool:
+        return self.name == "repair"
+
+    def cost(self, field: str) -> float:
+        return sum(getattr(tally, field) for tally in self.costs.values())
+
+    @property
+    def kept(self) -> list[Vetted]:
+        return [v for v in self.vetted if v.found.drop is None]
+
+    @property
+    def handled(self) -> float:
+        return sum(v.as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
+
+    def rows(self) -> list[tuple[Cell, ...]]:
+        return [
+            self._row(kind, [v for v in self.vetted if kind in ("all", v.known.kind)])
+            for kind in (*films.KINDS, "all")
+        ]
+
+    def _row(self, kind: str, some: Sequence[Vetted]) -> tuple[Cell, ...]:
+        kept = [v for v in some if v.found.drop is None]
+        fates = Counter(v.fate for v in some)
+        calls = self.cost("calls") if kind == "all" else self.costs[kind].calls
+        mended = sum(any(r.kind == "evidence" for r in v.found.repairs) for v in kept)
+        return (
+            self.name, kind, len(some), sum(v.as_known(repair=self.repair) for v in some),
+            len(kept), mended, sum(v.rewritten for v in kept),
+            sum("mma" in v.found.subsets for v in kept),
+            *(fates[fate] for fate in FATES), round(calls / max(1, len(some)), 1),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SightBench:
+    """`journeys`: how many of the films; `noise`: share of the model's replies that are spoilt;
+    `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
+    tokens in and out; `seed`: of films, questions and runs.
+    """
+
+    journeys: int = 8
+    noise: float = 0.1
+    faults: float = 0.2
+    prices: Sequence[float] = (0.4, 1.6)
+    seed: int = 0
+
+    def __call__(self) -> Figures:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
+            folder = Path(name)
+            known = self.material(folder)
+            made = time.monotonic() - began
+            with Loopback(reply=Scripted(self.noise)) as server:
+                tried = {
+                    name: asyncio.run(self.tried(name, known, folder, server.url))
+                    for name in ("repair", "sight", "guessing")
+                }
+                again = asyncio.run(self.tried("repair", known, folder, server.url))
+                server.faults = Faults(
+                    share=self.faults, kinds=("429", "500", "empty", "truncated"), seed=self.seed
+                )
+                faulty = asyncio.run(
+                    self.tried("repair", known, folder, server.url, store="faults")
+                )
+        ways = [tried["sight"], tried["repair"], tried["guessing"]]
+        best = tried["repair"]
+        wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
+        errors = [v.missed_by() for v in wild if v.found.repairs and v.found.drop is None]
+        same = [v.found for v in best.vetted] == [v.found for v in faulty.vetted]
+        return Figures(
+            title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
+            columns=COLUMNS,
+            rows=tuple(row for way in ways for row in way.rows()),
+            notes=(
+                "sight: blind and asr mark, then sight; repair: the same, and what falls is mended; "
+                "guessing: blind and asr drop, all runs made (the old way)",
+                "of the kept: evidence mended, rewritten, in mma; of the dropped: why; calls for "
+                "each question",
+                *(_summary(way) for way in ways),
+                f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
+                f"a second run makes {again.cost('calls'):.0f} calls",
+                f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
+                f"again) the result is {'the same' if same else 'ANOTHER'}",
+                *(f"not as known: {line}" for way in ways[:2] for line in _missed(way)),
+                f"films drawn in {made:.1f} s, all in {time.monotonic() - began:.0f} s",
+            ),
+        )
+
+    def material(self, folder: Path) -> tuple[tuple[films.Journey, films.Known], ...]:
+        """The films, written; each of their questions."""
+        shown = films.journeys(self.seed)[: self.journeys]
+        for film in shown:
+            films.write(film, folder)
+        return tuple((f, known) for f in shown for known in films.questions(f, self.seed))
+
+    async def tried(
+        self,
+        name: str,
+        known: Sequence[tuple[films.Journey, films.Known]],
+        folder: Path,
+        url: str,
+        store: str = "store",
+    ) -> Way:
+        """One way of vetting on all questions; a row for each film and kind, so that each kind's
+        calls are counted. Every way but the first two keeps a store of its own.
+        """
+        kept = Store(str(folder / (f"{store} {name}")))
+        part = self.part(name, url)
+        costs = {kind: Tally() for kind in films.KINDS}
+        rows: dict[tuple[str, str], list[Question]] = {}
+        journeys = {film.name: film for film, _ in known}
+        for film, each in known:
+            rows.setdefault((film.name, each.kind), []).append(each.question)
+        room = asyncio.Semaphore(8)
+        model = part.guesser
+        assert isinstance(model, OpenAI)
+        chat = model.open()
+
+        async def vetted(where: tuple[str, str]) -> Video:
+            desk = Desk()
+
+            def gateway(config: LlmConfig) -> Llm:
+                return Gateway(chat, kept, desk, model, sleep=_briefly)
+
+            work = part.open(RunContext(store=kept, llm=gateway, count=desk.count))
+            async with room:
+                made = work(journeys[where[0]].row(folder, rows[where]))
+                video = await made if not isinstance(made, Video) else made
+            _add(costs[where[1]], desk.snapshot()["llm"])
+            return video
+
+        done = await asyncio.gather(*map(vetted, rows))
+        found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
+        pairs = [(each, found[film.name, each.question.question_id]) for film, each in known]
+        return Way(name=name, vetted=tuple(Vetted(known=k, found=q) for k, q in pairs), costs=costs)
+
+    def part(self, name: str, url: str) -> Vet:
+        model = OpenAI(
+            model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices}
+        )
+        old = name == "guessing"
+        blind = Guess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
+        asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
+        return Vet(
+            filters=(blind, asr) if old else (blind, asr, Sight(drop_unneeded=True)),
+            repair=Mend() if name == "repair" else None,
+            guesser=model,
+            looker=model,
+            repairer=model,
+            subset="mma",
+            seed=self.seed,
+        )
+
+
+def first_id(question: Question) -> str:
+    """The id that a question had before it was rewritten."""
+    told = [json.loads(r.before) for r in question.repairs if r.kind == "wording"]
+    return told[0]["question_id"] if told else question.question_id
+
+
+def _summary(way: Way) -> str:
+    kept = way.kept
+    sound, mma = sum(v.sound for v in kept), sum("mma" in v.found.subsets for v in kept)
+    each = 1 / max(1, sound)
+    return (
+        f"{way.name}: {len(way.vetted)} asked, {len(kept)} kept, {sound} of them sound, {mma} in "
+        f"mma; {way.handled:.1%} as known; {way.cost('calls'):.0f} calls; for each sound question "
+        f"{way.cost('calls') * each:.1f} calls, {way.cost('tokens_in') * each:,.0f} tokens in, "
+        f"{way.cost('tokens_out') * each:,.0f} out, ${way.cost('usd') * each:.4f}"
+    )
+
+
+def _missed(way: Way) -> list[str]:
+    return [
+        f"{way.name}: {v.known.kind} in {v.found.video_id}: {v.found.question} {v.found.answer!r} "
+        f"({v.found.drop or 'kept'})"
+        for v in way.vetted
+        if not v.as_known(repair=way.repair)
+    ]
+
+
+def _add(tally: Tally, told: Mapping[str, Any]) -> None:
+    for name in vars(tally):
+        setattr(tally, name, getattr(tally, name) + told[name])
+
+
+async def _briefly(seconds: float) -> None:
+    await asyncio.sleep(min(seconds, 0.02))

@@ -1,0 +1,251 @@
+"""A model by script for the proving set: it decides from the pictures and lines that it is sent.
+
+As a looker it decodes the JPEGs, measures the shape in each, reads the lines, and says what they
+show; as a guesser it knows what lemons are like, and else guesses; as a writer it mends what it can
+see. It knows nothing of the films but what forms and colours are. A share of its replies is noise,
+drawn from the content of the request: another letter, prose, a refusal.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from ray_jobs.benches import sight_films as films
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+TONES = {**films.COLOURS, **films.GREYS}
+_LINE = re.compile(r"^\[(\d+\.\d)-(\d+\.\d)\] (.*)$", re.MULTILINE)
+_PICTURE = re.compile(r"^picture \d+: (\d+\.\d) s$", re.MULTILINE)
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+_REFERENCE = re.compile(rf"\bat ([A-Z][a-z]+)|\bthe ({'|'.join(films.RARE)})\b|\b(bar) along")
+_SEEN = re.compile(r"\bI see (.+?) at \d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What one picture shows, as measured."""
+
+    form: str
+    colour: str
+    place: str
+    bar: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """A value that was seen, from `start` to `end` seconds."""
+
+    value: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a request shows of its question: for every thing that is asked about, the values seen;
+    and, where a line or nothing says so, where one would have to look.
+    """
+
+    seen: tuple[tuple[Sighting, ...], ...]
+    leads: tuple[tuple[float, float], ...]
+
+    def fitting(self, options: Sequence[str]) -> list[int]:
+        values = {", then ".join(s.value for s in each) for each in product(*self.seen)}
+        return [i for i, option in enumerate(options) if option in values]
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Replies to chat payloads, a share of `noise` of them spoilt."""
+
+    noise: float = 0.1
+
+    def __call__(self, payload: Mapping[str, Any]) -> str:
+        content = json.dumps(payload, sort_keys=True)
+        rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
+        asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
+        parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
+        text = next(p["text"] for p in parts if p["type"] == "text")
+        pictures = [measured(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
+        noisy = rng.random() < self.noise
+        if noisy and rng.random() < 0.5:
+            return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
+        if "Rank all" in text:
+            return guessed(text, rng, noisy=noisy)
+        if "\nMend it:" in text:
+            return mended(text, pictures, rng, noisy=noisy)
+        return looked(text, pictures, rng, noisy=noisy)
+
+
+def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
+    """A ranking: what is like lemons is yellow; else any order."""
+    options = dict(_OPTION.findall(text))
+    letters = list(options)
+    rng.shuffle(letters)
+    like = re.search(r"the same as ([^?]+)\?", text)
+    if like and not noisy:
+        letters.sort(key=lambda x: films.LIKE.get(options[x]) != like[1])
+    why = f"As {like[1]} are." if like else "A guess."
+    return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
+
+
+def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
+    """A look: which options the pictures and lines show, and where."""
+    head, _, tail = text.partition("A question on the video, and its options:")
+    question = tail.partition("<<<")[2].strip().splitlines()[0]
+    options = [option for _, option in _OPTION.findall(tail)][:-2]
+    finding = found(question, head, pictures)
+    fits = finding.fitting(options)
+    choice = fits[0] if len(fits) == 1 else len(options) + (len(fits) > 1)
+    if noisy:
+        choice = rng.choice([i for i in range(len(options) + 2) if i != choice])
+    shown = {
+        (s.start, s.end): s
+        for each in product(*finding.seen)
+        if ", then ".join(s.value for s in each) in {options[i] for i in fits}
+        for s in each
+    }
+    stretches = sorted(shown) or finding.leads
+    told = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
+    return (
+        f"* EXPLANATION: {told or 'What decides it is not shown'}.\n"
+        f"* EVIDENCE: {'; '.join(f'{a:.1f}-{b:.1f}' for a, b in stretches) or 'NONE'}\n"
+        f"* ANSWER: {LETTERS[choice]}"
+    )
+
+
+def mended(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
+    """The question as a sensible writer mends it, by what is seen and what was explained."""
+    head = text.partition("The question, with its right answer")[0]
+    block = text.rpartition("What was found:")[0]
+    question = re.findall(r"^QUESTION 1: \(\w+\) (.*)$", block, re.MULTILINE)[0]
+    answer = re.findall(r"^CORRECT ANSWER: (.*)$", block, re.MULTILINE)[0]
+    wrong = re.findall(r"^WRONG ANSWER \d+: (.*)$", block, re.MULTILINE)
+    evidence = re.findall(r"^EVIDENCE: (.*)$", block, re.MULTILINE)[0]
+    found_out = text.rpartition("What was found:")[2]
+    reason, _, replies = found_out.partition("Those who tried it explained:")
+    pool = vocabulary(question, (answer, *wrong))
+    finding = found(question, head, pictures)
+    seen = {pool[i] for i in finding.fitting(pool)} | (set(_SEEN.findall(replies)) & set(pool))
+    if "more than one option fits" in reason:
+        wrong = fresh([w for w in wrong if w not in seen], len(wrong), pool, {answer, *seen}, rng)
+    elif "answer disputed" in reason and len(seen) == 1:
+        true = seen.pop()
+        wrong = [w for w in (answer, *wrong) if w != true][: len(wrong)]
+        answer = true
+    elif "guessed without the video" in reason:
+        question = re.sub(r", the same as [^?]+\?", "?", question)
+        wrong = fresh([], len(wrong), pool, {answer, *seen}, rng)
+    else:
+        return "NONE"
+    if noisy:
+        answer, wrong[0] = wrong[0], answer
+    lines = [f"WRONG ANSWER {n}: {w}" for n, w in enumerate(wrong, 1)]
+    return "\n".join(
+        (f"QUESTION 1: (kind) {question}", f"CORRECT ANSWER: {answer}", *lines,
+         f"EVIDENCE: {evidence}")
+    )  # fmt: skip
+
+
+def fresh(
+    kept: Sequence[str], count: int, pool: Sequence[str], not_these: set[str], rng: random.Random
+) -> list[str]:
+    """`kept`, filled up from the pool."""
+    left = [v for v in pool if v not in not_these and v not in kept]
+    rng.shuffle(left)
+    return [*kept, *left][:count]
+
+
+def vocabulary(question: str, options: Sequence[str]) -> list[str]:
+    """Everything that could be an option of the question."""
+    if question.startswith("Where"):
+        values = list(films.PLACES)
+    elif question.startswith("Of which form"):
+        values = [*films.COMMON, *films.RARE]
+    else:
+        values = list(films.GREYS if question.startswith("How bright") else films.COLOURS)
+    if ", then " in options[0]:
+        return [f"{a}, then {b}" for a in values for b in values if a != b]
+    return values
+
+
+def found(question: str, text: str, pictures: Sequence[Shown]) -> Finding:
+    """What pictures and lines show of the things that a question asks about."""
+    times = [float(t) for t in _PICTURE.findall(text)]
+    lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
+    shots = sorted(zip(times, pictures, strict=True), key=lambda shot: shot[0])
+    attribute = (
+        "place" if question.startswith("Where")
+        else "form" if question.startswith("Of which form")
+        else "colour"
+    )  # fmt: skip
+    seen: list[tuple[Sighting, ...]] = []
+    leads: list[tuple[float, float]] = []
+    for stop, form, bar in _REFERENCE.findall(question):
+        sightings: list[Sighting] = []
+        if bar:
+            sightings = [Sighting(value=p.bar, start=t, end=t) for t, p in shots[:1]]
+        elif form:
+            sightings = runs([(t, p) for t, p in shots], form, attribute)
+        for start, end, said in lines if stop else ():
+            if stop not in re.findall(r"\w+", said):
+                continue
+            leads.append((start, end))
+            values = {vars(p)[attribute] for t, p in shots if start <= t <= end}
+            if len(values) == 1:
+                sightings.append(Sighting(value=values.pop(), start=start, end=end))
+        seen.append(tuple(sightings))
+    return Finding(seen=tuple(seen), leads=tuple(leads))
+
+
+def runs(shots: Sequence[tuple[float, Shown]], form: str, attribute: str) -> list[Sighting]:
+    """The stretches of pictures one after another that show one shape of a form."""
+    found: list[Sighting] = []
+    for (_, before), (time, now) in pairwise([(0.0, None), *shots]):
+        if now is None or now.form != form:
+            continue
+        start = found.pop().start if before == now else time
+        found.append(Sighting(value=str(vars(now)[attribute]), start=start, end=time))
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def measured(url: str) -> Shown:
+    """The shape in a JPEG: what differs from the grey ground, compared with every form."""
+    from PIL import Image
+
+    jpeg = base64.b64decode(url.partition(",")[2])
+    image = np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB")).astype(float)
+    upper = image[: -films.BAR - 2]
+    light = upper.mean(axis=2)
+    mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)
+    rows, columns = np.flatnonzero(mask.sum(1) > 3), np.flatnonzero(mask.sum(0) > 3)
+    if not len(rows) or not len(columns):
+        return Shown(form="none", colour="none", place="none", bar=tone(image[-films.BAR // 2]))
+    top, bottom, left, right = rows[0], rows[-1], columns[0], columns[-1]
+    cut = mask[top : bottom + 1, left : right + 1]
+    y = np.linspace(-1, 1, cut.shape[0])[:, None] * np.ones(cut.shape[1])
+    x = np.linspace(-1, 1, cut.shape[1]) * np.ones(cut.shape[0])[:, None]
+    forms = (*films.COMMON, *films.RARE)
+    form = max(forms, key=lambda name: float((films.inside(name, x, y) == cut).mean()))
+    middle = np.array([(left + right) / 2, (top + bottom) / 2])
+    place = min(films.PLACES, key=lambda name: float(np.hypot(*(middle - films.PLACES[name]))))
+    return Shown(form=form, colour=tone(upper[mask]), place=place, bar=tone(image[-films.BAR // 2]))
+
+
+def tone(pixels: np.ndarray) -> str:
+    """The nearest of the colours that have names."""
+    middle = np.median(pixels.reshape(-1, 3), axis=0)
+    return min(TONES, key=lambda name: float(np.abs(middle - TONES[name]).sum()))

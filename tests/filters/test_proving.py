@@ -1,0 +1,107 @@
+"""A small proving set: two films, one black-and-white, through the part `vet` and the gateway."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ray_jobs.benches import sight_films as films
+from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.benches.sight import SightBench, Way
+from ray_jobs.benches.sight_model import Scripted, measured
+
+BENCH = SightBench(journeys=2)
+JOURNEYS = (
+    films.journey("grey", 20, 8.0, seed=1, grey=True),
+    films.journey("long", 28, 20.0, seed=2),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("proving")
+    for film in JOURNEYS:
+        films.write(film, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def known() -> list[tuple[films.Journey, films.Known]]:
+    """Two questions of each kind and film."""
+    found: dict[tuple[str, str], list[tuple[films.Journey, films.Known]]] = {}
+    for film in JOURNEYS:
+        for each in films.questions(film):
+            found.setdefault((film.name, each.kind), []).append((film, each))
+    return [pair for pairs in found.values() for pair in pairs[-2:]]
+
+
+def missed(way: Way) -> list[tuple[str, str, str | None]]:
+    return [
+        (v.known.kind, v.found.question, v.found.drop)
+        for v in way.vetted
+        if not v.as_known(repair=way.repair)
+    ]
+
+
+def test_questions_of_known_kind_end_as_known(
+    known: list[tuple[films.Journey, films.Known]], folder: Path
+) -> None:
+    with Loopback(reply=Scripted(0.1)) as server:
+        way = asyncio.run(BENCH.tried("sight", known, folder, server.url))
+        again = asyncio.run(BENCH.tried("sight", known, folder, server.url))
+        server.faults = Faults(share=0.2, kinds=("429", "500", "empty", "truncated"))
+        faulty = asyncio.run(BENCH.tried("sight", known, folder, server.url, store="faults"))
+    assert len(missed(way)) <= 0.05 * len(way.vetted), missed(way)
+    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.sound]
+    assert mended
+    assert max(v.missed_by() for v in mended) <= 1
+    assert again.cost("calls") == 0
+    assert faulty.cost("retries") > 0
+    assert [v.found for v in faulty.vetted] == [v.found for v in way.vetted]
+    assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
+
+
+def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], folder: Path) -> None:
+    some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
+    with Loopback(reply=Scripted(0.0)) as server:
+        way = asyncio.run(BENCH.tried("repair", some, folder, server.url))
+    for v in way.vetted:
+        if v.known.kind == "undecidable":
+            assert v.fate == "untold"
+            continue
+        assert v.sound
+        assert v.rewritten
+        assert "the same as" not in v.found.question
+
+
+def test_the_model_sees_what_was_drawn(folder: Path) -> None:
+    """The proof is only as good as its eyes: every scene is measured as it was drawn."""
+    from actors.llm.openai import data_url
+    from mustsee.media.video import frames_at
+
+    for film in JOURNEYS:
+        times = [scene.span.start + 1 for scene in film.scenes]
+        pictures = frames_at(str(folder / f"{film.name}.mp4"), times)
+        for scene, picture in zip(film.scenes, pictures, strict=True):
+            seen = measured(data_url(picture.jpeg(512, 85)))
+            assert (seen.form, seen.colour, seen.place) == (scene.form, scene.colour, scene.place)
+            assert seen.bar == film.bar
+
+
+def test_the_same_seed_draws_the_same(folder: Path) -> None:
+    again = films.journey("grey", 20, 8.0, seed=1, grey=True)
+    assert again == JOURNEYS[0]
+    assert films.questions(again) == films.questions(JOURNEYS[0])
+    assert films.questions(again, seed=1) != films.questions(again)
+
+
+def test_no_question_is_known_by_its_id(folder: Path) -> None:
+    """Neither ids nor kinds are sent to the model."""
+    payloads: list[dict[str, object]] = []
+    film = JOURNEYS[0]
+    some = [(film, k) for k in films.questions(film) if k.kind == "undecidable"]
+    with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
+        asyncio.run(BENCH.tried("sight", some, folder, server.url))
+    sent = repr([{**p, "seed": 0} for p in payloads])
+    assert not any(k.question.question_id in sent for _, k in some)
+    assert not any(kind in sent for kind in ("undecidable", "proving"))

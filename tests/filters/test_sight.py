@@ -1,0 +1,412 @@
+"""Sight: each way a question can fare under a looker, how votes end, and how what falls is mended.
+
+The looker here knows at which seconds each option shows, and answers by the times of the pictures
+that it is shown.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.conditions.film import Film
+from mustsee.conditions.seen import Seen
+from mustsee.errors import Unparsed, UserError
+from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, parse_look
+from mustsee.filters.repair import Mend, explanations, parse_repair
+from mustsee.filters.sight import Sight
+from mustsee.filters.vetting import Vetting, vet
+from mustsee.llm import Asker, Reply, Request
+from mustsee.prompts import Prompts
+from mustsee.records import Line, Question, Span, Verdict, Video
+
+LETTERS = "ABCDEFG"
+OPTIONS = ("red", "green", "blue", "yellow", "purple")
+SECONDS = 300.0
+SCENE, ELSEWHERE = Span(40.0, 50.0), Span(200.0, 212.0)
+World = Mapping[str, Sequence[Span]]
+
+
+class Stills(Film):
+    """A film whose picture at a time is that time."""
+
+    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+        return tuple(f"{time}".encode() for time in times)
+
+
+@dataclass
+class Looker:
+    """Answers by what shows at the pictures' times; `spoil`: the reply to the nth request."""
+
+    world: World
+    spoil: Mapping[int, str] = field(default_factory=dict)
+    mend: Callable[[Request], str] = lambda _: "NONE"
+    guess: Callable[[Request], str] = lambda _: "* ANSWER: A > B > C > D > E"
+    asked: list[Request] = field(default_factory=list)
+    looks: list[Request] = field(default_factory=list)
+    identity: str = "looker"
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        if request.prompt == "filters/repair":
+            return Reply(text=self.mend(request), model="writer")
+        if request.prompt != "filters/sight":
+            return Reply(text=self.guess(request), model="guesser")
+        self.looks.append(request)
+        return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="looker")
+
+    def look(self, request: Request) -> str:
+        options, times = list(request.variables["options"]), sorted(request.variables["frames"])
+        seen = {
+            option: [(t, span) for t in times for span in self.world.get(option, ())
+                     if span.start <= t < span.end]
+            for option in options
+        }  # fmt: skip
+        fits = [option for option in options if seen[option]]
+        place = options.index(fits[0]) if len(fits) == 1 else 5 + (len(fits) > 1)
+        spans = {s for option in fits for _, s in seen[option]}
+        named = [
+            f"{min(inside)}-{max(inside)}"
+            for span in sorted(spans, key=lambda s: s.start)
+            if (inside := [t for t in times if span.start <= t < span.end])
+        ]
+        return (
+            f"* EXPLANATION: {' and '.join(fits) or 'nothing'} shows.\n"
+            f"* EVIDENCE: {'; '.join(named) or 'NONE'}\n* ANSWER: {LETTERS[place]}"
+        )
+
+
+def question(**changes: object) -> Question:
+    base = Question(
+        question_id="q",
+        video_id="film",
+        recipe="neptune",
+        question="Which colour is the kite?",
+        question_type="Other",
+        options=OPTIONS,
+        answer_index=0,
+        answer="red",
+        evidence=(SCENE,),
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def sighted(looker: Looker, sight: Sight | None = None, **changes: object) -> Question:
+    video = row()
+    asker = Asker(llm=looker, prompts=Prompts(), tries=1)
+    vetting = Vetting(askers={"looker": asker}, film=Stills(video))
+    return asyncio.run((sight or Sight())(question(**changes), video, vetting))
+
+
+def row(*questions: Question) -> Video:
+    line = Line(start=41.0, end=45.0, text="Here it goes.")
+    return Video(
+        video_id="film", uri="film.mp4", duration=SECONDS, lines=(line,), questions=questions
+    )
+
+
+def conditions(done: Question) -> list[str]:
+    return [json.loads(v.detail)["condition"] for v in done.verdicts]
+
+
+def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
+    done = sighted(Looker({"red": [SCENE]}))
+    assert done.drop is None
+    assert done.evidence == (SCENE,)
+    assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
+    assert done.metrics["sight_needed"] == 1
+    assert conditions(done) == ["evidence", "evidence", "without_evidence", "control"]
+    assert json.loads(done.verdicts[0].detail)["frames"][0] == pytest.approx(40.5)
+
+
+FALLS: list[tuple[World, str]] = [
+    ({"red": [SCENE], "blue": [SCENE]}, "more than one option fits"),
+    ({"red": [ELSEWHERE], "blue": [ELSEWHERE]}, "more than one option fits"),
+    ({"red": [SCENE], "blue": [ELSEWHERE]}, "more than one option fits"),
+    ({"blue": [SCENE]}, "answer disputed: 'blue'"),
+    ({"blue": [ELSEWHERE]}, "answer disputed: 'blue'"),
+    ({"blue": [Span(44.0, 45.0)]}, "answer disputed: 'blue'"),  # too short to be seen from afar
+    ({}, "cannot be told"),
+]
+
+
+@pytest.mark.parametrize(("world", "reason"), FALLS)
+def test_what_falls_has_its_reason(world: World, reason: str) -> None:
+    done = sighted(Looker(world))
+    assert (done.drop or "").startswith(f"sight: {reason}")
+    assert done.metrics["sight_passed"] == 0
+    assert done.verdicts
+
+
+@pytest.mark.parametrize("true", [ELSEWHERE, Span(7.0, 31.0), Span(289.0, 300.0)])
+def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
+    done = sighted(Looker({"red": [true]}))
+    assert done.drop is None
+    (found,) = done.evidence
+    assert abs(found.start - true.start) <= 1
+    assert abs(found.end - true.end) <= 1
+    (repair,) = done.repairs
+    assert repair.kind == "evidence"
+    assert json.loads(repair.before) == [[SCENE.start, SCENE.end]]
+
+
+def test_evidence_that_was_never_named_is_found() -> None:
+    done = sighted(Looker({"red": [ELSEWHERE]}), evidence=())
+    (found,) = done.evidence
+    assert done.drop is None
+    assert max(abs(found.start - ELSEWHERE.start), abs(found.end - ELSEWHERE.end)) <= 1
+    assert done.metrics["sight_needed"] == 1
+
+
+def test_what_shows_everywhere_needs_no_evidence() -> None:
+    looker = Looker({"red": [Span(0.0, SECONDS)]})
+    assert sighted(looker).drop is None
+    assert sighted(looker).metrics["sight_needed"] == 0
+    fallen = sighted(looker, Sight(drop_unneeded=True))
+    assert fallen.drop == "sight: the evidence is not needed"
+
+
+WRONG, PROSE = "* EVIDENCE: NONE\n* ANSWER: G", "It depends."
+
+
+@pytest.mark.parametrize(
+    ("spoil", "looks"),
+    [
+        ({}, 2),
+        ({1: WRONG}, 3),
+        ({1: PROSE}, 3),  # no vote: another look takes its place
+        ({1: PROSE, 2: PROSE, 3: WRONG}, 5),
+        ({1: WRONG, 2: "* ANSWER: F"}, 6),  # open after three: twice as many decide
+    ],
+)
+def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
+    done = sighted(Looker({"red": [SCENE]}, spoil), Sight(needed=False))
+    assert done.drop is None
+    assert len(done.verdicts) == looks
+
+
+def test_without_a_reply_that_can_be_read_the_question_goes() -> None:
+    done = sighted(Looker({}, dict.fromkeys(range(1, 20), PROSE)))
+    assert done.drop == "sight: no reply could be read"
+    assert len(done.verdicts) == 6
+    assert all(v.correct is None for v in done.verdicts)
+
+
+@pytest.mark.parametrize("evidence", [SCENE, ELSEWHERE, Span(0.0, SECONDS)])
+@pytest.mark.parametrize("world", [{"red": [SCENE]}, *(world for world, _ in FALLS)])
+def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evidence: Span) -> None:
+    looker = Looker(world)
+    sighted(looker, evidence=(evidence,))
+    asked = [(r.messages[-1].images, r.variables["options"]) for r in looker.looks]
+    assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize(
+    ("true", "evidence"),
+    [
+        (Span(140.0, 160.0), Span(140.0, 160.0)),
+        (SCENE, SCENE),
+        (Span(44.0, 46.0), SCENE),  # a moment: it takes some pictures to hit, and one to see
+    ],
+)
+def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
+    looker = Looker({"red": [true]})
+    done = sighted(looker, Sight(fewest=True), evidence=(evidence,))
+    assert done.drop is None
+    assert 1 <= done.metrics["min_frames"] <= 64
+    assert done.metrics["min_seconds"] == 0
+    dropped = sighted(looker, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
+    assert dropped.drop == "sight: 0.0 s of film are enough"
+
+
+def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
+    done = sighted(Looker({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
+    assert "min_frames" not in done.metrics
+    assert done.metrics["min_seconds"] == 0
+
+
+def test_two_places_need_the_film_between_them() -> None:
+    """A looker that must see both places is right from one picture of each."""
+
+    @dataclass
+    class Both(Looker):
+        def look(self, request: Request) -> str:
+            times = request.variables["frames"]
+            both = all(any(s.start <= t < s.end for t in times) for s in (SCENE, ELSEWHERE))
+            place = list(request.variables["options"]).index("red") if both else 5
+            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+
+    done = sighted(Both({}), Sight(fewest=True), evidence=(SCENE, ELSEWHERE))
+    assert done.drop is None
+    assert done.metrics["min_seconds"] > 150
+    assert done.metrics["min_frames"] > 1
+
+
+def test_what_no_picture_is_needed_for_needs_none() -> None:
+    @dataclass
+    class Knows(Looker):
+        def look(self, request: Request) -> str:
+            place = list(request.variables["options"]).index("red")
+            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+
+    done = sighted(Knows({}), Sight(fewest=True))
+    assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
+
+
+def test_a_film_that_is_not_there_is_left_alone() -> None:
+    asked = question()
+    vetting = Vetting(askers={}, film=Stills(row()))
+    assert asyncio.run(Sight()(asked, replace(row(), uri=""), vetting)) == asked
+
+
+def test_impossible_votes_are_refused() -> None:
+    with pytest.raises(UserError, match="min_right"):
+        Sight(runs=2, min_right=3)
+    with pytest.raises(UserError, match="fewest"):
+        Sight(drop_below_seconds=10.0)
+
+
+@given(
+    st.integers(0, 6),
+    st.sampled_from(["* ANSWER: {}", "**ANSWER:** ({})", "Answer: Option {}.", "> answer = {}"]),
+    st.text("abc xyz.,\n", max_size=60).map(str.strip),
+)
+def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, said: str) -> None:
+    reply = (
+        f"* EXPLANATION: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n{form.format(LETTERS[place])}"
+    )
+    assert parse_look(reply, 5) == (reply, place, (Span(3.0, 4.5), Span(60.0, 62.0)))
+
+
+@given(st.text())
+def test_any_text_is_a_look_or_unparsed(text: str) -> None:
+    try:
+        reply, place, _ = parse_look(text, 3)
+    except Unparsed:
+        return
+    assert reply == text
+    assert 0 <= place <= 4
+
+
+@pytest.mark.parametrize("reply", ["* ANSWER: H", "* ANSWER: A\n* ANSWER: B", "A", ""])
+def test_what_is_no_look_is_unparsed(reply: str) -> None:
+    with pytest.raises(Unparsed):
+        parse_look(reply, 5)
+
+
+CHOICES = st.sampled_from([None, 0, 1, 2, CANNOT, SEVERAL])
+
+
+@given(st.data(), st.integers(1, 5))
+def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
+    poll = Poll(runs=runs, min_right=data.draw(st.integers(1, runs)))
+    looks: list[Look] = []
+    while wave := poll.wave(looks, 0):
+        drawn: list[Choice | None] = data.draw(st.lists(CHOICES, min_size=wave, max_size=wave))
+        looks += [Look(choice=c, spans=(), verdict=Verdict(filter="", model="")) for c in drawn]
+    assert len(looks) <= 2 * runs
+    chosen, read = poll.chosen(looks, 0), [x.choice for x in looks if x.choice is not None]
+    if chosen == 0:
+        assert read.count(0) >= poll.min_right
+    elif chosen is not None:
+        assert 2 * read.count(chosen) > len(read)
+
+
+def repaired(looker: Looker, *filters: Sight, rounds: int = 2, **changes: object) -> Question:
+    asker = Asker(llm=looker, prompts=Prompts(), tries=1)
+    video = row(question(**changes))
+    askers = {"looker": asker, "repairer": asker}
+    vetting = Vetting(askers=askers, film=Stills(video))
+    done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", Mend(rounds=rounds)))
+    (found,) = done.questions or ()
+    return found
+
+
+def draft(answer: str, *wrong: str) -> str:
+    lines = [f"WRONG ANSWER {n}: {w}" for n, w in enumerate(wrong, 1)]
+    asked = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: {answer}"
+    return "\n".join((asked, *lines, "EVIDENCE: 40.0-50.0"))
+
+
+def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
+    looker = Looker(
+        {"blue": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
+    )
+    done = repaired(looker)
+    assert (done.drop, done.answer, done.subsets) == (None, "blue", ("mma",))
+    assert done.options[done.answer_index or 0] == "blue"
+    (repair,) = done.repairs
+    before = json.loads(repair.before)
+    assert (before["question_id"], before["answer"]) == ("q", "red")
+    assert repair.reason == "sight: answer disputed: 'blue' is chosen"
+    assert [v.correct for v in done.verdicts][:2] == [False, False]
+    assert done.verdicts[-1].seed > done.verdicts[0].seed + 1000
+    request = next(r for r in looker.asked if r.prompt == "filters/repair")
+    said = request.messages[-1].text
+    assert "blue shows" in said
+    assert "ANSWER: C" not in said  # letters of an order that the writer does not see
+    assert "\nWRONG ANSWER 4: purple" in said
+    assert {b"40.5", b"49.5"} <= set(request.messages[-1].images)
+
+
+def test_what_cannot_be_mended_stays_as_it_was() -> None:
+    done = repaired(Looker({"blue": [SCENE]}))
+    assert (done.question_id, done.repairs) == ("q", ())
+    assert (done.drop or "").startswith("sight: answer disputed")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A filter that passes no question and drops none."""
+
+    name: str = "marks"
+    roles: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    async def __call__(self, asked: Question, video: Video, vetting: Vetting) -> Question:
+        return replace(asked, metrics={**asked.metrics, "marks_passed": 0.0})
+
+
+def test_the_best_of_the_versions_stays() -> None:
+    """The rewrite of a question that was only marked is wrong, and goes: the first one stays."""
+    looker = Looker(
+        {"red": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
+    )
+    done = repaired(looker, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
+    assert (done.question_id, done.drop, done.subsets) == ("q", None, ())
+    assert done.answer == "red"
+
+
+def test_nothing_is_mended_where_nothing_was_said() -> None:
+    looker = Looker({}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red"))
+    done = repaired(looker)
+    assert done.drop == "sight: no reply could be read"
+    assert all(r.prompt == "filters/sight" for r in looker.asked)
+
+
+def test_rounds_of_repair_end() -> None:
+    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("green", *OPTIONS[2:], "orange"))
+    done = repaired(looker, rounds=2)
+    assert done.drop is not None
+    assert sum(r.prompt == "filters/repair" for r in looker.asked) == 2
+
+
+def test_explanations_are_the_latest_without_letters() -> None:
+    verdicts = [
+        Verdict(filter="sight", model="m", reply=f"* EXPLANATION: {n}.\n* ANSWER: B")
+        for n in "abcd"
+    ]
+    asked = question(verdicts=(*verdicts, Verdict(filter="blind", model="m", reply="x")))
+    assert explanations(asked, "sight") == tuple(f"* EXPLANATION: {n}." for n in "dcb")
+
+
+def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
+    assert parse_repair("NONE", 4) is None
+    assert parse_repair(draft("red", "green"), 1) is not None
+    with pytest.raises(Unparsed, match="4 are wanted"):
+        parse_repair(draft("red", "green"), 4)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
+from mustsee.media.colours import bands, bars, clear_shares, unframed
 from mustsee.records import Face, Frame, Keyframe, ScreenText
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.
@@ -44,8 +45,15 @@ def colour_shares(picture: NDArray[np.uint8]) -> dict[str, float]:
     return {name: count / len(names) for name, count in order}
 
 
-def describe(picture: NDArray[np.uint8], frame: Frame | None, texts: Sequence[ScreenText]) -> str:
-    """One sentence on a picture, the measurements of the second around it, and its texts."""
+def describe(
+    picture: NDArray[np.uint8],
+    frame: Frame | None,
+    texts: Sequence[ScreenText],
+    more: Sequence[str] = (),
+) -> str:
+    """One sentence on a picture, the measurements of the second around it, what `more` there is to
+    say, and its texts.
+    """
     light = float(picture.mean()) / 255 if frame is None else frame.brightness
     words = "dark" if light < 0.25 else "dim" if light < 0.42 else "bright" if light > 0.7 else ""
     shares = colour_shares(picture)
@@ -58,10 +66,73 @@ def describe(picture: NDArray[np.uint8], frame: Frame | None, texts: Sequence[Sc
             parts.append("with some motion")
         if frame.faces:
             parts.append(_faces(frame.faces))
+    parts += more
     read = " / ".join(text.text for text in texts if text.text.strip())
     if read:
         parts.append(f"the text on screen reads '{read}'")
     return "; ".join(parts) + "."
+
+
+def layout(picture: NDArray[np.uint8]) -> list[str]:
+    """What is sure of bars and colours in a picture: black bars; the colour of its upper and of its
+    lower third; colours of a quarter of it or more ("much clear blue") and of a thirtieth or more
+    ("some clear red"). A colour that is not named may be in it as a tone between.
+    """
+    inside = unframed(picture)
+    shares = clear_shares(inside)
+    parts = [f"black bars {where}"] if (where := bar_sides(picture)) else []
+    for name, band in zip(("top", "bottom"), bands(inside), strict=True):
+        parts += [f"{c} at the {name}" for c, s in clear_shares(band).items() if s >= 0.6]
+    for word, low, high in (("much", 0.25, 1.01), ("some", 0.03, 0.25)):
+        if colours := [c for c, s in shares.items() if low <= s < high]:
+            parts.append(f"{word} clear {_listed(colours)}")
+    return parts
+
+
+SIDES = {
+    (True, True, False, False): "above and below",
+    (False, False, True, True): "on the left and the right",
+    (True, True, True, True): "on all four sides",
+}
+
+
+def bar_sides(picture: NDArray[np.uint8]) -> str:
+    """Where black bars of some width are; empty where there are none, or other ones."""
+    height, width = picture.shape[:2]
+    top, bottom, left, right = bars(picture)
+    wide = [top / height, bottom / height, left / width, right / width]
+    return SIDES.get((wide[0] > 0.04, wide[1] > 0.04, wide[2] > 0.04, wide[3] > 0.04), "")
+
+
+STILL, MOVING = 0.03, 0.06  # range of a block's mean brightness over a stretch, of 1
+
+
+def movement(frames: Sequence[Frame]) -> list[str]:
+    """Where things move before a camera that stands still, from the blocks of the descriptors: on
+    the left, in the middle or on the right, where nearly all of it is in that third.
+    """
+    if len(frames) < 4:
+        return []
+    blocks = np.array([frame.descriptor[:64] for frame in frames]).reshape(-1, 8, 8)
+    ranges = blocks.max(axis=0) - blocks.min(axis=0)
+    moving = np.where(ranges > MOVING, ranges, 0).sum(axis=0)
+    if (ranges < STILL).mean() < 0.5 or not moving.any():
+        return []
+    third = np.add.reduceat(np.repeat(moving, 3), (0, 8, 16)) / moving.sum() / 3
+    best = int(third.argmax())
+    if third[best] < 0.75:
+        return []
+    where = ("on the left", "in the middle", "on the right")[best]
+    return [f"the camera stands still and things move {where}"]
+
+
+def _shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """160 pixels wide: colours of areas, without grain."""
+    import cv2
+
+    height, width = picture.shape[:2]
+    size = (160, max(3, round(160 * height / width)))
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def captions(
@@ -71,15 +142,20 @@ def captions(
     import cv2
 
     times = np.array([frame.time for frame in frames])
+    middles = [keyframe.time for keyframe in keyframes]
     found: list[tuple[float, str]] = []
-    for keyframe in keyframes:
+    owner = [min(range(len(middles)), key=lambda k: abs(middles[k] - t)) for t in times.tolist()]
+    for number, keyframe in enumerate(keyframes):
         picture = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         if picture is None:
             raise BadRow(f"the keyframe at {keyframe.time:.2f} s is not a readable JPEG")
+        small = np.asarray(cv2.cvtColor(_shrunk(picture), cv2.COLOR_BGR2RGB), np.uint8)
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
         nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
         here = [text for text in texts if abs(text.time - keyframe.time) < 0.05]
-        found.append((keyframe.time, describe(np.asarray(picture, np.uint8), nearest, here)))
+        around = [frame for frame, k in zip(frames, owner, strict=True) if k == number]
+        more = [*layout(small), *movement(around)]
+        found.append((keyframe.time, describe(np.asarray(picture, np.uint8), nearest, here, more)))
     return found
 
 

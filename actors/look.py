@@ -76,9 +76,9 @@ class Texts:
         def read(time: float, jpeg: bytes) -> list[ScreenText]:
             image: Any = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
             return [
-                ScreenText(time=time, text=text, score=round(score, 4))
-                for text, score in lines(image)
-                if score >= self.score and sum(map(str.isalnum, text)) >= self.shortest
+                ScreenText(time=time, text=line.text, score=round(line.score, 4))
+                for line in lines(image)
+                if line.score >= self.score and sum(map(str.isalnum, line.text)) >= self.shortest
             ]
 
         return read

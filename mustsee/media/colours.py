@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+Values = NDArray[np.float32]
 Image = NDArray[np.uint8]  # RGB, height x width x 3
 
 # Hue from and to (degrees), least saturation, value from and to (0-1); of two that fit, the later.
@@ -45,19 +46,56 @@ _WIDEST = 0.2  # of the picture's side: a wider dark border is a dark picture
 
 def clear_shares(picture: Image) -> dict[str, float]:
     """Share of the picture that is clearly of each of `NAMES`."""
-    import cv2
+    names = clear(picture)
+    counts = np.bincount(names[names >= 0], minlength=len(NAMES))
+    return {name: float(n) / names.size for name, n in zip(NAMES, counts, strict=True)}
 
-    pixels = cv2.cvtColor(picture, cv2.COLOR_RGB2HSV).reshape(-1, 3).astype(np.float32)
-    hue, saturation, value = pixels[:, 0] * 2, pixels[:, 1] / 255, pixels[:, 2] / 255
-    names = np.full(len(pixels), -1)
+
+def clear(picture: Image) -> NDArray[np.int64]:
+    """For each pixel, (height, width), the place in `NAMES` of what it clearly is; else -1."""
+    hue, saturation, value = _hsv(picture)
+    names = np.full(len(hue), -1)
     for number, (low, high, least, dark, bright) in enumerate(_NAMED.values()):
         turned = np.where(hue + 360 <= high, hue + 360, hue)
         fits = (turned >= low) & (turned <= high) & (saturation >= least)
         names[fits & (value >= dark) & (value <= bright)] = number
-    names[(saturation < 0.12) & (value > 0.85)] = NAMES.index("white")
+    names[(saturation < 0.08) & (value > 0.88)] = NAMES.index("white")
     names[value < 0.14] = NAMES.index("black")
-    counts = np.bincount(names[names >= 0], minlength=len(NAMES))
-    return {name: float(count) / len(names) for name, count in zip(NAMES, counts, strict=True)}
+    return names.reshape(picture.shape[:2])
+
+
+# Hue from and to (degrees) and least saturation of what might be taken for a colour.
+_WIDE: Mapping[str, tuple[float, float, float]] = {
+    "green": (62, 170, 0.20),
+    "blue": (185, 262, 0.18),
+    "purple": (250, 305, 0.18),
+    "pink": (300, 356, 0.18),
+    "red": (342, 372, 0.45),
+    "brown": (5, 45, 0.30),
+    "orange": (10, 45, 0.50),
+    "yellow": (42, 72, 0.30),
+}
+
+
+def wide_shares(picture: Image) -> dict[str, float]:
+    """Share of the picture that someone might call by each of `NAMES`: more than `clear_shares`,
+    and a pixel may count for several.
+    """
+    hue, saturation, value = _hsv(picture)
+    shares: dict[str, float] = {}
+    for name, (low, high, least) in _WIDE.items():
+        turned = np.where(hue + 360 <= high, hue + 360, hue)
+        fits = (turned >= low) & (turned <= high) & (saturation >= least) & (value >= 0.15)
+        shares[name] = float(fits.mean())
+    shares["white"] = float(((saturation < 0.2) & (value > 0.7)).mean())
+    return shares | {"black": float((value < 0.25).mean())}
+
+
+def _hsv(picture: Image) -> tuple[Values, Values, Values]:
+    import cv2
+
+    pixels = cv2.cvtColor(picture, cv2.COLOR_RGB2HSV).reshape(-1, 3).astype(np.float32)
+    return pixels[:, 0] * 2, pixels[:, 1] / 255, pixels[:, 2] / 255
 
 
 def bars(picture: Image) -> tuple[int, int, int, int]:
@@ -82,6 +120,25 @@ def unframed(picture: Image) -> Image:
     top, bottom, left, right = bars(picture)
     height, width = picture.shape[:2]
     return picture[top : height - bottom, left : width - right]
+
+
+HALVES = ("upper", "lower", "left", "right")
+
+
+def half_of(picture: Image, colour: str) -> str:
+    """The one of `HALVES` that holds nearly all that is clearly of a colour, where that is at least
+    a twentieth of the picture and lies on both sides of the other middle line; else empty.
+    """
+    named = clear(picture) == NAMES.index(colour)
+    height, width = named.shape
+    total = float(named.sum())
+    if total < named.size / 20:
+        return ""
+    above, before = named[: height // 2].sum() / total, named[:, : width // 2].sum() / total
+    for share, other, names in ((above, before, HALVES[:2]), (before, above, HALVES[2:])):
+        if 0.25 <= other <= 0.75 and not 0.1 < share < 0.9:
+            return names[0] if share > 0.5 else names[1]
+    return ""
 
 
 def bands(picture: Image) -> tuple[Image, Image]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
-from mustsee.media.colours import bands, bars, clear_shares, unframed
+from mustsee.media.colours import bands, bars, clear_shares, half_of, unframed
 from mustsee.records import Face, Frame, Keyframe, ScreenText
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.
@@ -55,7 +55,17 @@ def describe(
     say, and its texts.
     """
     light = float(picture.mean()) / 255 if frame is None else frame.brightness
-    words = "dark" if light < 0.25 else "dim" if light < 0.42 else "bright" if light > 0.7 else ""
+    words = (
+        "very dark"
+        if light < 0.1
+        else "dark"
+        if light < 0.25
+        else "dim"
+        if light < 0.42
+        else "bright"
+        if light > 0.7
+        else ""
+    )
     shares = colour_shares(picture)
     main = [name for name, share in list(shares.items())[:3] if share > 0.15]
     parts = [f"The picture is {words + ', ' if words else ''}mostly {_listed(main or ['mixed'])}"]
@@ -86,6 +96,9 @@ def layout(picture: NDArray[np.uint8]) -> list[str]:
     for word, low, high in (("much", 0.25, 1.01), ("some", 0.03, 0.25)):
         if colours := [c for c, s in shares.items() if low <= s < high]:
             parts.append(f"{word} clear {_listed(colours)}")
+    for colour in shares:
+        if half := half_of(inside, colour):
+            parts.append(f"all that is clearly {colour} in the {half} half")
     return parts
 
 

@@ -13,8 +13,8 @@ from functools import cache, cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.colours import bands, bars, clear_shares, unframed
-from mustsee.media.lettering import Read, reader
+from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
+from mustsee.media.lettering import Read, Reading, reader
 from mustsee.offline.moments import likeness
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line
@@ -49,6 +49,11 @@ class Picture:
         return clear_shares(self.inside)
 
     @property
+    def traces(self) -> dict[str, float]:
+        """Share of what might be taken for each colour."""
+        return wide_shares(self.inside)
+
+    @property
     def upper(self) -> dict[str, float]:
         return clear_shares(bands(self.inside)[0])
 
@@ -66,10 +71,15 @@ class Picture:
     def shows(self, text: str) -> bool:
         """Whether words can be read, in one line or over several."""
         wanted = _letters(text)
-        lines = _read(self.jpeg)
+        lines = [line.text for line in _read(self.jpeg)]
         if any(likeness(text, line) >= 0.85 for line in lines):
             return True
         return len(wanted) >= 4 and wanted in _letters(" ".join(lines))
+
+    def top(self, text: str) -> float | None:
+        """How far down a line of these words begins, in shares of the height."""
+        near = [line for line in _read(self.jpeg) if likeness(text, line.text) >= 0.85]
+        return near[0].top if len(near) == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,16 +117,6 @@ class Shown:
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
         return [p.time for p in self.pictures if p.shows(text)]
-
-    @property
-    def thirds(self) -> tuple[tuple[Picture, ...], ...]:
-        """The pictures near the beginning, about the middle and near the end; those between are of
-        none.
-        """
-        length = max(self.end - self.start, 1e-9)
-        where = [(p, (p.time - self.start) / length) for p in self.pictures]
-        bounds = ((0.0, 0.2), (0.4, 0.6), (0.8, 1.0))
-        return tuple(tuple(p for p, x in where if low <= x <= high) for low, high in bounds)
 
     def said(self, text: str) -> list[float]:
         """The times of the lines in which words begin that are said in this order."""
@@ -161,7 +161,7 @@ def _reader() -> Read | None:
 
 
 @lru_cache(maxsize=512)
-def _read(jpeg: bytes) -> tuple[str, ...]:
+def _read(jpeg: bytes) -> tuple[Reading, ...]:
     """The lines that can be read in a picture, from the top down."""
     import cv2
 
@@ -172,7 +172,7 @@ def _read(jpeg: bytes) -> tuple[str, ...]:
     larger = LEGIBLE / max(image.shape[:2])
     if larger > 1:
         image = cv2.resize(image, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC)
-    return tuple(text for text, score in read(np.asarray(image, np.uint8)) if score >= 0.6)
+    return tuple(line for line in read(np.asarray(image, np.uint8)) if line.score >= 0.6)
 
 
 def _letters(text: str) -> str:

@@ -20,14 +20,15 @@ from mustsee.recipes.neptune.script import Unit
 from mustsee.records import Line, ScreenText, Span
 from mustsee.text import STOP, terms, words
 
-_LIGHT = re.compile(r"\bpicture is (dark|dim|bright)\b")
+_LIGHT = re.compile(r"\bpicture is (very dark|dark|dim|bright)\b")
 _LIST = r"([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)"
 _TOP, _BOTTOM = re.compile(r"\b([a-z]+) at the top\b"), re.compile(r"\b([a-z]+) at the bottom\b")
 _MUCH, _SOME = re.compile(rf"\bmuch clear {_LIST}"), re.compile(rf"\bsome clear {_LIST}")
+_HALF = re.compile(r"\ball that is clearly ([a-z]+) in the ([a-z]+) half\b")
 _BARS = re.compile(r"\bblack bars ([a-z ]+)")
 _MOVING = re.compile(r"\bthe camera stands still and things move ([a-z ]+)")
 _READ = re.compile(r";? ?the text on screen reads '.*'", re.DOTALL)
-_CUT = re.compile(r"\.\.|…|@|://|www\.|\.(?:com|org|ai|net)\b")
+_CUT = re.compile(r"\d\.\d|\.\.|…|@|://|www\.|\.(?:com|org|ai|net)\b")
 _LABEL = re.compile(
     r"\b((?:answer|evidence|question|shot|segment)\s*\w?\s*\**)\s*[:：]", re.IGNORECASE
 )
@@ -52,9 +53,10 @@ class Said:
 @dataclass(frozen=True, kw_only=True)
 class Moment:
     """The stretch around one measured picture, at `time`: what its caption is sure of (`light`:
-    "dark", "dim", "bright" or ""; colours; bars; where things move), what can be read and what is
-    said. `visible`: all words on the screen; `cards`: those that may be quoted, where they first
-    come up. `shots`: how many begin in it.
+    "very dark", "dark", "dim", "bright" or ""; colours; halves of the picture with all of a colour;
+    bars; where things move), what can be read and what is said. `visible`: all words on the screen;
+    `quotable`: those that may be quoted; `cards`: of these, what comes up for the first time.
+    `shots`: how many begin in it.
     """
 
     start: float
@@ -65,6 +67,7 @@ class Moment:
     bottom: str
     much: tuple[str, ...]
     some: tuple[str, ...]
+    halves: tuple[tuple[str, str], ...]
     bars: str
     moving: str
     cards: tuple[str, ...]
@@ -151,6 +154,7 @@ class _Described(TypedDict):
     bottom: str
     much: tuple[str, ...]
     some: tuple[str, ...]
+    halves: tuple[tuple[str, str], ...]
     bars: str
     moving: str
 
@@ -171,6 +175,7 @@ def _described(told: str) -> _Described:
         bottom=one(_BOTTOM),
         much=several(_MUCH),
         some=several(_SOME),
+        halves=tuple((m[1], m[2]) for m in _HALF.finditer(told)),
         bars=one(_BARS),
         moving=one(_MOVING),
     )
@@ -178,7 +183,7 @@ def _described(told: str) -> _Described:
 
 SURE_READ = 0.95  # of the reader's own score
 SURE_HEARD = 0.9  # mean of the words' scores; written subtitles have none
-CROWDED = 16  # lines on the screen: nobody reads them all
+CROWDED = 12  # lines on the screen: nobody reads them all
 _LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
 
 
@@ -192,7 +197,7 @@ def _cards(texts: Sequence[ScreenText]) -> list[str]:
         letters = sum(c.isalpha() for c in clean)
         whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
         sure = text.score >= SURE_READ and letters >= 4 and letters >= 0.5 * len(words_only(clean))
-        if sure and whole and len(clean.split()) <= 8 and not any(_same(clean, f) for f in found):
+        if sure and whole and len(clean.split()) <= 12 and not any(_same(clean, f) for f in found):
             found.append(clean)
     return found
 

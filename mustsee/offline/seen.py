@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mustsee.media.colours import NAMES, NEAR
+from mustsee.media.colours import HALVES, NAMES, NEAR
 from mustsee.offline.moments import (
     Made,
     Moment,
@@ -37,7 +37,7 @@ BARS = (
 PLACES = ("on the left", "in the middle", "on the right", "at all edges alike", "everywhere alike")
 LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike",
          "at the beginning and at the end alike")  # fmt: skip
-WHEN = ("only near the beginning", "only about the middle", "only near the end",
+WHEN = ("only in the first half", "only about the middle", "only in the second half",
         "all through", "near the beginning and again near the end")  # fmt: skip
 
 
@@ -50,14 +50,17 @@ def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Itera
         _ends,
         _soonest,
         _together,
+        _highest,
         _missing,
         _colour_order,
         _passing,
         _bands,
+        _largest,
+        _halves,
     ):
         yield from maker(found, rng)
     if whole:
-        for maker in (_when, _light, _bars, _moving):
+        for maker in (_when, _when_coloured, _light, _bars, _moving):
             yield from maker(found, rng)
 
 
@@ -174,7 +177,7 @@ def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     rng.shuffle(pairs)
     used: list[Moment] = []
     for moment, card, answer in pairs:
-        if any(m is moment for m in used) or overlap(card, answer) > 0:
+        if sum(m is moment for m in used) == 2 or overlap(card, answer) > 0:
             continue
         used.append(moment)
         yield Made(
@@ -185,6 +188,25 @@ def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             evidence=(moment.close,),
             worth=1,
         )
+
+
+def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """Which of five lines on the screen stands above or below the others."""
+    for moment in found:
+        lines = [c for c in moment.quotable if c in moment.cards]
+        if len(lines) < 5:
+            continue
+        for place, word in ((0, "highest"), (-1, "lowest")):
+            answer = lines[place]
+            rest = lines[1:] if place == 0 else lines[:-1]
+            yield Made(
+                tag="visual narrative",
+                question=f"All of these words are on the screen at once. Which stand {word}?",
+                answer=answer,
+                decoys=tuple(rng.sample(rest, 4)),
+                evidence=(moment.close,),
+                worth=1,
+            )
 
 
 def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
@@ -207,8 +229,8 @@ def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         yield Made(
             tag="identification",
             question=f"Which word is missing in these words on the screen: {quoted(rest)}?",
-            answer=parts[gap].lower(),
-            decoys=pick(parts[gap].lower(), [w.lower() for w in far], rng),
+            answer=parts[gap].capitalize(),
+            decoys=pick(parts[gap].capitalize(), [w.capitalize() for w in far], rng),
             evidence=(moment.close,),
             worth=1,
         )
@@ -219,37 +241,61 @@ _PLAIN = re.compile(r"[A-Za-z]{4,}")
 
 def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     """In which part of the video words can be read."""
-    start, end = found[0].start, found[-1].end
     cards = [c for m in found for c in m.quotable]
     rng.shuffle(cards)
     used: set[str] = set()
     for card in cards:
-        times = [m.time for m in found if shows(m, card)]
-        there = {min(4, int(5 * (t - start) / max(1e-9, end - start))) for t in times}
-        answer = _part(there, len(times) == len(found) >= 3)
-        if not answer or answer in used:
-            continue
-        used.add(answer)
-        ends = [Span(start, min(end, start + 1.5)), Span(max(start, end - 1.5), end)]
-        middle = (start + end) / 2
-        marks = [*ends, Span(max(start, middle - 1), min(end, middle + 1))]
-        marks += [m.close for m in found if shows(m, card)][:2]
-        yield Made(
-            tag="temporal ordering",
-            question=f"When can the words {quoted(card)} be read on the screen?",
-            answer=answer.capitalize(),
-            decoys=tuple(w.capitalize() for w in WHEN if w != answer),
-            evidence=tuple(_joined(marks)),
-            worth=2,
-        )
+        here = [m for m in found if shows(m, card)]
+        answer = _part(here, here, found)
+        if answer and answer not in used:
+            used.add(answer)
+            question = f"When can the words {quoted(card)} be read on the screen?"
+            yield _timed(question, answer, here, found)
 
 
-def _part(fifths: set[int], always: bool) -> str:
-    if always:
+def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """In which part of the video a colour fills much of the picture, and hardly anything else."""
+    for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
+        here = [m for m in found if colour in m.much]
+        answer = _part(here, [m for m in found if colour in (*m.much, *m.some)], found)
+        if answer:
+            yield _timed(
+                f"When is a large part of the picture clearly {colour}?", answer, here, found
+            )
+
+
+def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
+    """In which part of the video moments lie, if it is plain; `nearly`: those that come close."""
+    start, length = found[0].start, max(1e-9, found[-1].end - found[0].start)
+    places = [(m.time - start) / length for m in here]
+    if not here or len(here) < len(nearly) or len(found) < 3:
+        return ""
+    if len(here) == len(found):
         return WHEN[3]
-    if fifths in ({0}, {2}, {4}):
-        return WHEN[min(fifths) // 2]
-    return ""
+    if max(places) <= 0.4 and min(places) <= 0.25:
+        return WHEN[0]
+    if min(places) >= 0.6 and max(places) >= 0.75:
+        return WHEN[2]
+    return WHEN[1] if min(places) >= 0.35 and max(places) <= 0.65 else ""
+
+
+def _timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
+    start, end = found[0].start, found[-1].end
+    middle = (start + end) / 2
+    spans = [
+        Span(start, min(end, start + 1.5)),
+        Span(max(start, middle - 1), min(end, middle + 1)),
+        Span(max(start, end - 1.5), end),
+        *(m.close for m in (here[0], here[-1])),
+    ]
+    return Made(
+        tag="temporal ordering",
+        question=question,
+        answer=answer.capitalize(),
+        decoys=tuple(w.capitalize() for w in WHEN if w != answer),
+        evidence=tuple(_joined(spans)),
+        worth=2,
+    )
 
 
 @dataclass(frozen=True)
@@ -316,6 +362,50 @@ def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             return
 
 
+def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """A colour that is in all pictures, against colours that are in none."""
+    known = {c for m in found for c in (*m.much, *m.some)}
+    always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
+    always.sort(key=lambda c: -sum(c in m.much for m in found))
+    large = {c for m in found for c in m.much if c not in ("black", "white")}
+    for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
+        decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
+        if len(decoys) >= 4 and len(found) <= FEW:
+            yield Made(
+                tag="visual narrative",
+                question=(
+                    "Which of these colours takes up the most room in the picture all through the "
+                    "video?"
+                ),
+                answer=answer.capitalize(),
+                decoys=tuple(c.capitalize() for c in decoys[:4]),
+                evidence=tuple(_joined([m.close for m in found])),
+                worth=1,
+            )
+
+
+FEW = 12  # moments that can be shown in one sitting
+RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
+
+
+def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """The half of the picture in which all of a colour is, all through."""
+    if len(found) > FEW:
+        return
+    for colour, half in found[0].halves:
+        if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):
+            continue
+        places = {h: f"in the {h} half" for h in HALVES} | {"": "in all parts of it alike"}
+        yield Made(
+            tag="visual narrative",
+            question=f"Where in the picture is nearly everything that is clearly {colour}?",
+            answer=places[half].capitalize(),
+            decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
+            evidence=tuple(_joined([m.close for m in found])),
+            worth=1,
+        )
+
+
 def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     """The colour of the top or the bottom, all through, at the beginning or at the end."""
     for name, third in (("top", "upper"), ("bottom", "lower")):
@@ -350,7 +440,7 @@ def _colours(answer: str, known: set[str], rng: random.Random) -> tuple[str, ...
     return tuple(c.capitalize() for c in fits[:4])
 
 
-GRADES = {"dark": 0, "dim": 1, "": 2, "bright": 3}
+GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
 
 
 def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mustsee.llm import Request
+from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Shown, pictures
 from mustsee.questions.checks import holds
 
@@ -151,24 +152,38 @@ def _missing(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Se
 
 
 def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    """Needs pictures of the beginning, the middle and the end."""
-    if not shown.halfway or shown.end - shown.start < 3 * REACH:
-        return Seen()
-    times = shown.read(match[1])
-    parts = [_share([p.shows(match[1]) for p in group]) for group in shown.thirds]
-    if not times or any(0.2 < p < 0.8 for p in parts):
-        return Seen()
-    there = "".join(str(int(p > 0.5)) for p in parts)
-    return _chosen(options, _WHEN.get(there, "?"), times)
+    return _when(options, shown, [(p.time, p.shows(match[1])) for p in shown.pictures])
 
 
-_WHEN = {
-    "100": "beginning",
-    "010": "middle",
-    "001": "near the end",
-    "111": "all through",
-    "101": "again",
-}
+def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in shown.pictures]
+    clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
+    return _when(options, shown, clear)
+
+
+def _when(options: tuple[str, ...], shown: Shown, there: Sequence[tuple[float, bool]]) -> Seen:
+    """The part of the film in which something is there. Needs pictures of the beginning, the middle
+    and the end without doubt.
+    """
+    length = max(1e-9, shown.end - shown.start)
+    places = [((t - shown.start) / length, yes) for t, yes in there]
+    times = [t for t, yes in there if yes]
+    if not times or not all(any(abs(x - at) < 0.12 for x, _ in places) for at in (0, 0.5, 1)):
+        return Seen()
+    seen = [x for x, yes in places if yes]
+    unseen = [x for x, yes in places if not yes]
+    word = "?"
+    if not unseen:
+        word = "all through"
+    elif max(seen) < 0.5 and min(seen) < 0.3:
+        word = "first half"
+    elif min(seen) > 0.5 and max(seen) > 0.7:
+        word = "second half"
+    elif min(seen) >= 0.3 and max(seen) <= 0.7:
+        word = "middle"
+    elif min(seen) < 0.2 and max(seen) > 0.8 and any(0.3 < x < 0.7 for x in unseen):
+        word = "again"
+    return _chosen(options, word, times)
 
 
 def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> Seen:
@@ -177,8 +192,42 @@ def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> Seen
     return Seen(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
 
 
-def _share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found) if found else 0.5
+def _largest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """At least a twentieth of every picture, and twice what might be taken for another one."""
+    fits: list[int] = []
+    for i, option in enumerate(options):
+        others = [o.lower() for o in options if o != option]
+        fits += [i] * all(
+            p.colours.get(option.lower(), 0.0)
+            >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
+            for p in shown.pictures
+        )
+    return Seen(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
+
+
+def _half(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    if match[1] not in NAMES:
+        return Seen()
+    halves = {half_of(p.inside, match[1]) for p in shown.pictures}
+    if len(halves) != 1 or not (half := halves.pop()):
+        return Seen()
+    times = [p.time for p in shown.pictures]
+    return _chosen(options, f"{half} half", times)
+
+
+def _highest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """All must be read in one picture, and the one be a line's height apart from the others."""
+    found: set[int] = set()
+    times: list[float] = []
+    for picture in shown.pictures:
+        tops = [picture.top(option) for option in options]
+        known = [t if match[1] == "high" else -t for t in tops if t is not None]
+        if len(known) == len(options):
+            first, second = sorted(known)[:2]
+            times.append(picture.time)
+            found |= {known.index(first)} if second - first >= 0.02 else {-1}
+    fits = tuple(found) if len(found) == 1 and -1 not in found else ()
+    return Seen(fits=fits, times=tuple(times))
 
 
 def _passing(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
@@ -223,7 +272,7 @@ def _light(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen
 
 
 def _bars(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    sides = {p.bar_sides for p in shown.pictures}
+    sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
     if len(sides) != 1:
         return Seen()
     name = _SIDES.get(sides.pop(), "?")
@@ -316,6 +365,10 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (rf"^Which of these words are on the screen together with {_QUOTE}\?$", _together),
         (rf"^Which word is missing in these words on the screen: {_QUOTE}\?$", _missing),
         (rf"^When can the words {_QUOTE} be read on the screen\?$", _when_read),
+        (r"^When is a large part of the picture clearly ([a-z]+)\?$", _when_coloured),
+        (r"^Which of these colours takes up the most room in the picture all through", _largest),
+        (r"^Where in the picture is nearly everything that is clearly ([a-z]+)\?$", _half),
+        (r"^All of these words are on the screen at once\. Which stand (high|low)est\?$", _highest),
         (r"^Which colour fills a large part of the picture at the (beginning|end) of", _passing),
         (
             r"^Which colour fills most of the (upper|lower) third of the picture "

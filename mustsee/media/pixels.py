@@ -117,28 +117,6 @@ def bar_sides(picture: NDArray[np.uint8]) -> str:
     return SIDES.get((wide[0] > 0.04, wide[1] > 0.04, wide[2] > 0.04, wide[3] > 0.04), "")
 
 
-STILL, MOVING = 0.03, 0.06  # range of a block's mean brightness over a stretch, of 1
-
-
-def movement(frames: Sequence[Frame]) -> list[str]:
-    """Where things move before a camera that stands still, from the blocks of the descriptors: on
-    the left, in the middle or on the right, where nearly all of it is in that third.
-    """
-    if len(frames) < 4:
-        return []
-    blocks = np.array([frame.descriptor[:64] for frame in frames]).reshape(-1, 8, 8)
-    ranges = blocks.max(axis=0) - blocks.min(axis=0)
-    moving = np.where(ranges > MOVING, ranges, 0).sum(axis=0)
-    if (ranges < STILL).mean() < 0.5 or not moving.any():
-        return []
-    third = np.add.reduceat(np.repeat(moving, 3), (0, 8, 16)) / moving.sum() / 3
-    best = int(third.argmax())
-    if third[best] < 0.75:
-        return []
-    where = ("on the left", "in the middle", "on the right")[best]
-    return [f"the camera stands still and things move {where}"]
-
-
 def _shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """160 pixels wide: colours of areas, without grain."""
     import cv2
@@ -155,10 +133,8 @@ def captions(
     import cv2
 
     times = np.array([frame.time for frame in frames])
-    middles = [keyframe.time for keyframe in keyframes]
     found: list[tuple[float, str]] = []
-    owner = [min(range(len(middles)), key=lambda k: abs(middles[k] - t)) for t in times.tolist()]
-    for number, keyframe in enumerate(keyframes):
+    for keyframe in keyframes:
         picture = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         if picture is None:
             raise BadRow(f"the keyframe at {keyframe.time:.2f} s is not a readable JPEG")
@@ -166,9 +142,8 @@ def captions(
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
         nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
         here = [text for text in texts if abs(text.time - keyframe.time) < 0.05]
-        around = [frame for frame, k in zip(frames, owner, strict=True) if k == number]
-        more = [*layout(small), *movement(around)]
-        found.append((keyframe.time, describe(np.asarray(picture, np.uint8), nearest, here, more)))
+        tone = np.asarray(picture, np.uint8)
+        found.append((keyframe.time, describe(tone, nearest, here, layout(small))))
     return found
 
 

@@ -1,5 +1,5 @@
 """What a looker that is no model can measure on the pictures that it is shown: words, colours,
-light, bars, movement; and where something is said in the lines that it is given.
+light, bars; and where something is said in the lines that it is given.
 
 Nothing here knows what was measured when the questions were written.
 """
@@ -125,17 +125,6 @@ class Shown:
         found = [word for word, _ in spoken]
         size = len(wanted)
         return [spoken[i][1] for i in range(len(found) - size + 1) if found[i : i + size] == wanted]
-
-    def moving(self) -> tuple[float, tuple[float, float, float]]:
-        """The share of the picture that stands still, and how what moves is shared out between its
-        left, its middle and its right third (0 each where nothing moves).
-        """
-        stack = np.stack([p.image.mean(axis=2) for p in self.pictures])
-        ranges = stack.max(axis=0) - stack.min(axis=0)
-        moved = np.where(ranges > 40, ranges, 0).sum(axis=0)
-        total = float(moved.sum())
-        thirds = [float(part.sum()) / total if total else 0.0 for part in np.array_split(moved, 3)]
-        return float((ranges < 16).mean()), (thirds[0], thirds[1], thirds[2])
 
 
 NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it

@@ -26,7 +26,6 @@ _TOP, _BOTTOM = re.compile(r"\b([a-z]+) at the top\b"), re.compile(r"\b([a-z]+) 
 _MUCH, _SOME = re.compile(rf"\bmuch clear {_LIST}"), re.compile(rf"\bsome clear {_LIST}")
 _HALF = re.compile(r"\ball that is clearly ([a-z]+) in the ([a-z]+) half\b")
 _BARS = re.compile(r"\bblack bars ([a-z ]+)")
-_MOVING = re.compile(r"\bthe camera stands still and things move ([a-z ]+)")
 _READ = re.compile(r";? ?the text on screen reads '.*'", re.DOTALL)
 _CUT = re.compile(r"\d\.\d|\.\.|…|@|://|www\.|\.(?:com|org|ai|net)\b")
 _LABEL = re.compile(
@@ -54,7 +53,7 @@ class Said:
 class Moment:
     """The stretch around one measured picture, at `time`: what its caption is sure of (`light`:
     "very dark", "dark", "dim", "bright" or ""; colours; halves of the picture with all of a colour;
-    bars; where things move), what can be read and what is said. `visible`: all words on the screen;
+    bars), what can be read and what is said. `visible`: all words on the screen;
     `quotable`: those that may be quoted; `cards`: of these, what comes up for the first time.
     `shots`: how many begin in it.
     """
@@ -69,7 +68,6 @@ class Moment:
     some: tuple[str, ...]
     halves: tuple[tuple[str, str], ...]
     bars: str
-    moving: str
     cards: tuple[str, ...]
     quotable: tuple[str, ...]
     visible: tuple[str, ...]
@@ -156,7 +154,6 @@ class _Described(TypedDict):
     some: tuple[str, ...]
     halves: tuple[tuple[str, str], ...]
     bars: str
-    moving: str
 
 
 def _described(told: str) -> _Described:
@@ -177,7 +174,6 @@ def _described(told: str) -> _Described:
         some=several(_SOME),
         halves=tuple((m[1], m[2]) for m in _HALF.finditer(told)),
         bars=one(_BARS),
-        moving=one(_MOVING),
     )
 
 

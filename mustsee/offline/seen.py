@@ -34,7 +34,6 @@ BARS = (
     "only below",
     "only above",
 )
-PLACES = ("on the left", "in the middle", "on the right", "at all edges alike", "everywhere alike")
 LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike",
          "at the beginning and at the end alike")  # fmt: skip
 WHEN = ("only in the first half", "only about the middle", "only in the second half",
@@ -60,7 +59,7 @@ def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Itera
     ):
         yield from maker(found, rng)
     if whole:
-        for maker in (_when, _when_coloured, _light, _bars, _moving):
+        for maker in (_when, _when_coloured, _light, _bars):
             yield from maker(found, rng)
 
 
@@ -272,11 +271,11 @@ def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Mome
         return ""
     if len(here) == len(found):
         return WHEN[3]
-    if max(places) <= 0.4 and min(places) <= 0.25:
+    if max(places) <= 0.4:
         return WHEN[0]
-    if min(places) >= 0.6 and max(places) >= 0.75:
+    if min(places) >= 0.6:
         return WHEN[2]
-    return WHEN[1] if min(places) >= 0.35 and max(places) <= 0.65 else ""
+    return WHEN[1] if 0.25 <= min(places) <= 0.45 and 0.55 <= max(places) <= 0.75 else ""
 
 
 def _timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
@@ -459,10 +458,7 @@ def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             answer = LIGHT[grades.index(best)]
             yield Made(
                 tag="visual narrative",
-                question=(
-                    "Compare the beginning of the video, the picture halfway through, and the end. "
-                    f"When is it {word}?"
-                ),
+                question=f"At which of these times in the video is the picture {word}?",
                 answer=answer.capitalize(),
                 decoys=tuple(w.capitalize() for w in LIGHT if w != answer),
                 evidence=tuple(m.close for m in chosen),
@@ -482,20 +478,6 @@ def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
             evidence=tuple(_joined([found[0].close, found[-1].close])),
             worth=1,
-        )
-
-
-def _moving(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """Where things move before a camera that stands still all through the video."""
-    told = {m.moving for m in found}
-    if len(told) == 1 and (answer := told.pop()) and sum(m.shots for m in found) == 1:
-        yield Made(
-            tag="visual narrative",
-            question="The camera stands still. In which part of the picture do things move?",
-            answer=answer.capitalize(),
-            decoys=tuple(p.capitalize() for p in PLACES if p != answer),
-            evidence=tuple(_joined([m.span for m in found])),
-            worth=2,
         )
 
 

@@ -175,11 +175,11 @@ def _when(options: tuple[str, ...], shown: Shown, there: Sequence[tuple[float, b
     word = "?"
     if not unseen:
         word = "all through"
-    elif max(seen) < 0.5 and min(seen) < 0.3:
+    elif max(seen) < 0.48:
         word = "first half"
-    elif min(seen) > 0.5 and max(seen) > 0.7:
+    elif min(seen) > 0.52:
         word = "second half"
-    elif min(seen) >= 0.3 and max(seen) <= 0.7:
+    elif 0.2 <= min(seen) < 0.48 and 0.52 < max(seen) <= 0.8:
         word = "middle"
     elif min(seen) < 0.2 and max(seen) > 0.8 and any(0.3 < x < 0.7 for x in unseen):
         word = "again"
@@ -262,7 +262,7 @@ def _light(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen
     light = [sum(p.light for p in group) / len(group) for group in groups]
     times = [group[0].time for group in groups]
     order = sorted(range(3), key=lambda i: light[i])
-    best, other = order[:2] if match[1] == "darkest" else order[:0:-1]
+    best, other = order[:2] if match[1] == "dark" else order[:0:-1]
     low, high = sorted((light[best], light[other]))
     if high - low >= 0.08 and low <= 0.67 * high:
         return _chosen(options, ("at the beginning", "halfway", "at the end")[best], times)
@@ -288,17 +288,6 @@ _SIDES = {
     (True, False, False, False): "only above",
     (False, True, False, False): "only below",
 }
-
-
-def _moving(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    if len(shown.pictures) < 4:
-        return Seen()
-    still, thirds = shown.moving()
-    best = max(range(3), key=lambda i: thirds[i])
-    if still < 0.5 or thirds[best] < 0.7:
-        return Seen()
-    times = [p.time for p in shown.pictures]
-    return _chosen(options, ("on the left", "in the middle", "on the right")[best], times)
 
 
 def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
@@ -375,9 +364,8 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
             r"(?:at the |all through the )(beginning|end|video)",
             _band,
         ),
-        (r"When is it (darkest|lightest)\?$", _light),
+        (r"^At which of these times in the video is the picture (dark|light)est\?$", _light),
         (r"^Where does the picture have black bars all through the video\?$", _bars),
-        (r"^The camera stands still\. In which part of the picture do things move\?$", _moving),
         (rf"^Which words come up on the screen at about the time of {_QUOTE}\?$", _read_at_words),
         (rf"^What is said in the part in which {_QUOTE} comes up on the screen\?$", _said_at_card),
         (rf"^What is said right (after|before) {_QUOTE}\?$", _neighbour),

@@ -271,9 +271,9 @@ def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Mome
         return ""
     if len(here) == len(found):
         return WHEN[3]
-    if max(places) <= 0.4:
+    if max(places) <= 0.4 and min(places) <= 0.25:
         return WHEN[0]
-    if min(places) >= 0.6:
+    if min(places) >= 0.6 and max(places) >= 0.75:
         return WHEN[2]
     return WHEN[1] if 0.25 <= min(places) <= 0.45 and 0.55 <= max(places) <= 0.75 else ""
 

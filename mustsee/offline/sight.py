@@ -175,9 +175,9 @@ def _when(options: tuple[str, ...], shown: Shown, there: Sequence[tuple[float, b
     word = "?"
     if not unseen:
         word = "all through"
-    elif max(seen) < 0.48:
+    elif max(seen) < 0.48 and min(seen) < 0.28:
         word = "first half"
-    elif min(seen) > 0.52:
+    elif min(seen) > 0.52 and max(seen) > 0.72:
         word = "second half"
     elif 0.2 <= min(seen) < 0.48 and 0.52 < max(seen) <= 0.8:
         word = "middle"

@@ -16,6 +16,7 @@ from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.media.descriptors import brightness, describe, motion
 from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
+from mustsee.media.lettering import reader
 from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules
 from mustsee.records import Face, Frame, ScreenText, Span, Video
@@ -69,29 +70,15 @@ class Texts:
     def open(self) -> Callable[[float, bytes], list[ScreenText]]:
         import cv2
         import numpy as np
-        from rapidocr import RapidOCR
 
-        engine = RapidOCR(
-            params={
-                "Global.log_level": "critical",
-                "Global.use_cls": False,
-                "EngineConfig.onnxruntime.intra_op_num_threads": self.threads,
-            }
-        )
+        lines = reader(self.threads)
 
         def read(time: float, jpeg: bytes) -> list[ScreenText]:
             image: Any = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-            found: Any = engine(image)
-            if found.txts is None:
-                return []
-            lines = sorted(
-                zip(found.boxes, found.txts, found.scores, strict=True),
-                key=lambda line: (float(line[0][:, 1].min()), float(line[0][:, 0].min())),
-            )
             return [
-                ScreenText(time=time, text=text, score=round(float(score), 4))
-                for _, text, score in lines
-                if score >= self.score and sum(map(str.isalnum, text)) >= self.shortest
+                ScreenText(time=time, text=line.text, score=round(line.score, 4))
+                for line in lines(image)
+                if line.score >= self.score and sum(map(str.isalnum, line.text)) >= self.shortest
             ]
 
         return read

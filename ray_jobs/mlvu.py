@@ -260,6 +260,7 @@ class Mlvu:
     task: Task
     make: Part
     ask: Part
+    vet: Part
     balance: Fair
     options: int = 4
 
@@ -268,6 +269,7 @@ class Mlvu:
             run.read(schemas.table(self.task.rows(), Video))
             run.stage("synth", self.make)
             run.stage("ask", self.ask)
+            run.stage("vet", self.vet)
             run.together(self.balance)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 

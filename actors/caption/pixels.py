@@ -13,9 +13,11 @@ from mustsee.records import Caption, Video
 
 @dataclass(frozen=True, kw_only=True)
 class Pixels:
-    """Light, dominant colours, motion, faces and on-screen text of each keyframe, in words."""
+    """Light, colours and where they are, motion, faces and on-screen text of each keyframe, in
+    words.
+    """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)

@@ -17,7 +17,9 @@ import mustsee
 from mustsee.errors import BadRow
 from mustsee.llm import Llm, Reply, Request
 
-AREAS = ("caption", "neptune", "filters", "cinepile", "egoschema", "mlvu", "evaluate", "judge")
+AREAS = (
+    "caption", "neptune", "filters", "sight", "cinepile", "egoschema", "mlvu", "evaluate", "judge",
+)  # fmt: skip
 Rule = Callable[[Request], str]
 
 

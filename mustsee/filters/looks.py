@@ -19,10 +19,10 @@ from mustsee.conditions.lines import nearest
 from mustsee.conditions.options import order, shown
 from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed
-from mustsee.extract import LETTERS
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import spans
 from mustsee.records import Question, Span, Verdict, Video
+from mustsee.text import LETTERS
 
 NAME = "sight"
 PROMPT = "filters/sight"

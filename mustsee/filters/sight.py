@@ -21,6 +21,9 @@ places are shown together: an answer that is one of two shows only so. Where it 
 the evidence is not needed; where it is not, but with cuts of equal length elsewhere it is (the
 control), the evidence is needed.
 
+A question of which no look can be read, or whose film is not there, is neither dropped nor passed:
+`metrics.sight_unseen` is 1, and it stays out of the subset.
+
 Published pipelines filter by what cannot be guessed; that a question can be answered by looking was
 left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
 """
@@ -32,13 +35,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.conditions.seen import Condition, Seen, merged
-from mustsee.errors import UserError
+from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest
 from mustsee.filters.looks import CANNOT, NAME, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting
+from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Video
 
 AMBIGUOUS = "more than one option fits"
+UNSEEN = "nobody has looked"
 PRECISE = 1.0  # seconds: evidence that the looker names is known to within this
 NEARER = 2  # looks from nearer at most, each at the pictures between those before
 
@@ -95,8 +100,8 @@ class Sight:
         return ("digest", "start", "end", "lines")
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        """The question as the looker leaves it. One of a film that is not there is left unseen."""
-        if question.answer_index is None or not question.options or not video.uri:
+        """The question as the looker leaves it."""
+        if question.answer_index is None or not question.options:
             return question
         poll = Poll(runs=self.runs, min_right=self.min_right)
         return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
@@ -111,8 +116,13 @@ class _Sighting:
         self.metrics: dict[str, float] = {}
 
     async def judged(self) -> Question:
-        reason = await self._fault()
+        try:
+            reason = await self._fault()
+        except BadRow:  # the film is not there, or cannot be decoded
+            reason = UNSEEN
         passed = {"sight_passed": float(reason is None)}
+        if reason == UNSEEN:
+            passed["sight_unseen"], reason = 1.0, None
         return replace(
             self.question,
             verdicts=(*self.question.verdicts, *self.eye.verdicts),
@@ -123,7 +133,7 @@ class _Sighting:
     async def _fault(self) -> str | None:
         found = await self._on(self.question.evidence)
         if found is None or not found.read:
-            return "no reply could be read"
+            return UNSEEN
         if found.ambiguous:
             return AMBIGUOUS
         fallen = None
@@ -194,6 +204,8 @@ class _Sighting:
         self.question = replace(
             self.question, evidence=named, repairs=(*self.question.repairs, repair)
         )
+        if "reach_seconds" in self.question.metrics:
+            self.metrics["reach_seconds"] = reach(named)
         return None
 
     async def _necessity(self) -> str | None:

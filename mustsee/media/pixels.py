@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
+from mustsee.media.colours import bands, bars, clear_shares, half_of, unframed
 from mustsee.records import Face, Frame, Keyframe, ScreenText
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.
@@ -44,10 +45,27 @@ def colour_shares(picture: NDArray[np.uint8]) -> dict[str, float]:
     return {name: count / len(names) for name, count in order}
 
 
-def describe(picture: NDArray[np.uint8], frame: Frame | None, texts: Sequence[ScreenText]) -> str:
-    """One sentence on a picture, the measurements of the second around it, and its texts."""
+def describe(
+    picture: NDArray[np.uint8],
+    frame: Frame | None,
+    texts: Sequence[ScreenText],
+    more: Sequence[str] = (),
+) -> str:
+    """One sentence on a picture, the measurements of the second around it, what `more` there is to
+    say, and its texts.
+    """
     light = float(picture.mean()) / 255 if frame is None else frame.brightness
-    words = "dark" if light < 0.25 else "dim" if light < 0.42 else "bright" if light > 0.7 else ""
+    words = (
+        "very dark"
+        if light < 0.1
+        else "dark"
+        if light < 0.25
+        else "dim"
+        if light < 0.42
+        else "bright"
+        if light > 0.7
+        else ""
+    )
     shares = colour_shares(picture)
     main = [name for name, share in list(shares.items())[:3] if share > 0.15]
     parts = [f"The picture is {words + ', ' if words else ''}mostly {_listed(main or ['mixed'])}"]
@@ -58,10 +76,54 @@ def describe(picture: NDArray[np.uint8], frame: Frame | None, texts: Sequence[Sc
             parts.append("with some motion")
         if frame.faces:
             parts.append(_faces(frame.faces))
+    parts += more
     read = " / ".join(text.text for text in texts if text.text.strip())
     if read:
         parts.append(f"the text on screen reads '{read}'")
     return "; ".join(parts) + "."
+
+
+def layout(picture: NDArray[np.uint8]) -> list[str]:
+    """What is sure of bars and colours in a picture: black bars; the colour of its upper and of its
+    lower third; colours of a quarter of it or more ("much clear blue") and of a thirtieth or more
+    ("some clear red"). A colour that is not named may be in it as a tone between.
+    """
+    inside = unframed(picture)
+    shares = clear_shares(inside)
+    parts = [f"black bars {where}"] if (where := bar_sides(picture)) else []
+    for name, band in zip(("top", "bottom"), bands(inside), strict=True):
+        parts += [f"{c} at the {name}" for c, s in clear_shares(band).items() if s >= 0.6]
+    for word, low, high in (("much", 0.25, 1.01), ("some", 0.03, 0.25)):
+        if colours := [c for c, s in shares.items() if low <= s < high]:
+            parts.append(f"{word} clear {_listed(colours)}")
+    for colour in shares:
+        if half := half_of(inside, colour):
+            parts.append(f"all that is clearly {colour} in the {half} half")
+    return parts
+
+
+SIDES = {
+    (True, True, False, False): "above and below",
+    (False, False, True, True): "on the left and the right",
+    (True, True, True, True): "on all four sides",
+}
+
+
+def bar_sides(picture: NDArray[np.uint8]) -> str:
+    """Where black bars of some width are; empty where there are none, or other ones."""
+    height, width = picture.shape[:2]
+    top, bottom, left, right = bars(picture)
+    wide = [top / height, bottom / height, left / width, right / width]
+    return SIDES.get((wide[0] > 0.04, wide[1] > 0.04, wide[2] > 0.04, wide[3] > 0.04), "")
+
+
+def _shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """160 pixels wide: colours of areas, without grain."""
+    import cv2
+
+    height, width = picture.shape[:2]
+    size = (160, max(3, round(160 * height / width)))
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def captions(
@@ -76,10 +138,12 @@ def captions(
         picture = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         if picture is None:
             raise BadRow(f"the keyframe at {keyframe.time:.2f} s is not a readable JPEG")
+        small = np.asarray(cv2.cvtColor(_shrunk(picture), cv2.COLOR_BGR2RGB), np.uint8)
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
         nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
         here = [text for text in texts if abs(text.time - keyframe.time) < 0.05]
-        found.append((keyframe.time, describe(np.asarray(picture, np.uint8), nearest, here)))
+        tone = np.asarray(picture, np.uint8)
+        found.append((keyframe.time, describe(tone, nearest, here, layout(small))))
     return found
 
 

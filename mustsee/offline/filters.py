@@ -155,4 +155,13 @@ def _counted(question: str, option: str, lines: tuple[str, ...]) -> float:
     return best
 
 
-RULES: dict[str, Callable[[Request], str]] = {"filters/blind": blind, "filters/asr": asr}
+def repair(request: Request) -> str:
+    """The rules cannot mend what they wrote."""
+    return "NONE"
+
+
+RULES: dict[str, Callable[[Request], str]] = {
+    "filters/blind": blind,
+    "filters/asr": asr,
+    "filters/repair": repair,
+}

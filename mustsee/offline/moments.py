@@ -1,26 +1,33 @@
-"""What the rules know of a video: its moments, each with colours, faces, words on screen and words
-spoken; and what a rule makes of them, a question with everything that belongs to it.
+"""What the rules know of a video: its moments, each with what was surely measured, read and heard
+in it; and what a rule makes of them, a question with everything that belongs to it.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from difflib import SequenceMatcher
+from itertools import pairwise, permutations
+from typing import TypedDict
 
 from mustsee.prompts import neutral
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.script import Unit
-from mustsee.records import Line, Span
-from mustsee.text import NUMBERS, STOP, terms, words
+from mustsee.records import Line, ScreenText, Span
+from mustsee.text import STOP, terms, words
 
-_LIGHT = re.compile(r"\bpicture is (dark|dim|bright)\b")
-_COLOURS = re.compile(r"\bmostly ([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)")
+_LIGHT = re.compile(r"\bpicture is (very dark|dark|dim|bright)\b")
+_LIST = r"([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)"
+_TOP, _BOTTOM = re.compile(r"\b([a-z]+) at the top\b"), re.compile(r"\b([a-z]+) at the bottom\b")
+_MUCH, _SOME = re.compile(rf"\bmuch clear {_LIST}"), re.compile(rf"\bsome clear {_LIST}")
+_HALF = re.compile(r"\ball that is clearly ([a-z]+) in the ([a-z]+) half\b")
+_BARS = re.compile(r"\bblack bars ([a-z ]+)")
 _READ = re.compile(r";? ?the text on screen reads '.*'", re.DOTALL)
-_FACE = re.compile(r"\bfaces?\b")
+_CUT = re.compile(r"\d\.\d|\.\.|…|@|://|www\.|\.(?:com|org|ai|net)\b")
 _LABEL = re.compile(
     r"\b((?:answer|evidence|question|shot|segment)\s*\w?\s*\**)\s*[:：]", re.IGNORECASE
 )
@@ -44,16 +51,25 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One unit, measured: `light` is "dark", "dim", "bright" or "", `colours` the largest first.
-    `cards`: words that come up on the screen in it; `visible`: those and what stays from before.
+    """The stretch around one measured picture, at `time`: what its caption is sure of (`light`:
+    "very dark", "dark", "dim", "bright" or ""; colours; halves of the picture with all of a colour;
+    bars), what can be read and what is said. `visible`: all words on the screen;
+    `quotable`: those that may be quoted; `cards`: of these, what comes up for the first time.
+    `shots`: how many begin in it.
     """
 
     start: float
     end: float
+    time: float
     light: str
-    colours: tuple[str, ...]
-    face: bool
+    top: str
+    bottom: str
+    much: tuple[str, ...]
+    some: tuple[str, ...]
+    halves: tuple[tuple[str, str], ...]
+    bars: str
     cards: tuple[str, ...]
+    quotable: tuple[str, ...]
     visible: tuple[str, ...]
     said: tuple[Said, ...]
     shots: int
@@ -63,12 +79,9 @@ class Moment:
         return Span(self.start, self.end)
 
     @property
-    def look(self) -> str:
-        """Its colours in words: "bright, mostly orange and brown"; empty where unknown."""
-        if not self.colours:
-            return ""
-        colours = listed(self.colours)
-        return f"{self.light}, mostly {colours}" if self.light else f"mostly {colours}"
+    def close(self) -> Span:
+        """The seconds around the picture."""
+        return Span(max(self.start, self.time - 1), min(self.end, self.time + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,44 +103,123 @@ class Made:
 
 
 def moments(part: ScriptPart) -> tuple[Moment, ...]:
-    """The part's units in order. Words that stay on the screen count where they first come up."""
+    """The part's pictures in order. Words that stay on the screen count where they come up."""
     found: list[Moment] = []
-    seen: set[str] = set()
-    for index, unit in enumerate(u for scene in part.scenes for u in scene.units):
-        visible = tuple(_cards(unit))
-        cards = tuple(c for c in visible if normal(c) not in seen)
-        seen |= {normal(c) for c in cards}
-        described = _READ.sub("", unit.caption or " ".join(c.text for c in unit.captions))
-        light, colours = _LIGHT.search(described), _COLOURS.search(described)
-        found.append(
-            Moment(
-                start=unit.start,
-                end=unit.end,
-                light=light[1] if light else "",
-                colours=tuple(re.split(r", | and ", colours[1])) if colours else (),
-                face=bool(_FACE.search(described)),
-                cards=cards,
-                visible=visible,
-                said=tuple(_quotable(line, index) for line in unit.lines),
-                shots=unit.shots,
+    seen: list[str] = []
+    for unit in (u for scene in part.scenes for u in scene.units):
+        for first, (span, time) in enumerate(_pictures(unit)):
+            texts = [t for t in unit.texts if span.start <= t.time < span.end]
+            told = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
+            quotable = tuple(_cards(texts))
+            cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen))
+            visible = tuple(tidy(t.text) for t in texts if words(tidy(t.text)))
+            seen += visible
+            said = [x for x in unit.lines if _within((x.start + x.end) / 2, span, unit)]
+            found.append(
+                Moment(
+                    start=span.start,
+                    end=span.end,
+                    time=time,
+                    **_described(_READ.sub("", told)),
+                    cards=cards,
+                    quotable=quotable,
+                    visible=visible,
+                    said=tuple(_quotable(x, len(found)) for x in said if _heard(x)),
+                    shots=unit.shots if first == 0 else 0,
+                )
             )
-        )
     return tuple(found)
 
 
-def _cards(unit: Unit) -> list[str]:
-    """Words read on the screen that can be quoted: letters enough, not too long."""
+def _pictures(unit: Unit) -> list[tuple[Span, float]]:
+    """Each picture's time with the stretch that it stands for; the unit's middle without any."""
+    times = sorted({c.time for c in unit.captions} | {t.time for t in unit.texts})
+    times = times or [(unit.start + unit.end) / 2]
+    marks = [(a + b) / 2 for a, b in pairwise(times)]
+    marks = [min(unit.start, times[0]), *marks, max(unit.end, times[-1] + 0.01)]
+    return [(Span(a, b), t) for (a, b), t in zip(pairwise(marks), times, strict=True)]
+
+
+def _within(time: float, span: Span, unit: Unit) -> bool:
+    """Also for lines whose middle is before the unit's first picture or after its end."""
+    low = -math.inf if span.start <= unit.start else span.start
+    return low <= time < (math.inf if span.end >= unit.end else span.end)
+
+
+class _Described(TypedDict):
+    light: str
+    top: str
+    bottom: str
+    much: tuple[str, ...]
+    some: tuple[str, ...]
+    halves: tuple[tuple[str, str], ...]
+    bars: str
+
+
+def _described(told: str) -> _Described:
+    """What the pixel captioner is sure of; nothing for other captions."""
+
+    def one(pattern: re.Pattern[str]) -> str:
+        match = pattern.search(told)
+        return match[1] if match else ""
+
+    def several(pattern: re.Pattern[str]) -> tuple[str, ...]:
+        return tuple(re.split(r", | and ", found)) if (found := one(pattern)) else ()
+
+    return _Described(
+        light=one(_LIGHT),
+        top=one(_TOP),
+        bottom=one(_BOTTOM),
+        much=several(_MUCH),
+        some=several(_SOME),
+        halves=tuple((m[1], m[2]) for m in _HALF.finditer(told)),
+        bars=one(_BARS),
+    )
+
+
+SURE_READ = 0.95  # of the reader's own score
+SURE_HEARD = 0.9  # mean of the words' scores; written subtitles have none
+CROWDED = 12  # lines on the screen: nobody reads them all
+_LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
+
+
+def _cards(texts: Sequence[ScreenText]) -> list[str]:
+    """Words read on the screen that can be quoted: surely read, whole, not too long."""
+    if len(texts) > CROWDED:
+        return []
     found: list[str] = []
-    for text in unit.texts:
+    for text in texts:
         clean = tidy(text.text).strip(" .:;,-_|'\"“”")
         letters = sum(c.isalpha() for c in clean)
-        if letters >= 3 and len(clean.split()) <= 8 and not any(_same(clean, f) for f in found):
+        whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
+        sure = text.score >= SURE_READ and letters >= 4 and letters >= 0.5 * len(words_only(clean))
+        if sure and whole and len(clean.split()) <= 12 and not any(_same(clean, f) for f in found):
             found.append(clean)
     return found
 
 
+def words_only(text: str) -> str:
+    """A text without its spaces."""
+    return "".join(text.split())
+
+
+def _heard(line: Line) -> bool:
+    """Whether a line may be quoted: written down, or recognised with hardly a doubt."""
+    scores = [w.score for w in line.words]
+    return not scores or (sum(scores) / len(scores) >= SURE_HEARD and min(scores) >= 0.5)
+
+
 def _same(one: str, other: str) -> bool:
-    return normal(one) == normal(other) or holds(one, other) or holds(other, one)
+    """Equal, one within the other, or as like as two readings of the same words."""
+    if normal(one) == normal(other) or holds(one, other) or holds(other, one):
+        return True
+    return likeness(one, other) >= 0.8
+
+
+def likeness(one: str, other: str) -> float:
+    """Share of letters that two readings have in common, in order (0 to 1)."""
+    a, b = words_only(normal(one)), words_only(normal(other))
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _quotable(line: Line, moment: int) -> Said:
@@ -172,17 +264,12 @@ def spoken(found: Sequence[Moment]) -> list[Said]:
 
 def unseen(moment: Moment, found: Sequence[Moment]) -> list[str]:
     """Words on the screen in other moments that cannot be read in this one."""
-    return [card for card, m in cards(found) if m is not moment and not shows(moment, card)]
+    return [c for m in found if m is not moment for c in m.cards if not shows(moment, c)]
 
 
 def shows(moment: Moment, card: str) -> bool:
     """Whether words can be read in a moment, alone or among others."""
     return any(_same(card, v) for v in moment.visible)
-
-
-def cards(found: Sequence[Moment]) -> list[tuple[str, Moment]]:
-    """All quotable words on the screen, with the moment in which they come up."""
-    return [(card, m) for m in found for card in m.cards]
 
 
 def sentence(text: str) -> str:
@@ -236,15 +323,3 @@ def orders(things: Sequence[str], rng: random.Random, count: int = 4) -> list[tu
 def spread(things: Sequence[str], count: int) -> list[int]:
     """Places of `count` things, evenly over the sequence."""
     return [round(i * (len(things) - 1) / (count - 1)) for i in range(count)]
-
-
-def number_near(value: int, rng: random.Random, count: int = 4) -> list[int]:
-    """`count` other numbers around one; where it stands among them is drawn."""
-    below = min(value - 1, rng.randint(0, count)) if value > 1 else 0
-    found = [value - i for i in range(1, below + 1)]
-    return found + [value + i for i in range(1, count - below + 1)]
-
-
-def in_words(value: int) -> str:
-    """A number up to twenty as a word, with a capital; digits beyond."""
-    return next((n.capitalize() for n, v in NUMBERS.items() if v == value), str(value))

@@ -2,6 +2,7 @@
 
 What a model would write, as far as it can be had without one: everything said is taken from the
 video's own captions, lines and words on the screen, and every wrong answer from elsewhere in it.
+Nothing is asked that the measurements are not sure of.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from itertools import zip_longest
 
 from mustsee.llm import Request
 from mustsee.offline import seen, spoken
-from mustsee.offline.moments import Made, listed, lower, moments, orders, pick, sentence, tidy
+from mustsee.offline.moments import Made, listed, lower, moments, pick, sentence, tidy
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
-from mustsee.records import Span
 from mustsee.text import Terms, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic
@@ -167,7 +167,6 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     candidates = [
         *seen.questions(found, rng, whole=part.of == 1),
         *spoken.questions(found, rng),
-        *_unfolding(part, rng),
     ]
     kinds: dict[str, list[Made]] = {}
     for one in sorted(candidates, key=lambda m: -m.worth):
@@ -183,46 +182,6 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
             answers[normal(one.answer)] += 1
             chosen.append(one)
     return tuple(chosen)
-
-
-def _unfolding(part: ScriptPart, rng: random.Random) -> list[Made]:
-    """What the scenes add up to: how the video begins, goes on and ends; their order."""
-    named = {normal(s.topic): s for s in reversed(part.scenes) if s.topic[:8] != "Stretch "}
-    scenes = sorted(named.values(), key=lambda s: s.start)
-    found: list[Made] = []
-    if len(scenes) >= 3:
-        chosen = [scenes[0], scenes[len(scenes) // 2], scenes[-1]]
-        names = [lower(s.topic) for s in chosen]
-        found.append(
-            Made(
-                tag="summarization",
-                question="Which of these sums up how the video unfolds?",
-                answer=_course(names),
-                decoys=tuple(_course(order) for order in orders(names, rng)[:4]),
-                evidence=tuple(_span(s) for s in chosen),
-            )
-        )
-    if len(scenes) >= 4:
-        four = [scenes[round(i * (len(scenes) - 1) / 3)] for i in range(4)]
-        *bad, shown = orders([s.topic for s in four], rng)
-        found.append(
-            Made(
-                tag="temporal ordering",
-                question=f"In what order does the video come to these: {'; '.join(shown)}?",
-                answer="; ".join(s.topic for s in four),
-                decoys=tuple("; ".join(order) for order in bad),
-                evidence=tuple(_span(s) for s in four),
-            )
-        )
-    return found
-
-
-def _course(steps: Sequence[str]) -> str:
-    return f"It begins with {steps[0]}, comes to {steps[1]}, and closes with {steps[2]}"
-
-
-def _span(scene: Scene) -> Span:
-    return Span(scene.start, scene.end)
 
 
 def further(request: Request) -> str:

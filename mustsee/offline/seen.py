@@ -1,51 +1,66 @@
-"""Questions from what is seen and read, and from how it goes with what is said."""
+"""Questions from what is seen and read, and from how it goes with what is said.
+
+Only what the measurements are sure of is asked, and of more than one moment where there are more.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from mustsee.media.colours import HALVES, NAMES, NEAR
 from mustsee.offline.moments import (
     Made,
     Moment,
-    cards,
-    listed,
-    number_near,
+    likeness,
     orders,
     pick,
     quoted,
-    sentence,
     shows,
     spoken,
     spread,
     unseen,
 )
 from mustsee.records import Span
-from mustsee.text import overlap
+from mustsee.text import overlap, words
 
-_FIGURE = re.compile(r"(?<![\w.,:])\d+(?:[.,]\d+)?(?![\w.,:])")
+BARS = (
+    "above and below",
+    "on the left and the right",
+    "on all four sides",
+    "only on the left",
+    "only below",
+    "only above",
+)
+LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike",
+         "at the beginning and at the end alike")  # fmt: skip
+WHEN = ("only in the first half", "only about the middle", "only in the second half",
+        "all through", "near the beginning and again near the end")  # fmt: skip
 
 
 def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Iterator[Made]:
     """All that the rules can make of the pictures. `whole`: these are all moments of the video."""
     for maker in (
-        _said_with_face,
         _read_while_said,
         _said_while_read,
-        _look_while_said,
         _order,
-        _next,
-        _figures,
-        _looks,
-        _changes,
-        _compared,
-        _course,
-        _brightest,
+        _ends,
+        _soonest,
+        _together,
+        _highest,
+        _missing,
+        _colour_order,
+        _passing,
+        _bands,
+        _largest,
+        _halves,
     ):
         yield from maker(found, rng)
     if whole:
-        yield from _counts(found, rng)
+        for maker in (_when, _when_coloured, _light, _bars):
+            yield from maker(found, rng)
 
 
 def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
@@ -54,7 +69,7 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
     rng.shuffle(lines)
     for line in lines:
         moment = found[line.moment]
-        if not moment.cards or any(overlap(c, line.text) > 0 for c in moment.cards):
+        if not moment.cards or any(overlap(c, line.text) > 0 for c in moment.visible):
             continue
         answer = max(moment.cards, key=len)
         yield Made(
@@ -62,14 +77,14 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
             question=f"Which words come up on the screen at about the time of {quoted(line.text)}?",
             answer=answer,
             decoys=pick(answer, unseen(moment, found), rng),
-            evidence=(_both(line.span, moment.span),),
+            evidence=_apart(line.span, moment.close),
             worth=3,
         )
 
 
 def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     lines = spoken(found)
-    read = cards(found)
+    read = _cards(found)
     rng.shuffle(read)
     for card, moment in read:
         here = [s for s in lines if found[s.moment] is moment and overlap(card, s.text) == 0]
@@ -83,239 +98,399 @@ def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
             decoys=pick(
                 answer.text, [s.text for s in lines if not shows(found[s.moment], card)], rng
             ),
-            evidence=(_both(answer.span, moment.span),),
+            evidence=_apart(answer.span, moment.close),
             worth=3,
         )
 
 
-def _said_with_face(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    lines = spoken(found)
-    with_face = [s for s in lines if found[s.moment].face]
-    without = [s.text for s in lines if not found[s.moment].face]
-    if with_face and len(without) >= 4:
-        answer = rng.choice(with_face)
-        yield Made(
-            tag="identification",
-            question="Which of these is said while a face is looking out of the picture?",
-            answer=answer.text,
-            decoys=pick(answer.text, without, rng),
-            evidence=(_both(answer.span, found[answer.moment].span),),
-            worth=3,
-        )
+def _cards(found: Sequence[Moment]) -> list[tuple[str, Moment]]:
+    return [(card, m) for m in found for card in m.cards]
 
 
-def _look_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    lines = [s for s in spoken(found) if found[s.moment].look]
-    rng.shuffle(lines)
-    for line in lines[:6]:
-        moment = found[line.moment]
-        yield _look(moment, found, f"at the words {quoted(line.text)}", line.span, 3, rng)
-
-
-def _looks(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    read = [(c, m) for c, m in cards(found) if m.look]
-    rng.shuffle(read)
-    for card, moment in read[:6]:
-        when = f"where {quoted(card)} comes up on the screen"
-        yield _look(moment, found, when, moment.span, 2, rng)
-
-
-def _look(
-    moment: Moment, found: Sequence[Moment], when: str, span: Span, worth: int, rng: random.Random
-) -> Made:
-    answer = sentence(moment.look)
-    others = [sentence(m.look) for m in found if m.look and m.colours != moment.colours]
-    return Made(
-        tag="visual narrative",
-        question=f"What does the picture look like {when}?",
-        answer=answer,
-        decoys=pick(answer, others, rng),
-        evidence=(_both(span, moment.span),),
-        worth=worth,
-    )
+def _firsts(found: Sequence[Moment], rng: random.Random) -> list[tuple[str, Moment]]:
+    """One card of each moment in which new words come up."""
+    return [(rng.choice(m.cards), m) for m in found if m.cards]
 
 
 def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    first = [(c, m) for m in found for c in m.cards[:1]]
-    if len(first) < 4:
+    """The order of cards that come up in different moments: of four, where there are so many."""
+    first = _firsts(found, rng)
+    if len(first) < 3:
         return
-    chosen = [first[i] for i in spread([c for c, _ in first], 4)]
-    things = [quoted(card.replace(";", ",")) for card, _ in chosen]
-    mixed = orders(things, rng)
+    chosen = [first[i] for i in spread([c for c, _ in first], min(4, len(first)))]
+    mixed = orders([quoted(card.replace(";", ",")) for card, _ in chosen], rng)
     if not mixed:
         return
     *wrong, shown = mixed
     yield Made(
         tag="temporal ordering",
         question=f"In what order do these words come up on the screen: {'; '.join(shown)}?",
-        answer="; ".join(things),
+        answer="; ".join(quoted(card.replace(";", ",")) for card, _ in chosen),
         decoys=tuple("; ".join(order) for order in wrong),
-        evidence=tuple(m.span for _, m in chosen),
-        worth=2,
+        evidence=tuple(m.close for _, m in chosen),
+        worth=3,
     )
 
 
-def _next(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    first = [(c, m) for m in found for c in m.cards[:1]]
-    places = list(range(len(first) - 1))
-    rng.shuffle(places)
-    for place in places[:3] if len(first) >= 6 else ():
-        (card, moment), (answer, after) = first[place], first[place + 1]
-        others = [c for c in unseen(after, found) if not shows(moment, c)]
-        yield Made(
-            tag="predictive",
-            question=f"Which words are on the screen next, after the picture with {quoted(card)}?",
-            answer=answer,
-            decoys=pick(answer, others, rng),
-            evidence=(moment.span, after.span),
-            worth=2,
-        )
-
-
-def _figures(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """A figure among the words on the screen."""
-    read = [(c, m, f) for c, m in cards(found) if len(f := _FIGURE.findall(c)) == 1]
-    for card, moment, (figure,) in read:
-        rest = " ".join(_FIGURE.sub("…", card).split())
-        value = float(figure.replace(",", "."))
-        if value != int(value) or not 2 <= value <= 100_000:
-            continue
-        others = [f for _, _, (f,) in read if f != figure]
-        step = 1 if value < 20 else 5 if value < 100 else 10 ** (len(str(int(value))) - 2) * 5
-        near = [str(int(value) + step * k) for k in (-2, -1, 1, 2, 3) if int(value) + step * k > 0]
-        yield Made(
-            tag="identification",
-            question=f"Which figure is missing in these words from the screen: {quoted(rest)}?",
-            answer=figure,
-            decoys=pick(figure, [*rng.sample(others, min(2, len(others))), *near], rng),
-            evidence=(moment.span,),
-            worth=2,
-        )
-
-
-def _changes(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """How the picture differs between two moments with words on the screen."""
-    read = [(m.cards[0], m) for m in found if m.cards and m.colours]
-    for place in range(0, len(read) - 1, 2):
-        (one, early), (two, late) = read[place], read[rng.randrange(place + 1, len(read))]
-        if early.colours == late.colours:
-            continue
-        pairs = [(a, b) for _, a in read for _, b in read if a.colours != b.colours]
-        right = _from_to(early, late)
-        others = [t for a, b in pairs if (t := _from_to(a, b)) != right]
-        swapped = _from_to(late, early)
-        yield Made(
-            tag="state changes",
-            question=f"How do the picture's colours change from {quoted(one)} to {quoted(two)}?",
-            answer=right,
-            decoys=(swapped, *pick(right, [o for o in others if o != swapped], rng, 3)),
-            evidence=(early.span, late.span),
-            worth=2,
-        )
-
-
-def _from_to(early: Moment, late: Moment) -> str:
-    return f"From {listed(early.colours)} to {listed(late.colours)}"
-
-
-def _compared(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """Which of two moments is lighter, and what colour it has more of."""
-    grades = {"dark": 0, "dim": 1, "": 2, "bright": 3}
-    read = [(m.cards[0], m) for m in found if m.cards and m.colours]
-    rng.shuffle(read)
-    for (one, first), (two, second) in zip(read[::2], read[1::2], strict=False):
-        apart = grades[second.light] - grades[first.light]
-        fresh = [c for c in second.colours if c not in first.colours]
-        lost = [c for c in first.colours if c not in second.colours]
-        if abs(apart) < 2 or not fresh or not lost:
-            continue
-        lighter, darker = ("lighter", "darker") if apart > 0 else ("darker", "lighter")
-        answer = f"It is {lighter}, and there is more {fresh[0]} in it"
-        wrong = (
-            f"It is {darker}, and there is more {fresh[0]} in it",
-            f"It is {lighter}, and there is more {lost[0]} in it",
-            f"It is {darker}, and there is more {lost[0]} in it",
-            f"It is about as {'dark' if apart > 0 else 'light'}, with the same colours in it",
-        )
-        yield Made(
-            tag="comparison",
-            question=(
-                f"Compared with the picture that shows {quoted(one)}, "
-                f"what is the one like that shows {quoted(two)}?"
-            ),
-            answer=answer,
-            decoys=wrong,
-            evidence=tuple(sorted((first.span, second.span), key=lambda s: s.start)),
-            worth=2,
-        )
-
-
-def _course(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """The colours at the beginning, in the middle, at the end."""
-    seen = [m for m in found if m.colours]
-    if len(seen) < 5:
+def _ends(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """Which of five cards comes up first, and which last."""
+    first = _firsts(found, rng)
+    if len(first) < 5:
         return
-    chosen = [seen[i] for i in spread([m.look for m in seen], 3)]
-    if len({m.colours[0] for m in chosen}) < 3:
-        return
-    names = [m.look.removeprefix("mostly ") for m in chosen]
-    others = [m.look.removeprefix("mostly ") for m in seen if m not in chosen]
-
-    def course(steps: Sequence[str]) -> str:
-        return f"It begins {steps[0]}, then turns {steps[1]}, and ends {steps[2]}"
-
-    wrong = [course([names[i] for i in order]) for order in ((2, 1, 0), (1, 0, 2), (0, 2, 1))]
-    if others:
-        wrong.append(course([names[1], rng.choice(others), names[0]]))
-    yield Made(
-        tag="visual narrative",
-        question="Which course do the light and the colours of the pictures take?",
-        answer=course(names),
-        decoys=tuple(wrong),
-        evidence=tuple(m.span for m in chosen),
-        worth=2,
-    )
-
-
-def _brightest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """The only words on a dark (or bright) screen."""
-    read = [(m.cards[0], m) for m in found if m.cards]
-    for light, words in (("dark", "a dark"), ("bright", "a bright")):
-        here = [(c, m) for c, m in read if m.light == light]
-        if len(here) == 1:
-            card, moment = here[0]
+    for place, word in ((0, "first"), (-1, "last")):
+        chosen = [first[i] for i in spread([c for c, _ in first], 5)]
+        answer, _ = chosen[place]
+        rest = [card for card, _ in chosen if card != answer]
+        if len(rest) == 4:
             yield Made(
-                tag="comparison",
-                question=f"Which of these words come up in {words} picture, unlike all the others?",
-                answer=card,
-                decoys=pick(card, unseen(moment, found), rng),
-                evidence=(moment.span,),
+                tag="temporal ordering",
+                question=f"Which of these words come up on the screen {word}?",
+                answer=answer,
+                decoys=tuple(rest),
+                evidence=tuple(m.close for _, m in chosen),
                 worth=2,
             )
 
 
-def _counts(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    shots = sum(m.shots for m in found)
-    faces = [m for m in found if m.face]
-    if 2 <= len(faces) <= 12 and len(faces) < len(found) and all(m.shots == 1 for m in found):
+def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """What can be read next after a card, of things that all can be read only in one place."""
+    first = _firsts(found, rng)
+    places = list(range(len(first) - 1))
+    rng.shuffle(places)
+    for place in places[:2]:
+        (card, moment), (answer, after) = first[place], first[place + 1]
+        others = [c for c in unseen(after, found) if not shows(moment, c)]
         yield Made(
-            tag="counting",
-            question="In how many separate shots does a face look out of the picture?",
-            answer=str(len(faces)),
-            decoys=tuple(str(n) for n in number_near(len(faces), rng)),
-            evidence=tuple(m.span for m in faces),
-            worth=2,
-        )
-    if 4 <= shots <= 24:
-        yield Made(
-            tag="counting",
-            question="Of how many shots does the video consist, from one cut to the next?",
-            answer=str(shots),
-            decoys=tuple(str(n) for n in number_near(shots, rng)),
-            evidence=(Span(found[0].start, found[-1].end),),
+            tag="predictive",
+            question=f"Which of these words come up on the screen soonest after {quoted(card)}?",
+            answer=answer,
+            decoys=pick(answer, others, rng),
+            evidence=(moment.close, after.close),
             worth=2,
         )
 
 
-def _both(one: Span, other: Span) -> Span:
-    return Span(min(one.start, other.start), max(one.end, other.end))
+def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """Words in one picture, against words of other pictures."""
+    pairs = [(m, a, b) for m in found for a in m.cards for b in m.cards if a != b]
+    rng.shuffle(pairs)
+    used: list[Moment] = []
+    for moment, card, answer in pairs:
+        if sum(m is moment for m in used) == 2 or overlap(card, answer) > 0:
+            continue
+        used.append(moment)
+        yield Made(
+            tag="identification",
+            question=f"Which of these words are on the screen together with {quoted(card)}?",
+            answer=answer,
+            decoys=pick(answer, unseen(moment, found), rng),
+            evidence=(moment.close,),
+            worth=1,
+        )
+
+
+def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """Which of five lines on the screen stands above or below the others."""
+    for moment in found:
+        lines = [c for c in moment.quotable if c in moment.cards]
+        if len(lines) < 5:
+            continue
+        for place, word in ((0, "highest"), (-1, "lowest")):
+            answer = lines[place]
+            rest = lines[1:] if place == 0 else lines[:-1]
+            yield Made(
+                tag="visual narrative",
+                question=f"All of these words are on the screen at once. Which stand {word}?",
+                answer=answer,
+                decoys=tuple(rng.sample(rest, 4)),
+                evidence=(moment.close,),
+                worth=1,
+            )
+
+
+def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """A word of a card, against words of other cards."""
+    read = [(c, m) for c, m in _cards(found) if len(c.split()) >= 4]
+    rng.shuffle(read)
+    known = sorted({w for c, _ in _cards(found) for w in c.split() if _PLAIN.fullmatch(w)})
+    for card, moment in read:
+        parts = card.split()
+        inner = [i for i, w in enumerate(parts) if i and _PLAIN.fullmatch(w) and len(w) > 4]
+        if not inner:
+            continue
+        gap = rng.choice(inner)
+        rest = " ".join("…" if i == gap else w for i, w in enumerate(parts))
+        seen_here = {w for text in moment.visible for w in words(text)}
+        others = [
+            w for w in known if w.lower() not in seen_here and abs(len(w) - len(parts[gap])) < 4
+        ]
+        far = [w for w in others if likeness(w, parts[gap]) < 0.6 and len(w) > 3]
+        yield Made(
+            tag="identification",
+            question=f"Which word is missing in these words on the screen: {quoted(rest)}?",
+            answer=parts[gap].capitalize(),
+            decoys=pick(parts[gap].capitalize(), [w.capitalize() for w in far], rng),
+            evidence=(moment.close,),
+            worth=1,
+        )
+
+
+_PLAIN = re.compile(r"[A-Za-z]{4,}")
+
+
+def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """In which part of the video words can be read."""
+    cards = [c for m in found for c in m.quotable]
+    rng.shuffle(cards)
+    used: set[str] = set()
+    for card in cards:
+        here = [m for m in found if shows(m, card)]
+        answer = _part(here, here, found)
+        if answer and answer not in used:
+            used.add(answer)
+            question = f"When can the words {quoted(card)} be read on the screen?"
+            yield _timed(question, answer, here, found)
+
+
+def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """In which part of the video a colour fills much of the picture, and hardly anything else."""
+    for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
+        here = [m for m in found if colour in m.much]
+        answer = _part(here, [m for m in found if colour in (*m.much, *m.some)], found)
+        if answer:
+            yield _timed(
+                f"When is a large part of the picture clearly {colour}?", answer, here, found
+            )
+
+
+def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
+    """In which part of the video moments lie, if it is plain; `nearly`: those that come close."""
+    start, length = found[0].start, max(1e-9, found[-1].end - found[0].start)
+    places = [(m.time - start) / length for m in here]
+    if not here or len(here) < len(nearly) or len(found) < 3:
+        return ""
+    if len(here) == len(found):
+        return WHEN[3]
+    if max(places) <= 0.4 and min(places) <= 0.25:
+        return WHEN[0]
+    if min(places) >= 0.6 and max(places) >= 0.75:
+        return WHEN[2]
+    return WHEN[1] if 0.25 <= min(places) <= 0.45 and 0.55 <= max(places) <= 0.75 else ""
+
+
+def _timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
+    start, end = found[0].start, found[-1].end
+    middle = (start + end) / 2
+    spans = [
+        Span(start, min(end, start + 1.5)),
+        Span(max(start, middle - 1), min(end, middle + 1)),
+        Span(max(start, end - 1.5), end),
+        *(m.close for m in (here[0], here[-1])),
+    ]
+    return Made(
+        tag="temporal ordering",
+        question=question,
+        answer=answer.capitalize(),
+        decoys=tuple(w.capitalize() for w in WHEN if w != answer),
+        evidence=tuple(_joined(spans)),
+        worth=2,
+    )
+
+
+@dataclass(frozen=True)
+class _Area:
+    colour: str
+    moment: Moment
+
+
+def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """The order in which three colours first fill a large part of the picture."""
+    first: list[_Area] = []
+    doubtful: set[str] = set()
+    for moment in found:
+        for colour in moment.much:
+            if all(colour != a.colour for a in first) and colour not in doubtful:
+                first.append(_Area(colour, moment))
+        doubtful |= set(moment.some)
+    chosen: list[_Area] = []
+    for area in first:
+        if all(a.moment is not area.moment and a.colour not in NEAR[area.colour] for a in chosen):
+            chosen.append(area)
+    if len(chosen) < 3:
+        return
+    some = [chosen[i] for i in spread([a.colour for a in chosen], min(4, len(chosen)))]
+    *wrong, shown = orders([a.colour for a in some], rng)
+    yield Made(
+        tag="temporal ordering",
+        question=(
+            "In what order do these colours first fill a large part of the picture: "
+            f"{'; '.join(shown)}?"
+        ),
+        answer="; ".join(a.colour for a in some),
+        decoys=tuple("; ".join(order) for order in wrong),
+        evidence=tuple(a.moment.close for a in some),
+        worth=3,
+    )
+
+
+def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """A colour that fills much of the picture at one end of the video and is gone at the other."""
+    if len(found) < 2:
+        return
+    early, late = found[0], found[-1]
+    for one, other, here, there in (
+        (late, early, "at the end", "at the beginning"),
+        (early, late, "at the beginning", "at the end"),
+    ):
+        gone = {*other.much, *other.some}
+        fresh = [c for c in one.much if c not in gone and c not in ("black", "white")]
+        if fresh:
+            answer = fresh[0]
+            known = {*one.much, *one.some}
+            yield Made(
+                tag="state changes",
+                question=(
+                    f"Which colour fills a large part of the picture {here} of the video, "
+                    f"but not {there}?"
+                ),
+                answer=answer.capitalize(),
+                decoys=_colours(answer, known, rng),
+                evidence=tuple(sorted((one.close, other.close), key=lambda s: s.start)),
+                worth=3,
+            )
+            return
+
+
+def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """A colour that is in all pictures, against colours that are in none."""
+    known = {c for m in found for c in (*m.much, *m.some)}
+    always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
+    always.sort(key=lambda c: -sum(c in m.much for m in found))
+    large = {c for m in found for c in m.much if c not in ("black", "white")}
+    for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
+        decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
+        if len(decoys) >= 4 and len(found) <= FEW:
+            yield Made(
+                tag="visual narrative",
+                question=(
+                    "Which of these colours takes up the most room in the picture all through the "
+                    "video?"
+                ),
+                answer=answer.capitalize(),
+                decoys=tuple(c.capitalize() for c in decoys[:4]),
+                evidence=tuple(_joined([m.close for m in found])),
+                worth=1,
+            )
+
+
+FEW = 12  # moments that can be shown in one sitting
+RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
+
+
+def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """The half of the picture in which all of a colour is, all through."""
+    if len(found) > FEW:
+        return
+    for colour, half in found[0].halves:
+        if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):
+            continue
+        places = {h: f"in the {h} half" for h in HALVES} | {"": "in all parts of it alike"}
+        yield Made(
+            tag="visual narrative",
+            question=f"Where in the picture is nearly everything that is clearly {colour}?",
+            answer=places[half].capitalize(),
+            decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
+            evidence=tuple(_joined([m.close for m in found])),
+            worth=1,
+        )
+
+
+def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """The colour of the top or the bottom, all through, at the beginning or at the end."""
+    for name, third in (("top", "upper"), ("bottom", "lower")):
+        colours = [m.top if name == "top" else m.bottom for m in found]
+        other = [m.bottom if name == "top" else m.top for m in found]
+        if len(found) < 3 and len(set(colours)) == 1:
+            times, when = [found[0], found[-1]], "all through the video"
+        elif colours[-1] and colours[-1] not in colours[:1]:
+            times, when = [found[-1]], "at the end of the video"
+        elif colours[0] and colours[0] not in colours[-1:]:
+            times, when = [found[0]], "at the beginning of the video"
+        else:
+            continue
+        answer = colours[found.index(times[-1])]
+        known = {c for m in times for c in (*m.much, *m.some)} | set(other)
+        if answer and answer not in ("black", "white"):
+            yield Made(
+                tag="visual narrative",
+                question=f"Which colour fills most of the {third} third of the picture {when}?",
+                answer=answer.capitalize(),
+                decoys=_colours(answer, known, rng),
+                evidence=tuple(_joined([m.close for m in times])),
+                worth=1,
+            )
+
+
+def _colours(answer: str, known: set[str], rng: random.Random) -> tuple[str, ...]:
+    """Four colours that nobody takes for the answer, those that can be seen too first."""
+    fits = [c for c in NAMES if c != answer and c not in NEAR[answer]]
+    rng.shuffle(fits)
+    fits.sort(key=lambda c: c not in known)
+    return tuple(c.capitalize() for c in fits[:4])
+
+
+GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
+
+
+def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    """Where the video is darkest or lightest: at its beginning, halfway through, at its end."""
+    if len(found) < 3:
+        return
+    middle = (found[0].start + found[-1].end) / 2
+    half = min(found[1:-1], key=lambda m: abs(m.time - middle))
+    chosen = (found[0], half, found[-1])
+    if abs(half.time - middle) > 0.2 * (found[-1].end - found[0].start):
+        return
+    grades = [GRADES[m.light] for m in chosen]
+    for word, best in (("darkest", min(grades)), ("lightest", max(grades))):
+        rest = sorted(abs(g - best) for g in grades)
+        if rest[1] >= 2 and rest[0] == 0:
+            answer = LIGHT[grades.index(best)]
+            yield Made(
+                tag="visual narrative",
+                question=f"At which of these times in the video is the picture {word}?",
+                answer=answer.capitalize(),
+                decoys=tuple(w.capitalize() for w in LIGHT if w != answer),
+                evidence=tuple(m.close for m in chosen),
+                worth=2,
+            )
+            return
+
+
+def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+    where = {m.bars for m in found}
+    if len(where) == 1 and (answer := where.pop()):
+        others = [b for b in BARS if b != answer]
+        yield Made(
+            tag="visual narrative",
+            question="Where does the picture have black bars all through the video?",
+            answer=answer.capitalize(),
+            decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
+            evidence=tuple(_joined([found[0].close, found[-1].close])),
+            worth=1,
+        )
+
+
+def _apart(one: Span, other: Span) -> tuple[Span, ...]:
+    return tuple(_joined([one, other]))
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """In order; those that overlap are one."""
+    done: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        if done and span.start <= done[-1].end:
+            done[-1] = Span(done[-1].start, max(done[-1].end, span.end))
+        else:
+            done.append(span)
+    return done

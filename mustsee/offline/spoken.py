@@ -11,49 +11,31 @@ from mustsee.offline.moments import (
     Moment,
     Said,
     brief,
-    in_words,
     listed,
     lower,
-    number_near,
     orders,
     pick,
     quoted,
     sentence,
     spoken,
 )
-from mustsee.text import NUMBERS, STOP, UNITS, Terms, nouns, stem, terms, words
+from mustsee.text import STOP, Terms, nouns, terms
 
 _CLAUSE = re.compile(
     r",?\s+\b(?:because|so that|and so|and then|and|but|so|then|until|when)\b\s+|,\s+"
 )
 _BECAUSE = re.compile(r"^(.{12,}?),?\s+because\s+(?!of\b)(.{6,})$", re.IGNORECASE)
-_SO = re.compile(
-    r"^(.{12,}?),?\s+(?:and so|so that|so)\s+(?!that\b|much\b|many\b)(.{8,})$", re.IGNORECASE
-)
 _AIM = re.compile(
     r"\b(?:today we(?: will| are going to)?|we(?:'re| are)? (?:will|going to)|learn how to|how to|"
-    r"i(?:'ll| will) (?:show you(?: how to)?|teach you to)|i want to|we want to|let's)\s+(.{8,})$",
+    r"i(?:'ll| will) (?:show you(?: how to)?|teach you to))\s+(.{8,})$",
     re.IGNORECASE,
 )
 _DEED = re.compile(
     r"\b(?:we|i|you|they|he|she|to)\s+(?:will |have to |must |can |also )?(.{8,})$", re.IGNORECASE
 )
-_LATER = re.compile(
-    r"\b(?:next (?:time|week|month|year|episode|spring|summer|autumn|winter)|tomorrow)\b",
-    re.IGNORECASE,
-)
-_STATE = re.compile(
-    r"\b(the|my|our|his|her|their)\s+((?:[a-z'-]+\s+){1,2}?)"
-    r"((?:is|are|was|were|has|have|had|gets?|got|becomes?|became|turns?|turned|melts?|melted|cracked|"
-    r"broke|breaks?|dries|dried|grows?|grew|disappears?|disappeared)\b.*)$",
-    re.IGNORECASE,
-)
-_CHANGE = re.compile(
-    r"\b(?:become|becomes|became|turns?|turned|melts?|melted|cracked|broke|broken|dries|dried|grown?|grew|"
-    r"disappeared|disappears|changed|black|burnt|gone|finished|ready|dry|hard at first)\b",
-    re.IGNORECASE,
-)
-_MORE = re.compile(r"\b(?:more|less|fewer|better|worse|[a-z]{3,}er)\b.*\bthan\b", re.IGNORECASE)
+
+
+SILENCE = 2.0  # seconds between two lines with nothing left out between them
 
 
 def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
@@ -63,13 +45,9 @@ def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         _order,
         _after,
         _reasons,
-        _counts,
-        _changes,
         _lists,
         _aim,
         _ending,
-        _later,
-        _than,
     ):
         yield from maker(lines, rng)
 
@@ -105,6 +83,8 @@ def _after(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         far = [s.text for i, s in enumerate(lines) if abs(i - place) > 1]
         follows = rng.random() < 0.6
         line, answer = lines[place], lines[place + 1 if follows else place - 1]
+        if max(line.start, answer.start) - min(line.end, answer.end) > SILENCE:
+            continue
         yield Made(
             tag="predictive" if follows else "temporal ordering",
             question=f"What is said right {'after' if follows else 'before'} {quoted(line.text)}?",
@@ -131,75 +111,6 @@ def _reasons(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
                 decoys=pick(cause, _clauses(lines, line.text), rng),
                 evidence=(line.span,),
             )
-        elif match := _SO.match(line.text):
-            cause, effect = sentence(match[1].strip(" ,")), sentence(match[2])
-            yield Made(
-                tag="cause and effect",
-                question=f"What comes of this, as it is told: {quoted(cause)}?",
-                answer=effect,
-                decoys=pick(effect, _clauses(lines, line.text), rng),
-                evidence=(line.span,),
-            )
-
-
-def _counts(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
-    """A number before a plural that is spoken of elsewhere too: so it was likely heard right."""
-    for line in lines:
-        said = words(line.text)
-        for i, word in enumerate(said[:-1]):
-            value = NUMBERS.get(word, int(word) if word.isdecimal() else 0)
-            noun = said[i + 1 : i + 3]
-            if len(noun) == 2 and (
-                noun[0].endswith("s") or noun[1] in STOP or not noun[1].endswith("s")
-            ):
-                noun = noun[:1]
-            known = [s for s in lines if s is not line and stem(noun[-1]) in terms(s.text)]
-            plural = noun[-1].endswith("s") and not noun[-1].endswith("ss")
-            if not 2 <= value <= 100 or not plural or not known or noun[-1] in UNITS:
-                continue
-            spell = in_words if word in NUMBERS else str
-            yield Made(
-                tag="counting",
-                question=f"How many {' '.join(noun)} are there, as the video tells it?",
-                answer=spell(value),
-                decoys=tuple(spell(n) for n in number_near(value, rng)),
-                evidence=(line.span,),
-            )
-
-
-def _changes(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
-    """A thing and what is said of it: what it is, or what becomes of it."""
-    stated: list[tuple[Said, str, str]] = []
-    for line in lines:
-        whole = re.split(r",? (?:because|so) ", line.text)[0]
-        for text in dict.fromkeys((whole, *_CLAUSE.split(line.text))):
-            match = _STATE.search(text)
-            if match and len(match[3].split()) >= 2 and match[2].strip() != "step":
-                thing = f"{match[1]} {match[2].strip()}".lower()
-                if all(thing != known for _, known, _ in stated):
-                    stated.append((line, thing, match[3].rstrip(",. ")))
-    for line, thing, state in stated:
-        if not _CHANGE.search(state) or any(w in STOP for w in thing.split()[1:]):
-            continue
-        plural = thing.endswith("s") and not thing.endswith("ss")
-        fits = [s for _, t, s in stated if t != thing and _number(s) in (None, plural)]
-        forms = [f"It {s}" if not plural else f"They {s}" for s in fits]
-        answer = f"{'They' if plural else 'It'} {state}"
-        yield Made(
-            tag="state changes",
-            question=f"What is told of the state of {thing} in the video?",
-            answer=answer,
-            decoys=pick(answer, forms, rng),
-            evidence=(line.span,),
-        )
-
-
-def _number(state: str) -> bool | None:
-    """Whether a predicate is of many (True), of one (False), or of either (None)."""
-    verb = state.split()[0].lower()
-    if verb in ("are", "were", "have"):
-        return True
-    return False if verb in ("is", "was", "has") or (verb.endswith("s") and verb != "has") else None
 
 
 def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
@@ -257,27 +168,3 @@ def _ending(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
             decoys=pick(last.text, [s.text for s in lines[:-2]], rng),
             evidence=(last.span,),
         )
-
-
-def _later(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
-    for line in lines:
-        if _LATER.search(line.text):
-            yield Made(
-                tag="predictive",
-                question="What is announced for another time?",
-                answer=line.text,
-                decoys=pick(line.text, [s.text for s in lines if s is not line], rng),
-                evidence=(line.span,),
-            )
-
-
-def _than(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
-    for line in lines:
-        if _MORE.search(line.text):
-            yield Made(
-                tag="comparison",
-                question="Which comparison is drawn in the video?",
-                answer=line.text,
-                decoys=pick(line.text, [s.text for s in lines if s is not line], rng),
-                evidence=(line.span,),
-            )

@@ -189,9 +189,10 @@ def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
     assert len(done.verdicts) == looks
 
 
-def test_without_a_reply_that_can_be_read_the_question_goes() -> None:
+def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
     done = sighted(Looker({}, dict.fromkeys(range(1, 20), PROSE)))
-    assert done.drop == "sight: no reply could be read"
+    assert done.drop is None
+    assert (done.metrics["sight_unseen"], done.metrics["sight_passed"]) == (1.0, 0.0)
     assert len(done.verdicts) == 6
     assert all(v.correct is None for v in done.verdicts)
 
@@ -385,7 +386,7 @@ def test_the_best_of_the_versions_stays() -> None:
 def test_nothing_is_mended_where_nothing_was_said() -> None:
     looker = Looker({}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red"))
     done = repaired(looker)
-    assert done.drop == "sight: no reply could be read"
+    assert (done.drop, done.subsets) == (None, ())
     assert all(r.prompt == "filters/sight" for r in looker.asked)
 
 

@@ -13,14 +13,14 @@ from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Message, Request
-from mustsee.offline import filters, neptune
+from mustsee.offline import filters, neptune, sight
 from mustsee.offline.moments import moments
 from mustsee.prompts import ROOT
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import NeptuneSettings, Scene, ScriptPart
 from mustsee.recipes.neptune.ask import neptune as recipe
 from mustsee.recipes.neptune.script import units
-from mustsee.records import Caption, Line, Question, ScreenText, Span, Video
+from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
 from tests.support.neptune_film import READ, SAID, Rules, asker, film
 
 FILTERS = (
@@ -45,9 +45,9 @@ def part(video: Video) -> ScriptPart:
 
 
 def test_every_prompt_has_its_rule() -> None:
-    for area, rules in (("neptune", neptune.RULES), ("filters", filters.RULES)):
+    for area, rules in (("neptune", neptune.RULES), ("filters", filters.RULES | sight.RULES)):
         files = {f"{area}/{p.stem}" for p in Path(ROOT, area).glob("[!_]*.j2")}
-        assert files == set(rules)
+        assert files | set(sight.RULES if area == "filters" else ()) == set(rules)
 
 
 def test_wrong_answers_come_from_the_film() -> None:
@@ -94,7 +94,7 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
     """Words that come up again are not new, and no option where they can be read."""
     video = film()
     more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
-    texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.9) for t, x in more))
+    texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.99) for t, x in more))
     found = moments(part(replace(video, texts=texts)))
     assert found[3].cards == ("200 GRAMS",)
     assert found[3].visible == ("200 GRAMS", "EGGS FROM THE FARM")
@@ -104,48 +104,74 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
                 assert "EGGS FROM THE FARM" not in made.decoys
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_shots_are_counted_only_where_they_are_known(known: bool) -> None:
-    """Seven shots of 10 s and one of 70 s, which is cut into pieces."""
-    video = film()
-    shots = (*(video.shots or ())[:7], Span(70, 140))
-    made = neptune.made(part(replace(video, shots=shots if known else None, duration=140.0)), 0)
-    assert [m.answer for m in made if "how many shots" in m.question] == ["8"] * known
-
-
-def test_face_and_speech_must_be_put_together() -> None:
-    (question,) = [q for q in asked(film()) if "face" in q.question and "said" in q.question]
-    assert question.answer.rstrip(".") == SAID[1].rstrip(".")
-    assert question.evidence == (Span(10, 20),)
-
-
-def test_reasons_counts_and_changes_are_heard() -> None:
-    video = film()
-    extra = [
-        Line(start=81 + n, end=82 + n, text=text)
-        for n, text in enumerate(
-            (
-                "Take the eggs out of the fridge early.",
-                "The butter is hard at first and then it melts.",
-                "The bowl is large and deep.",
-                "The kitchen was cold this morning.",
-                "The table has become sticky.",
-            )
-        )
-    ]
-    found = neptune.made(part(replace(video, lines=(*(video.lines or ()), *extra))), 0)
+def test_reasons_and_aims_are_heard() -> None:
+    found = neptune.made(part(film()), 0)
     by_tag = {m.tag: m for m in reversed(found)}
     assert "The pan was too hot" in [m.answer for m in found if m.tag == "cause and effect"]
-    counts = [m for m in found if m.tag == "counting" and "eggs" in m.question]
-    assert [m.answer for m in counts] == ["Three"]
-    assert any("the butter" in m.question and "melts" in m.answer for m in found)
     assert by_tag["goal reasoning"].answer.startswith("To make pancakes")
+
+
+def test_nothing_is_counted() -> None:
+    """What a detector found, or what might be a number, is no answer."""
+    for seed in range(4):
+        for made in neptune.made(part(film()), seed):
+            assert made.tag != "counting"
+            assert not re.search(r"how (?:many|often)|faces?\b", made.question, re.IGNORECASE)
+
+
+def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
+    video = film()
+    doubtful = tuple(
+        replace(x, words=tuple(Word(x.start, x.end, w, 0.4) for w in x.text.split()))
+        for x in video.lines or ()
+    )
+    certain = tuple(
+        replace(x, words=tuple(Word(x.start, x.end, w, 0.97) for w in x.text.split()))
+        for x in video.lines or ()
+    )
+    told = texts(replace(video, lines=doubtful))
+    assert told
+    assert not any(normal(line)[:20] in text for line in SAID for text in told)
+    assert texts(replace(video, lines=certain)) == texts(video)
+
+
+def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
+    video = film()
+    read = tuple(
+        replace(t, score=0.8) if t.text == "HOME COOKING" else t for t in video.texts or ()
+    )
+    assert any("home cooking" in text for text in texts(video))
+    assert not any("home cooking" in text for text in texts(replace(video, texts=read)))
+
+
+@pytest.mark.parametrize("text", ["www.farm.com", "EGGS FROM TH...", "a@b.org", "x1 4 22 l", "ZAP"])
+def test_addresses_and_scraps_are_not_quoted(text: str) -> None:
+    video = film()
+    more = (*(video.texts or ()), ScreenText(time=45.0, text=text, score=0.99))
+    assert not any(normal(text) in told for told in texts(replace(video, texts=more)))
+
+
+def test_nobody_reads_a_page_full_of_words() -> None:
+    video = film()
+    read = [f"{a} {b}" for a in SAID[0].split() for b in READ if b]
+    more = [ScreenText(time=45.0, text=text, score=0.99) for text in read]
+    assert all(m.cards == () for m in moments(part(replace(video, texts=tuple(more)))))
+
+
+def texts(video: Video) -> list[str]:
+    """All that is asked and offered about a film, by its words."""
+    return [
+        normal(" / ".join((m.question, m.answer, *m.decoys)))
+        for seed in range(3)
+        for m in neptune.made(part(video), seed)
+    ]
 
 
 def test_the_filters_drop_some_and_keep_some() -> None:
     found = [q for seed in range(3) for q in vetted(film(), 14, seed)]
     dropped = [q.drop.split(":")[0] for q in found if q.drop]
-    assert 0.04 < dropped.count("blind") / len(found) < 0.6
+    blind = [v.correct for q in found for v in q.verdicts if v.filter == "blind"]
+    assert 0.04 < sum(map(bool, blind)) / len(blind) < 0.4
     assert 0.1 < dropped.count("asr") / len(found) < 0.7
     assert sum(q.drop is None for q in found) / len(found) > 0.2
 
@@ -157,9 +183,12 @@ def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
     assert sum(map(bool, right)) / len(right) > 0.7
 
 
+SEEN = r"soonest after|together with|on the screen (?:first|last)"
+
+
 def test_what_is_only_seen_does_not() -> None:
-    found = [q for seed in range(3) for q in vetted(film(), seed=seed)]
-    seen = [q for q in found if "look like where" in q.question or "next, after" in q.question]
+    found = [q for seed in range(6) for q in vetted(film(), seed=seed)]
+    seen = [q for q in found if re.search(SEEN, q.question)]
     right = [v.correct for q in seen for v in q.verdicts if v.filter == "asr"]
     assert len(right) >= 12
     assert sum(map(bool, right)) / len(right) < 0.5

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.offline.moments import brief, number_near, orders, pick
+from mustsee.offline.moments import brief, orders, pick
 from mustsee.text import Terms, nouns, overlap, stem, summary, terms
 
 word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
@@ -27,13 +27,6 @@ def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
     chosen = summary(texts, most)
     assert chosen == sorted(chosen)
     assert sum(len(texts[i].split()) for i in chosen) <= most
-
-
-@given(st.integers(1, 60), st.randoms(use_true_random=False))
-def test_numbers_near_are_other_numbers(value: int, rng) -> None:
-    found = number_near(value, rng)
-    assert len({*found, value}) == 5
-    assert min(found) >= 1
 
 
 @given(st.lists(word, min_size=3, max_size=5), st.randoms(use_true_random=False))

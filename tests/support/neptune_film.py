@@ -65,7 +65,7 @@ def film(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
             for n, i in enumerate(numbers)
         ),
         texts=tuple(
-            ScreenText(time=10.0 * n + 5, text=READ[i], score=0.9)
+            ScreenText(time=10.0 * n + 5, text=READ[i], score=0.99)
             for n, i in enumerate(numbers)
             if READ[i]
         ),

@@ -1,0 +1,174 @@
+"""What a looker that is no model can measure on the pictures that it is shown: words, colours,
+light, bars; and where something is said in the lines that it is given.
+
+Nothing here knows what was measured when the questions were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
+from mustsee.media.lettering import Read, Reading, reader
+from mustsee.offline.moments import likeness
+from mustsee.questions.checks import normal, words
+from mustsee.records import Line
+
+Image = NDArray[np.uint8]
+LEGIBLE = 960  # pixels: smaller pictures are enlarged before they are read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """One frame as it was shown: its time in seconds, and its JPEG."""
+
+    time: float
+    jpeg: bytes
+
+    @cached_property
+    def image(self) -> Image:
+        """RGB, 160 pixels wide."""
+        return _decoded(self.jpeg)
+
+    @property
+    def inside(self) -> Image:
+        return unframed(self.image)
+
+    @property
+    def light(self) -> float:
+        """Mean brightness within bars, 0 to 1."""
+        return float(self.inside.mean()) / 255
+
+    @property
+    def colours(self) -> dict[str, float]:
+        return clear_shares(self.inside)
+
+    @property
+    def traces(self) -> dict[str, float]:
+        """Share of what might be taken for each colour."""
+        return wide_shares(self.inside)
+
+    @property
+    def upper(self) -> dict[str, float]:
+        return clear_shares(bands(self.inside)[0])
+
+    @property
+    def lower(self) -> dict[str, float]:
+        return clear_shares(bands(self.inside)[1])
+
+    @property
+    def bar_sides(self) -> tuple[bool, bool, bool, bool]:
+        """Whether there is a black bar at the top, the bottom, the left, the right."""
+        height, width = self.image.shape[:2]
+        top, bottom, left, right = bars(self.image)
+        return (top > height / 30, bottom > height / 30, left > width / 30, right > width / 30)
+
+    def shows(self, text: str) -> bool:
+        """Whether words can be read, in one line or over several."""
+        wanted = _letters(text)
+        lines = [line.text for line in _read(self.jpeg)]
+        if any(likeness(text, line) >= 0.85 for line in lines):
+            return True
+        return len(wanted) >= 4 and wanted in _letters(" ".join(lines))
+
+    def top(self, text: str) -> float | None:
+        """How far down a line of these words begins, in shares of the height."""
+        near = [line for line in _read(self.jpeg) if likeness(text, line.text) >= 0.85]
+        return near[0].top if len(near) == 1 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Everything that was shown: pictures in the order of time, and what is said."""
+
+    pictures: tuple[Picture, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def start(self) -> float:
+        return self.pictures[0].time
+
+    @property
+    def end(self) -> float:
+        return self.pictures[-1].time
+
+    @property
+    def early(self) -> tuple[Picture, ...]:
+        """The pictures of the first seconds."""
+        return tuple(p for p in self.pictures if p.time <= self.start + NEAR)
+
+    @property
+    def late(self) -> tuple[Picture, ...]:
+        return tuple(p for p in self.pictures if p.time >= self.end - NEAR)
+
+    @property
+    def halfway(self) -> tuple[Picture, ...]:
+        """The pictures nearest to the middle between the first and the last; without both ends."""
+        rest = [p for p in self.pictures if p not in self.early and p not in self.late]
+        middle = (self.start + self.end) / 2
+        nearest = min((abs(p.time - middle) for p in rest), default=0.0)
+        return tuple(p for p in rest if abs(p.time - middle) <= nearest + NEAR)
+
+    def read(self, text: str) -> list[float]:
+        """The times at which words can be read."""
+        return [p.time for p in self.pictures if p.shows(text)]
+
+    def said(self, text: str) -> list[float]:
+        """The times of the lines in which words begin that are said in this order."""
+        spoken = [(word, line.start) for line in self.lines for word in words(line.text)]
+        wanted = list(words(text))
+        found = [word for word, _ in spoken]
+        size = len(wanted)
+        return [spoken[i][1] for i in range(len(found) - size + 1) if found[i : i + size] == wanted]
+
+
+NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it
+
+
+@lru_cache(maxsize=256)
+def _decoded(jpeg: bytes) -> Image:
+    import cv2
+
+    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    height, width = image.shape[:2]
+    size = (160, max(3, round(160 * height / width)))
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+@cache
+def _reader() -> Read | None:
+    try:
+        return reader()
+    except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
+        return None
+
+
+@lru_cache(maxsize=512)
+def _read(jpeg: bytes) -> tuple[Reading, ...]:
+    """The lines that can be read in a picture, from the top down."""
+    import cv2
+
+    read = _reader()
+    if read is None:
+        return ()
+    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    larger = LEGIBLE / max(image.shape[:2])
+    if larger > 1:
+        image = cv2.resize(image, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC)
+    return tuple(line for line in read(np.asarray(image, np.uint8)) if line.score >= 0.6)
+
+
+def _letters(text: str) -> str:
+    return normal(text).replace(" ", "")
+
+
+def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[Picture, ...]:
+    """The frames in the order of time."""
+    shown = [Picture(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
+    return tuple(sorted(shown, key=lambda p: p.time))

@@ -1,0 +1,380 @@
+"""The looker without a model: it answers questions of forms that it knows from what it measures on
+the pictures shown, and gives no verdict on others: those nobody has looked at.
+
+A form is a pattern of the question's text with a rule that says which options fit. One option that
+fits is the answer; none, or pictures that leave a doubt, are "cannot be told"; several are "more
+than one".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mustsee.errors import BadRow
+from mustsee.llm import Request
+from mustsee.media.colours import NAMES, half_of
+from mustsee.offline.looking import Shown, pictures
+from mustsee.questions.checks import holds
+from mustsee.text import LETTERS
+
+REACH = 1.0  # seconds before and after a moment that belong to it, where it is named as evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Which options fit, by place, and the times at which that is seen or heard."""
+
+    fits: tuple[int, ...] = ()
+    times: tuple[float, ...] = ()
+
+
+Form = Callable[[re.Match[str], tuple[str, ...], Shown], Seen]
+
+
+def look(request: Request) -> str:
+    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole film was shown.
+
+    Raises BadRow for a question of another form.
+    """
+    variables = request.variables
+    options = tuple(variables["options"])
+    jpegs = request.messages[-1].images
+    seen = Seen()
+    if jpegs:
+        shown = Shown(
+            pictures=pictures(variables["frames"], jpegs), lines=tuple(variables["lines"])
+        )
+        seen = _answer(variables["question"], options, shown)
+    place = seen.fits[0] if len(seen.fits) == 1 else len(options) + (len(seen.fits) > 1)
+    lines = [f"* ANSWER: {LETTERS[place]}"]
+    if variables["whole"] and seen.times:
+        lines.append(f"* EVIDENCE: {_spans(seen.times)}")
+    return "\n".join([*lines, f"* EXPLANATION: {_why(len(seen.fits))}"])
+
+
+def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
+    for pattern, form in FORMS:
+        if match := pattern.search(question):
+            return form(match, options, shown)
+    raise BadRow("the rules cannot measure what the question asks for; vet/looker=openai can look")
+
+
+def _why(count: int) -> str:
+    if count == 1:
+        return "It is the only option that fits what was measured."
+    return "Several options fit what was measured." if count else "Nothing measured decides it."
+
+
+def _spans(times: Sequence[float]) -> str:
+    spans: list[tuple[float, float]] = []
+    for time in sorted(times):
+        low, high = max(0.0, time - REACH), time + REACH
+        if spans and low <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], high)
+        else:
+            spans.append((low, high))
+    return "; ".join(f"{low:.1f}-{high:.1f}" for low, high in spans)
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip('“”". ')
+
+
+def _ordered(options: tuple[str, ...], first: Callable[[str], float | None]) -> Seen:
+    """The option that lists its things in the order of the times at which they come first."""
+    things = [_bare(thing) for thing in options[0].split(";")]
+    at = {thing: first(thing) for thing in things}
+    times = [t for t in at.values() if t is not None]
+    if len(times) < len(things) or len(set(times)) < len(things):
+        return Seen()
+    right = sorted(things, key=lambda thing: at[thing] or 0.0)
+    fits = [i for i, o in enumerate(options) if [_bare(t) for t in o.split(";")] == right]
+    return Seen(fits=tuple(fits), times=tuple(times))
+
+
+def _first(times: Sequence[float]) -> float | None:
+    return min(times, default=None)
+
+
+def _read_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    return _ordered(options, lambda thing: _first(shown.read(thing)))
+
+
+def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    return _ordered(options, lambda thing: _first(shown.said(thing)))
+
+
+def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    def first(colour: str) -> float | None:
+        """Where it is first large, if it was never half as large before."""
+        shares = [(p.time, p.colours.get(colour, 0.0)) for p in shown.pictures]
+        large = next((i for i, (_, share) in enumerate(shares) if share >= 0.2), None)
+        if large is None or any(share > 0.1 for _, share in shares[:large]):
+            return None
+        return shares[large][0]
+
+    return _ordered(options, first)
+
+
+def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """All five must be read, so that none can have come before or after."""
+    firsts = [_first(shown.read(option)) for option in options]
+    times = [t for t in firsts if t is not None]
+    if len(times) < len(options):
+        return Seen()
+    best = min(times) if match[1] == "first" else max(times)
+    return Seen(fits=tuple(i for i, t in enumerate(firsts) if t == best), times=tuple(times))
+
+
+def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    start = _first(shown.read(match[1]))
+    if start is None:
+        return Seen()
+    firsts = [_first(shown.read(option)) for option in options]
+    later = [t for t in firsts if t is not None and t > start]
+    if not later or any(t == start for t in firsts):
+        return Seen()
+    fits = tuple(i for i, t in enumerate(firsts) if t == min(later))
+    return Seen(fits=fits, times=(start, min(later)))
+
+
+def _together(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    here = [p for p in shown.pictures if p.shows(match[1])]
+    fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
+    return Seen(fits=tuple(fits), times=tuple(p.time for p in here))
+
+
+def _missing(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    texts = [match[1].replace("…", option) for option in options]
+    times = [shown.read(text) for text in texts]
+    exact = [i for i, t in enumerate(times) if t and shown.read(options[i])]
+    return Seen(fits=tuple(exact), times=tuple(t for i in exact for t in times[i]))
+
+
+def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    return _when(options, shown, [(p.time, p.shows(match[1])) for p in shown.pictures])
+
+
+def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in shown.pictures]
+    clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
+    return _when(options, shown, clear)
+
+
+def _when(options: tuple[str, ...], shown: Shown, there: Sequence[tuple[float, bool]]) -> Seen:
+    """The part of the film in which something is there. Needs pictures of the beginning, the middle
+    and the end without doubt.
+    """
+    length = max(1e-9, shown.end - shown.start)
+    places = [((t - shown.start) / length, yes) for t, yes in there]
+    times = [t for t, yes in there if yes]
+    if not times or not all(any(abs(x - at) < 0.12 for x, _ in places) for at in (0, 0.5, 1)):
+        return Seen()
+    seen = [x for x, yes in places if yes]
+    unseen = [x for x, yes in places if not yes]
+    word = "?"
+    if not unseen:
+        word = "all through"
+    elif max(seen) < 0.48 and min(seen) < 0.28:
+        word = "first half"
+    elif min(seen) > 0.52 and max(seen) > 0.72:
+        word = "second half"
+    elif 0.2 <= min(seen) < 0.48 and 0.52 < max(seen) <= 0.8:
+        word = "middle"
+    elif min(seen) < 0.2 and max(seen) > 0.8 and any(0.3 < x < 0.7 for x in unseen):
+        word = "again"
+    return _chosen(options, word, times)
+
+
+def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> Seen:
+    """The option that says a word; where several do, the shortest."""
+    fits = sorted((len(o), i) for i, o in enumerate(options) if word in o.lower())
+    return Seen(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
+
+
+def _largest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """At least a twentieth of every picture, and twice what might be taken for another one."""
+    fits: list[int] = []
+    for i, option in enumerate(options):
+        others = [o.lower() for o in options if o != option]
+        fits += [i] * all(
+            p.colours.get(option.lower(), 0.0)
+            >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
+            for p in shown.pictures
+        )
+    return Seen(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
+
+
+def _half(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    if match[1] not in NAMES:
+        return Seen()
+    halves = {half_of(p.inside, match[1]) for p in shown.pictures}
+    if len(halves) != 1 or not (half := halves.pop()):
+        return Seen()
+    times = [p.time for p in shown.pictures]
+    return _chosen(options, f"{half} half", times)
+
+
+def _highest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """All must be read in one picture, and the one be a line's height apart from the others."""
+    found: set[int] = set()
+    times: list[float] = []
+    for picture in shown.pictures:
+        tops = [picture.top(option) for option in options]
+        known = [t if match[1] == "high" else -t for t in tops if t is not None]
+        if len(known) == len(options):
+            first, second = sorted(known)[:2]
+            times.append(picture.time)
+            found |= {known.index(first)} if second - first >= 0.02 else {-1}
+    fits = tuple(found) if len(found) == 1 and -1 not in found else ()
+    return Seen(fits=fits, times=tuple(times))
+
+
+def _passing(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
+    if shown.end - shown.start < 2 * REACH:
+        return Seen()
+    fits = [
+        i
+        for i, option in enumerate(options)
+        if max(p.colours.get(option.lower(), 0.0) for p in here) >= 0.2
+        and max(p.colours.get(option.lower(), 0.0) for p in there) < 0.06
+    ]
+    return Seen(fits=tuple(fits), times=(shown.start, shown.end))
+
+
+def _band(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
+    shares = [p.upper if match[1] == "upper" else p.lower for p in group]
+    fits = [
+        i
+        for i, option in enumerate(options)
+        if min(share.get(option.lower(), 0.0) for share in shares) >= 0.5
+    ]
+    return Seen(fits=tuple(fits), times=tuple(p.time for p in group))
+
+
+def _light(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """Darker or lighter than the other two by a third of the light, or all three nearly alike."""
+    groups = (shown.early, shown.halfway, shown.late)
+    if not all(groups):
+        return Seen()
+    light = [sum(p.light for p in group) / len(group) for group in groups]
+    times = [group[0].time for group in groups]
+    order = sorted(range(3), key=lambda i: light[i])
+    best, other = order[:2] if match[1] == "dark" else order[:0:-1]
+    low, high = sorted((light[best], light[other]))
+    if high - low >= 0.08 and low <= 0.67 * high:
+        return _chosen(options, ("at the beginning", "halfway", "at the end")[best], times)
+    if max(light) - min(light) < 0.04:
+        return _chosen(options, "all through", times)
+    return Seen()
+
+
+def _bars(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
+    if len(sides) != 1:
+        return Seen()
+    name = _SIDES.get(sides.pop(), "?")
+    fits = tuple(i for i, option in enumerate(options) if option.lower() == name)
+    return Seen(fits=fits, times=(shown.start, shown.end))
+
+
+_SIDES = {
+    (True, True, False, False): "above and below",
+    (False, False, True, True): "on the left and the right",
+    (True, True, True, True): "on all four sides",
+    (False, False, True, False): "only on the left",
+    (True, False, False, False): "only above",
+    (False, True, False, False): "only below",
+}
+
+
+def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    said = shown.said(match[1])
+    near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
+    fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in near)]
+    return Seen(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
+
+
+def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    read = shown.read(match[1])
+    times = [[t for t in shown.said(o) if any(abs(t - r) < 12 for r in read)] for o in options]
+    fits = tuple(i for i, t in enumerate(times) if t)
+    return Seen(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
+
+
+def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """The option nearest to the words quoted, on the side that is asked for."""
+    cue = _first(shown.said(match[2]))
+    if cue is None:
+        return Seen()
+    sign = 1 if match[1] == "after" else -1
+    gaps = {
+        i: min((sign * (t - cue) for t in shown.said(o) if sign * (t - cue) > 0), default=None)
+        for i, o in enumerate(options)
+    }
+    near = min((g for g in gaps.values() if g is not None), default=None)
+    fits = tuple(i for i, g in gaps.items() if g is not None and g == near)
+    return Seen(fits=fits, times=(cue, cue + sign * near) if near is not None else ())
+
+
+def _reason(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """The option that is said behind the effect, in the same breath."""
+    effects = shown.said(match[1])
+    text = " ".join(line.text for line in shown.lines)
+    fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
+    return Seen(fits=tuple(fits), times=tuple(effects))
+
+
+def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    """The option that is said at all."""
+    bare = [re.sub(r"^To ", "", option) for option in options]
+    times = [shown.said(text) for text in bare]
+    fits = tuple(i for i, t in enumerate(times) if t)
+    return Seen(fits=fits, times=tuple(t for i in fits for t in times[i]))
+
+
+def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
+    times = [max(shown.said(option), default=None) for option in options]
+    last = max((t for t in times if t is not None), default=None)
+    fits = tuple(i for i, t in enumerate(times) if t is not None and t == last)
+    return Seen(fits=fits, times=(last,) if last is not None else ())
+
+
+_QUOTE = r"[“\"]([^”\"]+)[”\"]"
+FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
+    (re.compile(pattern), form)
+    for pattern, form in (
+        (r"^In what order do these words come up on the screen:", _read_order),
+        (r"^In what order are these things said:", _said_order),
+        (r"^In what order do these colours first fill a large part of the picture:", _colour_order),
+        (r"^Which of these words come up on the screen (first|last)\?$", _end_read),
+        (rf"^Which of these words come up on the screen soonest after {_QUOTE}\?$", _soonest),
+        (rf"^Which of these words are on the screen together with {_QUOTE}\?$", _together),
+        (rf"^Which word is missing in these words on the screen: {_QUOTE}\?$", _missing),
+        (rf"^When can the words {_QUOTE} be read on the screen\?$", _when_read),
+        (r"^When is a large part of the picture clearly ([a-z]+)\?$", _when_coloured),
+        (r"^Which of these colours takes up the most room in the picture all through", _largest),
+        (r"^Where in the picture is nearly everything that is clearly ([a-z]+)\?$", _half),
+        (r"^All of these words are on the screen at once\. Which stand (high|low)est\?$", _highest),
+        (r"^Which colour fills a large part of the picture at the (beginning|end) of", _passing),
+        (
+            r"^Which colour fills most of the (upper|lower) third of the picture "
+            r"(?:at the |all through the )(beginning|end|video)",
+            _band,
+        ),
+        (r"^At which of these times in the video is the picture (dark|light)est\?$", _light),
+        (r"^Where does the picture have black bars all through the video\?$", _bars),
+        (rf"^Which words come up on the screen at about the time of {_QUOTE}\?$", _read_at_words),
+        (rf"^What is said in the part in which {_QUOTE} comes up on the screen\?$", _said_at_card),
+        (rf"^What is said right (after|before) {_QUOTE}\?$", _neighbour),
+        (rf"^What is the reason given for this: {_QUOTE}\?$", _reason),
+        (r"^What does the video set out to do, as it says near its beginning\?$", _said_alone),
+        (r"^Which of these are named together in one breath\?$", _said_alone),
+        (r"^With which words do the makers leave their viewers at the very end\?$", _said_last),
+    )
+)
+RULES: dict[str, Callable[[Request], str]] = {"filters/sight": look}

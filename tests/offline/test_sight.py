@@ -1,0 +1,245 @@
+"""The looker without a model: right on drawn films, silent where the pictures decide nothing."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mustsee.llm import Message, Request
+from mustsee.media.pictures import encode
+from mustsee.media.video import frames_at
+from mustsee.offline import neptune, sight
+from mustsee.records import Line
+from tests.offline.test_offline import film, part
+from tests.support.films import cuts, write
+
+RGB = {"green": (20, 160, 40), "blue": (30, 60, 200), "red": (220, 20, 30), "white": (250,) * 3,
+       "black": (0,) * 3, "grey": (120,) * 3, "between": (70, 140, 150)}  # fmt: skip
+HEIGHT, WIDTH = 180, 320
+
+
+def plain(colour: str) -> np.ndarray:
+    return np.full((HEIGHT, WIDTH, 3), RGB[colour], np.uint8)
+
+
+def card(*lines: str, ground: str = "white") -> np.ndarray:
+    """Words one below the other, large enough to be read."""
+    import cv2
+
+    image = np.full((360, 640, 3), RGB[ground], np.uint8)
+    for number, line in enumerate(lines):
+        cv2.putText(image, line, (40, 60 + 60 * number), cv2.FONT_HERSHEY_SIMPLEX, 1.2, 0, 2)
+    return image
+
+
+def shown(images: Sequence[np.ndarray]) -> list[bytes]:
+    return [encode(np.ascontiguousarray(image[..., ::-1]), 85) for image in images]
+
+
+def look(
+    question: str,
+    options: Sequence[str],
+    images: Sequence[np.ndarray],
+    *,
+    times: Sequence[float] | None = None,
+    lines: Sequence[Line] = (),
+    whole: bool = False,
+) -> str:
+    """The option chosen, "cannot" or "several"."""
+    text = reply(question, options, shown(images), times=times, lines=lines, whole=whole)
+    match = re.search(r"^\* ANSWER: ([A-Z])$", text, re.MULTILINE)
+    assert match, text
+    return [*options, "cannot", "several"][ord(match[1]) - 65]
+
+
+def reply(
+    question: str,
+    options: Sequence[str],
+    jpegs: Sequence[bytes],
+    *,
+    times: Sequence[float] | None = None,
+    lines: Sequence[Line] = (),
+    whole: bool = False,
+) -> str:
+    variables = {
+        "question": question,
+        "options": tuple(options),
+        "frames": tuple(times or [float(t) for t in range(len(jpegs))]),
+        "lines": tuple(lines),
+        "whole": whole,
+    }
+    message = Message("user", "", tuple(jpegs))
+    request = Request(prompt="filters/sight", digest="", messages=(message,), variables=variables)
+    return sight.RULES["filters/sight"](request)
+
+
+COLOURS = ("Green", "Blue", "Red", "White", "Black")
+AT_END = (
+    "Which colour fills a large part of the picture at the end of the video, "
+    "but not at the beginning?"
+)
+ORDER = "In what order do these colours first fill a large part of the picture: {}?"
+WHEN = ("Only in the first half", "Only about the middle", "Only in the second half", "All through",
+        "Near the beginning and again near the end")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_answer_is_what_the_film_shows_whatever_the_order_of_options(
+    tmp_path: Path, seed: int
+) -> None:
+    """From a film through its decoder, as the filter does it."""
+    rng = random.Random(seed)
+    one, two, three = rng.sample(("green", "blue", "red"), 3)
+    images = [plain(c) for c in (one, two, three) for _ in range(24)]
+    path = write(tmp_path / "film.mp4", images, fps=12)
+    times = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    jpegs = [p.jpeg(512, 80) for p in frames_at(str(path), times)]
+    orders = [
+        f"{one}; {two}; {three}",
+        f"{two}; {one}; {three}",
+        f"{three}; {two}; {one}",
+        f"{one}; {three}; {two}",
+    ]
+    rng.shuffle(orders)
+    text = reply(ORDER.format("; ".join((two, three, one))), orders, jpegs, times=times)
+    assert text.startswith(f"* ANSWER: {'ABCD'[orders.index(f'{one}; {two}; {three}')]}\n")
+
+
+def test_evidence_is_named_only_of_a_whole_film_and_holds_the_moments() -> None:
+    jpegs = shown([plain("green")] * 4 + [plain("blue")] * 4)
+    times = [10.0 * t for t in range(8)]
+    text = reply(AT_END, COLOURS, jpegs, times=times, whole=True)
+    assert text.startswith("* ANSWER: B\n* EVIDENCE: ")
+    spans = re.findall(r"([\d.]+)-([\d.]+)", text)
+    for time in (0.0, 70.0):
+        assert any(float(a) <= time <= float(b) for a, b in spans)
+    assert "EVIDENCE" not in reply(AT_END, COLOURS, jpegs, times=times)
+
+
+def test_a_doubt_is_no_answer() -> None:
+    """Tones between two names, a colour that was there before, no picture at all."""
+    assert look(AT_END, COLOURS, [plain("black"), plain("between")] * 2) == "cannot"
+    assert look(AT_END, COLOURS, [plain("blue")] * 4) == "cannot"
+    assert look(AT_END, COLOURS, []) == "cannot"
+
+
+def test_two_options_that_fit_are_said_to_be_two() -> None:
+    half = plain("blue")
+    half[:, : WIDTH // 2] = RGB["green"]
+    pictures = [plain("black")] * 3 + [half] * 3
+    assert look(AT_END, COLOURS, pictures, times=[0, 1, 2, 8, 9, 10]) == "several"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why does the woman leave the room?",
+        "What colour is the car that stops last?",
+        "In how many separate shots does a face look out of the picture?",
+        "Who says “good morning” first?",
+        "",
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_it_does_not_know_it_does_not_guess(question: str, whole: bool) -> None:
+    images = cuts([2, 2, 2])
+    assert look(question, COLOURS, images, whole=whole) == "cannot"
+
+
+def test_the_key_is_nowhere_in_what_decides() -> None:
+    """The same question with the pictures in the other order has the other answer."""
+    question = ORDER.format("green; red; blue")
+    options = ("green; blue; red", "red; blue; green", "blue; green; red")
+    pictures = [plain(c) for c in ("green", "blue", "red")]
+    assert look(question, options, pictures) == options[0]
+    assert look(question, options, pictures[::-1]) == options[1]
+
+
+@pytest.mark.parametrize(("there", "answer"), [
+    ("111000000", WHEN[0]), ("000111000", WHEN[1]), ("000000111", WHEN[2]), ("111111111", WHEN[3]),
+    ("110000011", WHEN[4]), ("000100000", "cannot"), ("000001000", "cannot"),
+    ("011111100", "cannot"), ("000000000", "cannot"),
+])  # fmt: skip
+def test_when_a_colour_is_there(there: str, answer: str) -> None:
+    pictures = [plain("blue" if x == "1" else "grey") for x in there]
+    question = "When is a large part of the picture clearly blue?"
+    assert look(question, WHEN, pictures) == answer
+    assert look(question, WHEN, pictures[:2]) in ("cannot", WHEN[3])
+
+
+def test_light() -> None:
+    question = "At which of these times in the video is the picture darkest?"
+    options = ("At the beginning", "Halfway through", "At the end", "All through alike",
+               "At the beginning and at the end alike")  # fmt: skip
+    levels = (200, 200, 200, 60, 60, 60, 190, 190, 190)
+    pictures = [np.full((HEIGHT, WIDTH, 3), level, np.uint8) for level in levels]
+    assert look(question, options, pictures) == "Halfway through"
+    close = [np.full((HEIGHT, WIDTH, 3), level, np.uint8) for level in (150,) * 6 + (130,) * 3]
+    assert look(question, options, close) == "cannot"
+
+
+def test_bars_and_halves() -> None:
+    question = "Where does the picture have black bars all through the video?"
+    options = ("Above and below", "On the left and the right", "On all four sides", "Only below",
+               "Only above")  # fmt: skip
+    barred = cuts([3], width=WIDTH, height=HEIGHT)
+    for image in barred:
+        image[:20], image[-20:] = 0, 0
+    assert look(question, options, barred) == "Above and below"
+    assert look(question, options, cuts([3], width=WIDTH, height=HEIGHT)) == "cannot"
+    sky = plain("grey")
+    sky[: HEIGHT // 2] = RGB["blue"]
+    question = "Where in the picture is nearly everything that is clearly blue?"
+    halves = ("In the upper half", "In the lower half", "In the left half", "In the right half",
+              "In all parts of it alike")  # fmt: skip
+    assert look(question, halves, [sky] * 3) == "In the upper half"
+    assert look(question, halves, [sky, sky[::-1]]) == "cannot"
+
+
+@pytest.mark.parametrize("noise", range(3))
+def test_grain_and_compression_change_nothing(noise: int) -> None:
+    rng = np.random.default_rng(noise)
+    pictures = [plain(c).astype(int) for c in ("green", "green", "blue", "blue")]
+    grainy = [np.clip(p + rng.normal(0, 18, p.shape), 0, 255).astype(np.uint8) for p in pictures]
+    assert look(AT_END, COLOURS, grainy, times=[0, 1, 8, 9]) == "Blue"
+
+
+def test_words_are_read_from_the_pictures() -> None:
+    pytest.importorskip("rapidocr")
+    pictures = [card("HARBOUR", "OLD TOWN"), card("MARKET SQUARE"), card("RAILWAY")]
+    orders = ("“HARBOUR”; “RAILWAY”; “MARKET SQUARE”", "“HARBOUR”; “MARKET SQUARE”; “RAILWAY”")
+    question = f"In what order do these words come up on the screen: {orders[0]}?"
+    assert look(question, orders, pictures) == orders[1]
+    question = "Which of these words come up on the screen soonest after “HARBOUR”?"
+    assert look(question, ("RAILWAY", "MARKET SQUARE", "OLD TOWN"), pictures[:1]) == "cannot"
+    assert look(question, ("RAILWAY", "MARKET SQUARE", "CASTLE"), pictures) == "MARKET SQUARE"
+    question = "Which of these words are on the screen together with “HARBOUR”?"
+    assert look(question, ("RAILWAY", "OLD TOWN"), pictures) == "OLD TOWN"
+    question = "All of these words are on the screen at once. Which stand lowest?"
+    lines = ("HARBOUR", "CASTLE", "RAILWAY", "MARKET", "CHURCH")
+    assert look(question, sorted(lines), [card(*lines)]) == "CHURCH"
+    assert look(question, sorted(lines), [card(*lines[:4])]) == "cannot"
+
+
+def test_what_is_said_is_taken_from_the_lines_given() -> None:
+    texts = ("We begin with three eggs.", "Then comes the flour.", "At last we add the milk.")
+    said = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
+    question = "What is said right after “Then comes the flour”?"
+    options = ("We begin with three eggs", "At last we add the milk", "The oven is hot")
+    pictures = [plain("grey")] * 2
+    assert look(question, options, pictures, lines=said) == options[1]
+    assert look(question, options, pictures) == "cannot"
+
+
+def test_every_form_that_the_rules_ask_is_known() -> None:
+    """A question that the looker could never answer would always be lost."""
+    patterns = [pattern for pattern, _ in sight.FORMS]
+    asked = [m.question for seed in range(6) for m in neptune.made(part(film()), seed)]
+    assert len(set(asked)) > 10
+    for question in asked:
+        assert any(p.search(question) for p in patterns), question

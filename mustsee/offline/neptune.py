@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from mustsee.llm import Request
-from mustsee.offline import seen, spoken
+from mustsee.offline import coloured, seen, spoken
 from mustsee.offline.moments import Made, listed, lower, moments, pick, sentence, tidy
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
@@ -166,6 +166,7 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     found = () if part.overview else moments(part)
     candidates = [
         *seen.questions(found, rng, whole=part.of == 1),
+        *(coloured.questions(found, rng) if part.of == 1 else ()),
         *spoken.questions(found, rng),
     ]
     kinds: dict[str, list[Made]] = {}

@@ -177,10 +177,10 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
         *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
     )
     chosen: list[Made] = []
-    answers: Counter[str] = Counter()
+    known: set[str] = set()
     for one in (m for turn in turns for m in turn if m is not None):
-        if answers[normal(one.answer)] == 0:
-            answers[normal(one.answer)] += 1
+        if not known & {normal(one.answer), normal(one.question)}:
+            known |= {normal(one.answer), normal(one.question)}
             chosen.append(one)
     return tuple(chosen)
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from mustsee.llm import Request
-from mustsee.offline import seen, spoken
+from mustsee.offline import coloured, seen, spoken
 from mustsee.offline.moments import Made, listed, lower, moments, pick, sentence, tidy
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
@@ -166,6 +166,7 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     found = () if part.overview else moments(part)
     candidates = [
         *seen.questions(found, rng, whole=part.of == 1),
+        *(coloured.questions(found, rng) if part.of == 1 else ()),
         *spoken.questions(found, rng),
     ]
     kinds: dict[str, list[Made]] = {}
@@ -176,10 +177,10 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
         *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
     )
     chosen: list[Made] = []
-    answers: Counter[str] = Counter()
+    known: set[str] = set()
     for one in (m for turn in turns for m in turn if m is not None):
-        if answers[normal(one.answer)] == 0:
-            answers[normal(one.answer)] += 1
+        if not known & {normal(one.answer), normal(one.question)}:
+            known |= {normal(one.answer), normal(one.question)}
             chosen.append(one)
     return tuple(chosen)
 

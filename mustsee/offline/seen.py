@@ -1,4 +1,4 @@
-"""Questions from what is seen and read, and from how it goes with what is said.
+"""Questions from what is read on the screen, and from how it goes with what is said.
 
 Only what the measurements are sure of is asked, and of more than one moment where there are more.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from mustsee.media.colours import HALVES, NAMES, NEAR
 from mustsee.offline.moments import (
     Made,
     Moment,
@@ -26,41 +24,15 @@ from mustsee.offline.moments import (
 from mustsee.records import Span
 from mustsee.text import overlap, words
 
-BARS = (
-    "above and below",
-    "on the left and the right",
-    "on all four sides",
-    "only on the left",
-    "only below",
-    "only above",
-)
-LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike",
-         "at the beginning and at the end alike")  # fmt: skip
 WHEN = ("only in the first half", "only about the middle", "only in the second half",
         "all through", "near the beginning and again near the end")  # fmt: skip
 
 
 def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Iterator[Made]:
-    """All that the rules can make of the pictures. `whole`: these are all moments of the video."""
-    for maker in (
-        _read_while_said,
-        _said_while_read,
-        _order,
-        _ends,
-        _soonest,
-        _together,
-        _highest,
-        _missing,
-        _colour_order,
-        _passing,
-        _bands,
-        _largest,
-        _halves,
-    ):
+    """All that the rules can make of the words. `whole`: these are all moments of the video."""
+    makers = (_read_while_said, _said_while_read, _order, _soonest, _together, _highest, _missing)
+    for maker in (*makers, *((_ends, _when) if whole else ())):
         yield from maker(found, rng)
-    if whole:
-        for maker in (_when, _when_coloured, _light, _bars):
-            yield from maker(found, rng)
 
 
 def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
@@ -245,25 +217,14 @@ def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     used: set[str] = set()
     for card in cards:
         here = [m for m in found if shows(m, card)]
-        answer = _part(here, here, found)
+        answer = part(here, here, found)
         if answer and answer not in used:
             used.add(answer)
             question = f"When can the words {quoted(card)} be read on the screen?"
-            yield _timed(question, answer, here, found)
+            yield timed(question, answer, here, found)
 
 
-def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """In which part of the video a colour fills much of the picture, and hardly anything else."""
-    for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
-        here = [m for m in found if colour in m.much]
-        answer = _part(here, [m for m in found if colour in (*m.much, *m.some)], found)
-        if answer:
-            yield _timed(
-                f"When is a large part of the picture clearly {colour}?", answer, here, found
-            )
-
-
-def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
+def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
     """In which part of the video moments lie, if it is plain; `nearly`: those that come close."""
     start, length = found[0].start, max(1e-9, found[-1].end - found[0].start)
     places = [(m.time - start) / length for m in here]
@@ -278,7 +239,7 @@ def _part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Mome
     return WHEN[1] if 0.25 <= min(places) <= 0.45 and 0.55 <= max(places) <= 0.75 else ""
 
 
-def _timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
+def timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
     start, end = found[0].start, found[-1].end
     middle = (start + end) / 2
     spans = [
@@ -292,200 +253,16 @@ def _timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[M
         question=question,
         answer=answer.capitalize(),
         decoys=tuple(w.capitalize() for w in WHEN if w != answer),
-        evidence=tuple(_joined(spans)),
+        evidence=tuple(joined(spans)),
         worth=2,
     )
 
 
-@dataclass(frozen=True)
-class _Area:
-    colour: str
-    moment: Moment
-
-
-def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """The order in which three colours first fill a large part of the picture."""
-    first: list[_Area] = []
-    doubtful: set[str] = set()
-    for moment in found:
-        for colour in moment.much:
-            if all(colour != a.colour for a in first) and colour not in doubtful:
-                first.append(_Area(colour, moment))
-        doubtful |= set(moment.some)
-    chosen: list[_Area] = []
-    for area in first:
-        if all(a.moment is not area.moment and a.colour not in NEAR[area.colour] for a in chosen):
-            chosen.append(area)
-    if len(chosen) < 3:
-        return
-    some = [chosen[i] for i in spread([a.colour for a in chosen], min(4, len(chosen)))]
-    *wrong, shown = orders([a.colour for a in some], rng)
-    yield Made(
-        tag="temporal ordering",
-        question=(
-            "In what order do these colours first fill a large part of the picture: "
-            f"{'; '.join(shown)}?"
-        ),
-        answer="; ".join(a.colour for a in some),
-        decoys=tuple("; ".join(order) for order in wrong),
-        evidence=tuple(a.moment.close for a in some),
-        worth=3,
-    )
-
-
-def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """A colour that fills much of the picture at one end of the video and is gone at the other."""
-    if len(found) < 2:
-        return
-    early, late = found[0], found[-1]
-    for one, other, here, there in (
-        (late, early, "at the end", "at the beginning"),
-        (early, late, "at the beginning", "at the end"),
-    ):
-        gone = {*other.much, *other.some}
-        fresh = [c for c in one.much if c not in gone and c not in ("black", "white")]
-        if fresh:
-            answer = fresh[0]
-            known = {*one.much, *one.some}
-            yield Made(
-                tag="state changes",
-                question=(
-                    f"Which colour fills a large part of the picture {here} of the video, "
-                    f"but not {there}?"
-                ),
-                answer=answer.capitalize(),
-                decoys=_colours(answer, known, rng),
-                evidence=tuple(sorted((one.close, other.close), key=lambda s: s.start)),
-                worth=3,
-            )
-            return
-
-
-def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """A colour that is in all pictures, against colours that are in none."""
-    known = {c for m in found for c in (*m.much, *m.some)}
-    always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
-    always.sort(key=lambda c: -sum(c in m.much for m in found))
-    large = {c for m in found for c in m.much if c not in ("black", "white")}
-    for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
-        decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
-        if len(decoys) >= 4 and len(found) <= FEW:
-            yield Made(
-                tag="visual narrative",
-                question=(
-                    "Which of these colours takes up the most room in the picture all through the "
-                    "video?"
-                ),
-                answer=answer.capitalize(),
-                decoys=tuple(c.capitalize() for c in decoys[:4]),
-                evidence=tuple(_joined([m.close for m in found])),
-                worth=1,
-            )
-
-
-FEW = 12  # moments that can be shown in one sitting
-RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
-
-
-def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """The half of the picture in which all of a colour is, all through."""
-    if len(found) > FEW:
-        return
-    for colour, half in found[0].halves:
-        if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):
-            continue
-        places = {h: f"in the {h} half" for h in HALVES} | {"": "in all parts of it alike"}
-        yield Made(
-            tag="visual narrative",
-            question=f"Where in the picture is nearly everything that is clearly {colour}?",
-            answer=places[half].capitalize(),
-            decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
-            evidence=tuple(_joined([m.close for m in found])),
-            worth=1,
-        )
-
-
-def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """The colour of the top or the bottom, all through, at the beginning or at the end."""
-    for name, third in (("top", "upper"), ("bottom", "lower")):
-        colours = [m.top if name == "top" else m.bottom for m in found]
-        other = [m.bottom if name == "top" else m.top for m in found]
-        if len(found) < 3 and len(set(colours)) == 1:
-            times, when = [found[0], found[-1]], "all through the video"
-        elif colours[-1] and colours[-1] not in colours[:1]:
-            times, when = [found[-1]], "at the end of the video"
-        elif colours[0] and colours[0] not in colours[-1:]:
-            times, when = [found[0]], "at the beginning of the video"
-        else:
-            continue
-        answer = colours[found.index(times[-1])]
-        known = {c for m in times for c in (*m.much, *m.some)} | set(other)
-        if answer and answer not in ("black", "white"):
-            yield Made(
-                tag="visual narrative",
-                question=f"Which colour fills most of the {third} third of the picture {when}?",
-                answer=answer.capitalize(),
-                decoys=_colours(answer, known, rng),
-                evidence=tuple(_joined([m.close for m in times])),
-                worth=1,
-            )
-
-
-def _colours(answer: str, known: set[str], rng: random.Random) -> tuple[str, ...]:
-    """Four colours that nobody takes for the answer, those that can be seen too first."""
-    fits = [c for c in NAMES if c != answer and c not in NEAR[answer]]
-    rng.shuffle(fits)
-    fits.sort(key=lambda c: c not in known)
-    return tuple(c.capitalize() for c in fits[:4])
-
-
-GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
-
-
-def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    """Where the video is darkest or lightest: at its beginning, halfway through, at its end."""
-    if len(found) < 3:
-        return
-    middle = (found[0].start + found[-1].end) / 2
-    half = min(found[1:-1], key=lambda m: abs(m.time - middle))
-    chosen = (found[0], half, found[-1])
-    if abs(half.time - middle) > 0.2 * (found[-1].end - found[0].start):
-        return
-    grades = [GRADES[m.light] for m in chosen]
-    for word, best in (("darkest", min(grades)), ("lightest", max(grades))):
-        rest = sorted(abs(g - best) for g in grades)
-        if rest[1] >= 2 and rest[0] == 0:
-            answer = LIGHT[grades.index(best)]
-            yield Made(
-                tag="visual narrative",
-                question=f"At which of these times in the video is the picture {word}?",
-                answer=answer.capitalize(),
-                decoys=tuple(w.capitalize() for w in LIGHT if w != answer),
-                evidence=tuple(m.close for m in chosen),
-                worth=2,
-            )
-            return
-
-
-def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    where = {m.bars for m in found}
-    if len(where) == 1 and (answer := where.pop()):
-        others = [b for b in BARS if b != answer]
-        yield Made(
-            tag="visual narrative",
-            question="Where does the picture have black bars all through the video?",
-            answer=answer.capitalize(),
-            decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
-            evidence=tuple(_joined([found[0].close, found[-1].close])),
-            worth=1,
-        )
-
-
 def _apart(one: Span, other: Span) -> tuple[Span, ...]:
-    return tuple(_joined([one, other]))
+    return tuple(joined([one, other]))
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def joined(spans: Sequence[Span]) -> list[Span]:
     """In order; those that overlap are one."""
     done: list[Span] = []
     for span in sorted(spans, key=lambda s: s.start):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from actors.coordinator import Desk
+from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
@@ -240,16 +240,16 @@ class SightBench:
         chat = model.open()
 
         async def vetted(where: tuple[str, str]) -> Video:
-            desk = Desk()
+            coordinator = Coordinator()
 
             def gateway(config: LlmConfig) -> Llm:
-                return Gateway(chat, kept, desk, model, sleep=_briefly)
+                return Gateway(chat, kept, coordinator, model, sleep=_briefly)
 
-            work = part.open(RunContext(store=kept, llm=gateway, count=desk.count))
+            work = part.open(RunContext(store=kept, llm=gateway, count=coordinator.count))
             async with room:
                 made = work(journeys[where[0]].row(folder, rows[where]))
                 video = await made if not isinstance(made, Video) else made
-            _add(costs[where[1]], desk.snapshot()["llm"])
+            _add(costs[where[1]], coordinator.snapshot().llm.summary())
             return video
 
         done = await asyncio.gather(*map(vetted, rows))

@@ -258,10 +258,14 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
     assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
 
 
-def test_a_film_that_is_not_there_is_left_alone() -> None:
-    asked = question()
-    vetting = Vetting(askers={}, film=Stills(row()))
-    assert asyncio.run(Sight()(asked, replace(row(), uri=""), vetting)) == asked
+def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
+    gone = replace(row(), uri="narrations:film")
+    vetting = Vetting(
+        askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())}, film=Film(gone)
+    )
+    done = asyncio.run(Sight()(question(), gone, vetting))
+    assert (done.drop, done.verdicts) == (None, ())
+    assert done.metrics == {"sight_unseen": 1.0, "sight_passed": 0.0}
 
 
 def test_impossible_votes_are_refused() -> None:

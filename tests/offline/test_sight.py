@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mustsee.errors import BadRow
 from mustsee.llm import Message, Request
 from mustsee.media.pictures import encode
 from mustsee.media.video import frames_at
@@ -147,8 +148,8 @@ def test_two_options_that_fit_are_said_to_be_two() -> None:
 )
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_it_does_not_know_it_does_not_guess(question: str, whole: bool) -> None:
-    images = cuts([2, 2, 2])
-    assert look(question, COLOURS, images, whole=whole) == "cannot"
+    with pytest.raises(BadRow, match="cannot measure"):
+        look(question, COLOURS, cuts([2, 2, 2]), whole=whole)
 
 
 def test_the_key_is_nowhere_in_what_decides() -> None:

@@ -119,7 +119,7 @@ def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
     assert done.evidence == (SCENE,)
     assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
     assert done.metrics["sight_needed"] == 1
-    assert conditions(done) == ["evidence", "evidence", "without_evidence", "control"]
+    assert conditions(done) == ["evidence", "evidence", *2 * ["without_evidence"], "control"]
     assert json.loads(done.verdicts[0].detail)["frames"][0] == pytest.approx(40.5)
 
 
@@ -152,6 +152,15 @@ def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
     (repair,) = done.repairs
     assert repair.kind == "evidence"
     assert json.loads(repair.before) == [[SCENE.start, SCENE.end]]
+
+
+def test_a_moment_between_the_pictures_is_found() -> None:
+    """Pictures of the whole stand 4.7 s apart: it falls between those of the first look."""
+    moment = Span(201.0, 202.0)
+    done = sighted(Looker({"red": [moment]}))
+    assert done.drop is None
+    (found,) = done.evidence
+    assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
 
 
 def test_evidence_that_was_never_named_is_found() -> None:

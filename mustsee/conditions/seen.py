@@ -35,9 +35,10 @@ SHORTEST = 0.05  # seconds: a rest of film below this shows nothing
 class Seen:
     """What of a film an answerer gets.
 
-    `frames` pictures at the middles of as many equal stretches of what the `condition` shows, or
+    `frames` pictures, one from each of as many equal stretches of what the `condition` shows, or
     one every 1/`fps` seconds of it, at least `least` of each span and at most `most` in all, each
-    `longest` pixels along its longer side. `transcript`: what is said there, at most `words` words
+    `longest` pixels along its longer side. `at`: where in its stretch a picture is taken, from 0 to
+    1; by default in the middle. `transcript`: what is said there, at most `words` words
     of it. With neither the answerer is blind.
     """
 
@@ -46,6 +47,7 @@ class Seen:
     fps: float | None = None
     least: int = 1
     most: int = 256
+    at: float = 0.5
     longest: int = 512
     quality: int = 85
     transcript: bool = False
@@ -56,6 +58,8 @@ class Seen:
             raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
         if self.frames and self.fps is not None:
             raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
+        if not 0 <= self.at <= 1:
+            raise UserError(f"see: at={self.at!r}: from 0 to 1")
         if self.most < 1 or self.longest < 1 or self.least < 1:
             raise UserError(
                 f"see: most={self.most!r}, least={self.least!r}, longest={self.longest!r}: "
@@ -98,9 +102,9 @@ def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
         return Plan(spans=shown)
     if see.condition == "one_frame":
         return Plan(spans=shown, times=spread(shown, 1))
-    times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames)
+    times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
-        times = spread(shown, see.most)
+        times = spread(shown, see.most, see.at)
     if see.condition == "shuffled":
         times = _out_of_order(times, seed)
     return Plan(spans=shown, times=times)
@@ -147,10 +151,12 @@ def without(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(s for s in rest if s.seconds > SHORTEST)
 
 
-def spread(spans: Sequence[Span], count: int) -> tuple[float, ...]:
-    """The middles of `count` equal stretches of the spans laid end to end."""
+def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, ...]:
+    """The middles of `count` equal stretches of the spans laid end to end, or other places in them
+    (`at` 0: their beginnings).
+    """
     total = sum(s.seconds for s in spans)
-    return tuple(_at(spans, (i + 0.5) * total / count) for i in range(count))
+    return tuple(_at(spans, (i + at) * total / count) for i in range(count))
 
 
 def _stretches(
@@ -189,7 +195,7 @@ def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
     found: list[float] = []
     for span in spans:
         least = see.least if span.seconds > SHORTEST else 1
-        found += spread((span,), max(least, round(span.seconds * see.fps)))
+        found += spread((span,), max(least, round(span.seconds * see.fps)), see.at)
     return tuple(found)
 
 

@@ -3,7 +3,8 @@
 The looker is shown the evidence, frame by frame with the lines said there, and chooses among the
 options and two more: "cannot be told from this", "more than one fits". What it finds there decides.
 Where it does not find the answer, it is shown pictures of the whole film and names its own
-evidence, which it then sees from nearer: pictures half a second apart, around what it named.
+evidence, which it then sees from nearer: pictures half a second apart, around what it named. Of a
+long film it is shown other moments until it finds something, or they stand about a shot apart.
 
 | on the evidence | on the whole film | then |
 | --- | --- | --- |
@@ -45,6 +46,8 @@ from mustsee.records import Question, Repair, Span, Video
 AMBIGUOUS = "more than one option fits"
 UNSEEN = "nobody has looked"
 PRECISE = 1.0  # seconds: evidence that the looker names is known to within this
+SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
+MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
 NEARER = 2  # looks from nearer at most, each at the pictures between those before
 
 
@@ -170,13 +173,23 @@ class _Sighting:
         self, condition: Condition, cuts: Sequence[Span] = (), expected: Choice | None = None
     ) -> Votes | None:
         """The looks at the film; where its pictures stand too far apart to tell, but lines or
-        pictures show where to look, those at what lies there.
+        pictures show where to look, those at what lies there. Where nothing does, pictures of the
+        moments between are shown.
         """
-        far = await self.eye.votes(self.settings.whole, cuts, condition, expected)
-        if far is None or far.chosen != CANNOT or far.gap <= PRECISE:
-            return far
-        near = await self.eye.nearer(far, self.settings.near)
-        return far if near is None or near.chosen is None else near
+        far = None
+        for number, at in enumerate(MOMENTS, 1):
+            far = await self.eye.votes(
+                replace(self.settings.whole, at=at), cuts, condition, expected
+            )
+            if far is None or far.chosen != CANNOT:
+                return far
+            near = await self.eye.nearer(far, self.settings.near) if far.gap > PRECISE else None
+            if near is not None and near.chosen is not None:
+                return near
+            if far.gap <= SPARSE * number:
+                break
+            expected = CANNOT
+        return far
 
     async def _repaired(self, seen: Votes) -> str | None:
         """The looker's own spans take the place of those named before, if they hold."""

@@ -195,7 +195,7 @@ class SightBench:
             columns=COLUMNS,
             rows=tuple(row for way in ways for row in way.rows()),
             notes=(
-                "sight: blind and asr mark, then sight; repair: the same, what falls is mended; "
+                "sight: blind and asr mark, then sight; repair: also mends what falls; "
                 "guessing: blind and asr drop, all runs made (the old way)",
                 "of the kept: evidence mended, rewritten, in mma; of the dropped: why; calls for "
                 "each question",

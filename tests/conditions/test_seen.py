@@ -104,3 +104,11 @@ def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: in
     assert len(found) == count
     assert list(found) == sorted(found)
     assert all(inside(t, cuts) for t in found)
+
+
+@given(st.integers(1, 40), st.floats(0, 1))
+def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> None:
+    film = (Span(0.0, 30.0), Span(50.0, 60.0))
+    for number, time in enumerate(spread(film, count, at)):
+        offset = time if time <= 30 else time - 20
+        assert number * 40 / count - 1e-6 <= offset <= (number + 1) * 40 / count + 1e-6

@@ -1,98 +1,34 @@
-"""Sight: each way a question can fare under a looker, how votes end, and how what falls is mended.
-
-The looker here knows at which seconds each option shows, and answers by the times of the pictures
-that it is shown.
-"""
+"""Sight: each way a question can fare under a looker, and how votes end."""
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.film import Film
-from mustsee.conditions.seen import Seen
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, parse_look
-from mustsee.filters.repair import Mend, explanations, parse_repair
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, vet
-from mustsee.llm import Asker, Reply, Request
+from mustsee.filters.vetting import Vetting
+from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
-from mustsee.records import Line, Question, Span, Verdict, Video
-
-LETTERS = "ABCDEFG"
-OPTIONS = ("red", "green", "blue", "yellow", "purple")
-SECONDS = 300.0
-SCENE, ELSEWHERE = Span(40.0, 50.0), Span(200.0, 212.0)
-World = Mapping[str, Sequence[Span]]
-
-
-class Stills(Film):
-    """A film whose picture at a time is that time."""
-
-    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
-        return tuple(f"{time}".encode() for time in times)
-
-
-@dataclass
-class Looker:
-    """Answers by what shows at the pictures' times; `spoil`: the reply to the nth request."""
-
-    world: World
-    spoil: Mapping[int, str] = field(default_factory=dict)
-    mend: Callable[[Request], str] = lambda _: "NONE"
-    guess: Callable[[Request], str] = lambda _: "* ANSWER: A > B > C > D > E"
-    asked: list[Request] = field(default_factory=list)
-    looks: list[Request] = field(default_factory=list)
-    identity: str = "looker"
-
-    async def complete(self, request: Request) -> Reply:
-        self.asked.append(request)
-        if request.prompt == "filters/repair":
-            return Reply(text=self.mend(request), model="writer")
-        if request.prompt != "filters/sight":
-            return Reply(text=self.guess(request), model="guesser")
-        self.looks.append(request)
-        return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="looker")
-
-    def look(self, request: Request) -> str:
-        options, times = list(request.variables["options"]), sorted(request.variables["frames"])
-        seen = {
-            option: [(t, span) for t in times for span in self.world.get(option, ())
-                     if span.start <= t < span.end]
-            for option in options
-        }  # fmt: skip
-        fits = [option for option in options if seen[option]]
-        place = options.index(fits[0]) if len(fits) == 1 else 5 + (len(fits) > 1)
-        spans = {s for option in fits for _, s in seen[option]}
-        named = [
-            f"{min(inside)}-{max(inside)}"
-            for span in sorted(spans, key=lambda s: s.start)
-            if (inside := [t for t in times if span.start <= t < span.end])
-        ]
-        return (
-            f"* EXPLANATION: {' and '.join(fits) or 'nothing'} shows.\n"
-            f"* EVIDENCE: {'; '.join(named) or 'NONE'}\n* ANSWER: {LETTERS[place]}"
-        )
-
-
-def question(**changes: object) -> Question:
-    base = Question(
-        question_id="q",
-        video_id="film",
-        recipe="neptune",
-        question="Which colour is the kite?",
-        question_type="Other",
-        options=OPTIONS,
-        answer_index=0,
-        answer="red",
-        evidence=(SCENE,),
-    )
-    return replace(base, **changes)  # type: ignore[arg-type]
+from mustsee.records import Question, Span, Verdict
+from tests.support.looker import (
+    ELSEWHERE,
+    LETTERS,
+    PROSE,
+    SCENE,
+    SECONDS,
+    WRONG,
+    Looker,
+    Stills,
+    World,
+    question,
+    row,
+)  # fmt: skip
 
 
 def sighted(looker: Looker, sight: Sight | None = None, **changes: object) -> Question:
@@ -100,13 +36,6 @@ def sighted(looker: Looker, sight: Sight | None = None, **changes: object) -> Qu
     asker = Asker(llm=looker, prompts=Prompts(), tries=1)
     vetting = Vetting(askers={"looker": asker}, film=Stills(video))
     return asyncio.run((sight or Sight())(question(**changes), video, vetting))
-
-
-def row(*questions: Question) -> Video:
-    line = Line(start=41.0, end=45.0, text="Here it goes.")
-    return Video(
-        video_id="film", uri="film.mp4", duration=SECONDS, lines=(line,), questions=questions
-    )
 
 
 def conditions(done: Question) -> list[str]:
@@ -119,7 +48,7 @@ def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
     assert done.evidence == (SCENE,)
     assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
     assert done.metrics["sight_needed"] == 1
-    assert conditions(done) == ["evidence", "evidence", "without_evidence", "control"]
+    assert conditions(done) == ["evidence", "evidence", *2 * ["without_evidence"], "control"]
     assert json.loads(done.verdicts[0].detail)["frames"][0] == pytest.approx(40.5)
 
 
@@ -154,6 +83,15 @@ def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
     assert json.loads(repair.before) == [[SCENE.start, SCENE.end]]
 
 
+def test_a_moment_between_the_pictures_is_found() -> None:
+    """Pictures of the whole stand 4.7 s apart: it falls between those of the first look."""
+    moment = Span(201.0, 202.0)
+    done = sighted(Looker({"red": [moment]}))
+    assert done.drop is None
+    (found,) = done.evidence
+    assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
+
+
 def test_evidence_that_was_never_named_is_found() -> None:
     done = sighted(Looker({"red": [ELSEWHERE]}), evidence=())
     (found,) = done.evidence
@@ -168,9 +106,6 @@ def test_what_shows_everywhere_needs_no_evidence() -> None:
     assert sighted(looker).metrics["sight_needed"] == 0
     fallen = sighted(looker, Sight(drop_unneeded=True))
     assert fallen.drop == "sight: the evidence is not needed"
-
-
-WRONG, PROSE = "* EVIDENCE: NONE\n* ANSWER: G", "It depends."
 
 
 @pytest.mark.parametrize(
@@ -319,99 +254,3 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
         assert read.count(0) >= poll.min_right
     elif chosen is not None:
         assert 2 * read.count(chosen) > len(read)
-
-
-def repaired(looker: Looker, *filters: Sight, rounds: int = 2, **changes: object) -> Question:
-    asker = Asker(llm=looker, prompts=Prompts(), tries=1)
-    video = row(question(**changes))
-    askers = {"looker": asker, "repairer": asker}
-    vetting = Vetting(askers=askers, film=Stills(video))
-    done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", Mend(rounds=rounds)))
-    (found,) = done.questions or ()
-    return found
-
-
-def draft(answer: str, *wrong: str) -> str:
-    lines = [f"WRONG ANSWER {n}: {w}" for n, w in enumerate(wrong, 1)]
-    asked = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: {answer}"
-    return "\n".join((asked, *lines, "EVIDENCE: 40.0-50.0"))
-
-
-def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
-    looker = Looker(
-        {"blue": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
-    )
-    done = repaired(looker)
-    assert (done.drop, done.answer, done.subsets) == (None, "blue", ("mma",))
-    assert done.options[done.answer_index or 0] == "blue"
-    (repair,) = done.repairs
-    before = json.loads(repair.before)
-    assert (before["question_id"], before["answer"]) == ("q", "red")
-    assert repair.reason == "sight: answer disputed: 'blue' is chosen"
-    assert [v.correct for v in done.verdicts][:2] == [False, False]
-    assert done.verdicts[-1].seed > done.verdicts[0].seed + 1000
-    request = next(r for r in looker.asked if r.prompt == "filters/repair")
-    said = request.messages[-1].text
-    assert "blue shows" in said
-    assert "ANSWER: C" not in said  # letters of an order that the writer does not see
-    assert "\nWRONG ANSWER 4: purple" in said
-    assert {b"40.5", b"49.5"} <= set(request.messages[-1].images)
-
-
-def test_what_cannot_be_mended_stays_as_it_was() -> None:
-    done = repaired(Looker({"blue": [SCENE]}))
-    assert (done.question_id, done.repairs) == ("q", ())
-    assert (done.drop or "").startswith("sight: answer disputed")
-
-
-@dataclass(frozen=True)
-class Marks:
-    """A filter that passes no question and drops none."""
-
-    name: str = "marks"
-    roles: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-
-    async def __call__(self, asked: Question, video: Video, vetting: Vetting) -> Question:
-        return replace(asked, metrics={**asked.metrics, "marks_passed": 0.0})
-
-
-def test_the_best_of_the_versions_stays() -> None:
-    """The rewrite of a question that was only marked is wrong, and goes: the first one stays."""
-    looker = Looker(
-        {"red": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
-    )
-    done = repaired(looker, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
-    assert (done.question_id, done.drop, done.subsets) == ("q", None, ())
-    assert done.answer == "red"
-
-
-def test_nothing_is_mended_where_nothing_was_said() -> None:
-    looker = Looker({}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red"))
-    done = repaired(looker)
-    assert (done.drop, done.subsets) == (None, ())
-    assert all(r.prompt == "filters/sight" for r in looker.asked)
-
-
-def test_rounds_of_repair_end() -> None:
-    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("green", *OPTIONS[2:], "orange"))
-    done = repaired(looker, rounds=2)
-    assert done.drop is not None
-    assert sum(r.prompt == "filters/repair" for r in looker.asked) == 2
-
-
-def test_explanations_are_the_latest_without_letters() -> None:
-    verdicts = [
-        Verdict(filter="sight", model="m", reply=f"* EXPLANATION: {n}.\n* ANSWER: B")
-        for n in "abcd"
-    ]
-    asked = question(verdicts=(*verdicts, Verdict(filter="blind", model="m", reply="x")))
-    assert explanations(asked, "sight") == tuple(f"* EXPLANATION: {n}." for n in "dcb")
-
-
-def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
-    assert parse_repair("NONE", 4) is None
-    assert parse_repair(draft("red", "green"), 1) is not None
-    with pytest.raises(Unparsed, match="4 are wanted"):
-        parse_repair(draft("red", "green"), 4)

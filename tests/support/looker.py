@@ -1,0 +1,91 @@
+"""A looker that knows at which seconds each option shows, and answers by the times of the pictures
+that it is shown; and a question on its film.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mustsee.conditions.film import Film
+from mustsee.conditions.seen import Seen
+from mustsee.llm import Reply, Request
+from mustsee.records import Line, Question, Span, Video
+
+LETTERS = "ABCDEFG"
+OPTIONS = ("red", "green", "blue", "yellow", "purple")
+SECONDS = 300.0
+SCENE, ELSEWHERE = Span(40.0, 50.0), Span(200.0, 212.0)
+WRONG, PROSE = "* EVIDENCE: NONE\n* ANSWER: G", "It depends."
+World = Mapping[str, Sequence[Span]]
+
+
+class Stills(Film):
+    """A film whose picture at a time is that time."""
+
+    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+        return tuple(f"{time}".encode() for time in times)
+
+
+@dataclass
+class Looker:
+    """Answers by what shows at the pictures' times; `spoil`: the reply to the nth request."""
+
+    world: World
+    spoil: Mapping[int, str] = field(default_factory=dict)
+    mend: Callable[[Request], str] = lambda _: "NONE"
+    guess: Callable[[Request], str] = lambda _: "* ANSWER: A > B > C > D > E"
+    asked: list[Request] = field(default_factory=list)
+    looks: list[Request] = field(default_factory=list)
+    identity: str = "looker"
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        if request.prompt == "filters/repair":
+            return Reply(text=self.mend(request), model="writer")
+        if request.prompt != "filters/sight":
+            return Reply(text=self.guess(request), model="guesser")
+        self.looks.append(request)
+        return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="looker")
+
+    def look(self, request: Request) -> str:
+        options, times = list(request.variables["options"]), sorted(request.variables["frames"])
+        seen = {
+            option: [(t, span) for t in times for span in self.world.get(option, ())
+                     if span.start <= t < span.end]
+            for option in options
+        }  # fmt: skip
+        fits = [option for option in options if seen[option]]
+        place = options.index(fits[0]) if len(fits) == 1 else 5 + (len(fits) > 1)
+        spans = {s for option in fits for _, s in seen[option]}
+        named = [
+            f"{min(inside)}-{max(inside)}"
+            for span in sorted(spans, key=lambda s: s.start)
+            if (inside := [t for t in times if span.start <= t < span.end])
+        ]
+        return (
+            f"* EXPLANATION: {' and '.join(fits) or 'nothing'} shows.\n"
+            f"* EVIDENCE: {'; '.join(named) or 'NONE'}\n* ANSWER: {LETTERS[place]}"
+        )
+
+
+def question(**changes: object) -> Question:
+    base = Question(
+        question_id="q",
+        video_id="film",
+        recipe="neptune",
+        question="Which colour is the kite?",
+        question_type="Other",
+        options=OPTIONS,
+        answer_index=0,
+        answer="red",
+        evidence=(SCENE,),
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def row(*questions: Question) -> Video:
+    line = Line(start=41.0, end=45.0, text="Here it goes.")
+    return Video(
+        video_id="film", uri="film.mp4", duration=SECONDS, lines=(line,), questions=questions
+    )

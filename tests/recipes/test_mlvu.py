@@ -19,6 +19,7 @@ from actors.llm.offline import Offline
 from actors.part import RunContext
 from actors.synthesise import Synthesise, checked
 from mustsee import schemas
+from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.llm import Asker
@@ -617,4 +618,4 @@ def test_balance_is_of_the_videos_that_stand() -> None:
 
     even = [rows(f"a{n}", n % 4, None) for n in range(24)]
     skewed = [rows(f"b{n}", 0, "needle: seen") for n in range(24)]
-    assert Fair()(schemas.table([*even, *skewed], Video)) == {"questions": {}}
+    assert Fair()(schemas.table([*even, *skewed], Video)) == Decision()

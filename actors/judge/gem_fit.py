@@ -55,7 +55,7 @@ class GemFit:
 
 @dataclass(frozen=True)
 class Worker:
-    """One of `world` processes; `wrap` makes the model a distributed one, `report` takes figures."""
+    """One of `world` processes; `wrap` distributes the model, `report` takes figures."""
 
     rank: int = 0
     world: int = 1

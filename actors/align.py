@@ -1,10 +1,10 @@
-"""`align`: where a clip lies in its movie's audio description, and what is told there."""
+"""`align`: finds a clip in its movie's audio description, with the narration of that part."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -183,7 +183,7 @@ def _suffix(uri: str) -> str:
 def descriptions_in(source: str) -> dict[str, str]:
     """Movie -> description, of a folder or a table. Raises UserError."""
     if _suffix(source) in TABLES:
-        rows: list[Mapping[str, Any]] = read_table(source)
+        rows: Sequence[Mapping[str, Any]] = read_table(source)
         if rows and not {"movie_name", "uri"} <= set(rows[0]):
             raise UserError(f"descriptions={source!r}: the columns movie_name and uri are needed")
         found = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}

@@ -1,6 +1,5 @@
-"""Checkpoints in Hugging Face's layout: where they are; and loading those that transformers runs on
-torch. Weights are safetensors; code from a model's repository is never run.
-"""
+"""Checkpoints in Hugging Face's layout: finds them, and loads those that transformers
+runs on torch. Weights are safetensors; code from a model's repository is never run."""
 
 from __future__ import annotations
 

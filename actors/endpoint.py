@@ -133,10 +133,10 @@ class Connection:
         """The JSON object that the endpoint answers. As `call`; anything but an object is
         Transient. The client's typed methods spend half a millisecond more on each call.
         """
-        found = await self.call(lambda client: client.post(path, body=body, cast_to=object))
-        if not isinstance(found, Mapping):
-            raise Transient(f"{self.place}: the reply is no JSON object: {str(found)[:80]!r}")
-        return found
+        reply = await self.call(lambda client: client.post(path, body=body, cast_to=object))
+        if not isinstance(reply, Mapping):
+            raise Transient(f"{self.place}: the reply is no JSON object: {str(reply)[:80]!r}")
+        return reply
 
     @property
     def place(self) -> str:

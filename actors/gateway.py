@@ -154,7 +154,7 @@ class Gateway:
         )
 
     async def _attempt(self, key: str, request: Request) -> Reply:
-        """One try, when the coordinator lets it through; none where an equal call made it."""
+        """One try, once the coordinator admits it, unless an equal call was made elsewhere."""
         if self._meter is not None:
             estimate = self._meter.estimate(request)
             ask = Ask(

@@ -1,4 +1,4 @@
-"""Written answers graded: by an answer-equivalence judge, or by MLVU's rubrics through a model."""
+"""Grades written answers, by an answer-equivalence judge or by MLVU's rubrics and a model."""
 
 from __future__ import annotations
 

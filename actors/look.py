@@ -1,4 +1,4 @@
-"""`look`: one decoding pass over a film for everything that wants to see it.
+"""`look`: one decoding pass over a film that feeds every detector.
 
 Shots and descriptors see a thumbnail of every frame, picked out of the decoder's planes; keyframes
 and, where asked for, faces and on-screen text see the few frames that are kept.
@@ -35,6 +35,7 @@ class Faces:
 
     def open(self) -> Callable[[Picture], tuple[Face, ...]]:
         import cv2
+        import cv2.data
 
         cascade = cv2.CascadeClassifier(
             f"{cv2.data.haarcascades}haarcascade_frontalface_default.xml"

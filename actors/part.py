@@ -3,7 +3,7 @@
 A part is a frozen dataclass: its fields are its configuration and bear identity, except those
 declared with `hardware()` (batch sizes, devices), which may change without anything being computed
 anew. It is small and picklable; `open` loads the model or the connection, once per worker process
-and only when a row is really to be computed.
+and only when a row must be computed.
 """
 
 from __future__ import annotations

@@ -136,11 +136,6 @@ class Store:
                 f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
             ) from error
 
-    def drop(self, kind: str, key: str) -> None:
-        """Forget a value; absent is fine."""
-        with contextlib.suppress(FileNotFoundError):
-            self._place[0].delete_file(self._path(kind, key))
-
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""
         value = self.get(kind, key)

@@ -2,8 +2,9 @@
 
     python -m ray_jobs.egoschema narrations=N columns=ego4d out=O [videos=V cut=true]
 
-Clips are chosen, a chain of prompts asks about each, questions with words of the prompts or that
-repeat others fall, and so does what is guessed without the video. See docs/egoschema.md.
+Clips are chosen and a chain of prompts asks about each. Questions that repeat words of the prompts
+or other questions are dropped, and so are those that are guessed without the video. See
+docs/egoschema.md.
 """
 
 from __future__ import annotations

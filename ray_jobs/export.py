@@ -2,7 +2,7 @@
 
 python -m ray_jobs.export questions=Q layout=neptune|cinepile|egoschema|mlvu|hf|lmms_eval|sft out=O
 
-What is wrong in the questions is listed at the end. Dropped questions stay out.
+Problems in the questions are listed at the end. Dropped questions stay out.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m ray_jobs.templates questions=Q out=O [llm=openai pronouns=llm]
 
-Names become pronouns, repeats fall, the rest is clustered by its embeddings; ten random questions
-of each cluster give four templates. Review O/templates.md: `ray_jobs.cinepile templates=O` reads
-it.
+Names become pronouns, repeats are dropped, the rest is clustered by its embeddings; ten random
+questions of each cluster give four templates. Review O/templates.md: `ray_jobs.cinepile
+templates=O` reads it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Replica:
         """`{"scores": [...]}`, or `{"full": seconds}` when there is too much work: a value, because
         an exception would be logged as a failure of the replica.
         """
-        asked = [Item(**{**item, "references": tuple(item["references"])}) for item in items]
+        asked = [_item(plain) for plain in items]
         try:
             return {"scores": [asdict(s) for s in await self._backend.score(asked, threshold)]}
         except Full as full:
@@ -91,17 +91,23 @@ class Replica:
         await self._backend.drain()
 
 
+def _item(plain: Mapping[str, Any]) -> Item:
+    fields: dict[str, Any] = {**plain, "references": tuple(plain["references"])}
+    return Item(**fields)
+
+
 class HandleBackend:
     """The judge behind a Serve handle."""
 
-    def __init__(self, handle: DeploymentHandle) -> None:
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
         self._about: Mapping[str, Any] | None = None
 
     async def describe(self) -> Mapping[str, Any]:
-        if self._about is None:
-            self._about = await self._call("describe")
-        return self._about
+        about = self._about
+        if about is None:
+            about = self._about = await self._call("describe")
+        return about
 
     async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
         reply = await self._call("score", [asdict(item) for item in items], threshold)
@@ -129,9 +135,9 @@ class HandleBackend:
 
 
 @serve.deployment(name="Front")
-@serve.ingress()
+@serve.ingress()  # pyright: ignore[reportUntypedClassDecorator]
 class Front:
-    def __init__(self, judge: DeploymentHandle, keys: Keys, limits: Limits) -> None:
+    def __init__(self, judge: DeploymentHandle[Any], keys: Keys, limits: Limits) -> None:
         self._arguments = HandleBackend(judge), keys, limits
 
     def __serve_build_asgi_app__(self) -> Any:

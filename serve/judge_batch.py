@@ -1,10 +1,10 @@
-"""Requests of many callers in common batches, and no more of them than can be answered in time.
+"""Batches the requests of many callers, and turns away what could not be answered in time.
 
 One worker thread runs the engine. A batch takes what is waiting, oldest first, up to a budget of
-tokens (within it the engine sorts by length and pads little). When a request would be answered is
-known from the tokens before it and the rate at which the last batches were read; what would come
-too late is turned away at once, with the time after which to try again: an overloaded judge answers
-fewer, not later.
+tokens (within it the engine sorts by length and pads little). The time of an answer is estimated
+from the tokens before it and the rate at which the last batches were read; what would come too late
+is turned away at once, with the time after which to try again: an overloaded judge answers fewer,
+not later.
 """
 
 from __future__ import annotations

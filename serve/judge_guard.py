@@ -1,4 +1,4 @@
-"""What stands before the judge's routes: keys, sizes, request ids, metrics, access log.
+"""Checks in front of the judge's routes: keys, sizes, request ids, metrics, access log.
 
 Every error has OpenAI's shape. The access log holds no text of a question or an answer.
 """
@@ -88,11 +88,13 @@ def _loopback(host: str | None) -> bool:
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        one = {"registry": self.registry}
-        self.requests = Counter("judge_requests", "requests", ["route", "status"], **one)
-        self.items = Counter("judge_items", "items by outcome", ["outcome"], **one)
-        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", **one)
-        self.seconds = Histogram("judge_request_seconds", "seconds to answer", ["route"], **one)
+        one = self.registry
+        self.requests = Counter("judge_requests", "requests", ["route", "status"], registry=one)
+        self.items = Counter("judge_items", "items by outcome", ["outcome"], registry=one)
+        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", registry=one)
+        self.seconds = Histogram(
+            "judge_request_seconds", "seconds to answer", ["route"], registry=one
+        )
 
 
 def failure(

@@ -1,6 +1,6 @@
-"""The judge's routes as an ASGI app. What stands before them is in `judge_guard`.
+"""The judge's routes as an ASGI app. Keys, limits and metrics are in `judge_guard`.
 
-It knows nothing of Ray or of models: `Backend` scores. Every error has OpenAI's shape, and no
+The app knows neither Ray nor models: a `Backend` scores. Every error has OpenAI's shape, and no
 request, however broken, ends in a traceback or a 500.
 """
 

@@ -4,7 +4,8 @@
     serve run serve.llm:app model=/models/gemma name=mustsee-llm gpus=2 replicas=2
 
 Ray Serve LLM with vLLM inside; needs GPUs and, on every node, `pip install 'ray[llm]'` (which pins
-vLLM), best in an environment of its own. Not verified here: only what is handed to Ray is tested.
+vLLM), best in an environment of its own. Only the arguments handed to Ray are tested,
+not vLLM itself.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
 def app(settings: Settings) -> Application:
     """The application for `serve run` and `serve deploy`. Raises UserError without vLLM."""
     try:
-        import vllm  # noqa: F401  # pyright: ignore[reportMissingImports]
+        import vllm  # noqa: F401  # pyright: ignore[reportMissingImports, reportUnusedImport]
         from ray.serve.llm import LLMConfig, build_openai_app
     except ImportError as error:
         raise UserError(

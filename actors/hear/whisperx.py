@@ -86,8 +86,8 @@ class Ears:
     def __init__(self, config: WhisperX) -> None:
         config.check()
         try:
-            import whisperx.alignment
-            import whisperx.asr
+            import whisperx.alignment  # pyright: ignore[reportMissingImports, reportUnusedImport]
+            import whisperx.asr  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise UserError(
                 f"hear=whisperx needs whisperx ({error}): pip install 'mustsee[whisperx]', on the "
@@ -123,7 +123,7 @@ class Ears:
         spoken = str(result["language"])
         aligner = self._aligner(spoken)
         if aligner and result["segments"]:
-            from whisperx.alignment import align
+            from whisperx.alignment import align  # pyright: ignore[reportMissingImports]
 
             model, metadata = aligner
             result = align(result["segments"], model, metadata, window.samples, self.config.device)
@@ -137,7 +137,7 @@ class Ears:
         return self._aligners[language]
 
     def _load_aligner(self, language: str) -> tuple[Any, Any] | None:
-        from whisperx import alignment
+        from whisperx import alignment  # pyright: ignore[reportAttributeAccessIssue]
 
         name = self.config.aligner or alignment.DEFAULT_ALIGN_MODELS_HF.get(language)
         if name is not None:
@@ -154,7 +154,7 @@ class Ears:
 
     @cached_property
     def _diarizer(self) -> Any:
-        from whisperx.diarize import DiarizationPipeline
+        from whisperx.diarize import DiarizationPipeline  # pyright: ignore[reportMissingImports]
 
         folder = weights.find(str(self.config.diarizer))
         return DiarizationPipeline(model_name=str(folder), device=self.config.device)
@@ -162,7 +162,7 @@ class Ears:
     def _with_speakers(self, result: Any, window: Window) -> Any:
         if self.config.diarizer is None or not result["segments"]:
             return result
-        from whisperx.diarize import assign_word_speakers
+        from whisperx.diarize import assign_word_speakers  # pyright: ignore[reportMissingImports]
 
         turns = self._diarizer(
             window.samples,
@@ -174,10 +174,10 @@ class Ears:
 
 def _silero() -> Any:
     """A voice activity detector for whisperx that repeats what `mustsee.media.speech` has found."""
-    from whisperx.diarize import Segment
-    from whisperx.vads.vad import Vad
+    from whisperx.diarize import Segment  # pyright: ignore[reportMissingImports]
+    from whisperx.vads.vad import Vad  # pyright: ignore[reportMissingImports]
 
-    class Found(Vad):
+    class Found(Vad):  # pyright: ignore[reportUntypedBaseClass]
         heard: Sequence[tuple[float, float]] = ()
 
         def __call__(self, audio: Any, **options: Any) -> list[Any]:

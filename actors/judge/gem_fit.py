@@ -55,13 +55,13 @@ class GemFit:
 
 @dataclass(frozen=True)
 class Worker:
-    """One of `world` processes; `wrap` makes the model a distributed one, `tell` takes figures."""
+    """One of `world` processes; `wrap` distributes the model, `report` takes figures."""
 
     rank: int = 0
     world: int = 1
     device: str = "cpu"
     wrap: Callable[[Any], Any] = lambda model: model
-    tell: Callable[[dict[str, Any]], None] = lambda figures: None
+    report: Callable[[dict[str, Any]], None] = lambda figures: None
 
 
 def encoded(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
@@ -123,7 +123,7 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
         state["best"] = min(state["best"], figures["dev_loss"])
         if me.rank == 0:
             _keep(folder, config, model, optimiser, state, figures, better)
-        me.tell(figures)
+        me.report(figures)
 
 
 def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _load(config: GemFit, device: str) -> Any:
 
 
 def _schedule(step: int, config: GemFit) -> float:
-    """Linear warm-up, then linear to nought."""
+    """Linear warm-up, then linear to zero."""
     rising = min(1.0, (step + 1) / max(config.warmup, 1))
     return rising * max(0.0, 1 - step / config.steps)
 
@@ -180,9 +180,10 @@ def _schedule(step: int, config: GemFit) -> float:
 def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[Row]:
     """This worker's share of step `step`; every epoch has an order of its own."""
     found: list[Row] = []
+    order: list[int] = []
     for k in range(step * config.batch, (step + 1) * config.batch):
         epoch, place = divmod(k, len(rows))
-        if place == 0 or not found:
+        if place == 0 or not order:
             order = list(range(len(rows)))
             random.Random(f"{config.seed}/gem/epoch/{epoch}").shuffle(order)
         found.append(rows[order[place]])

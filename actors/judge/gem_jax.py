@@ -1,6 +1,6 @@
 """The judge `gem_jax`: the same Gemma 2 as `gem`, run by our own JAX code on TPU, GPU or CPU.
 
-One forward pass of the whole prompt; prompts are filled up to one of a few lengths and batches to
+One forward pass of the whole prompt; prompts are padded to one of a few lengths and batches to
 one of a few sizes, so that a bounded number of programs is compiled, all of them before the first
 request is taken (`warm`). A batch is split over the devices of a host, each with the whole model.
 """

@@ -2,7 +2,7 @@
 
 Control tokens are set by id, and text is encoded with them switched off: whatever a candidate says,
 it cannot open a turn. The sequence begins with exactly one BOS. The two labels must each be one
-distinct token after the prompt, or nothing starts.
+distinct token after the prompt, or the engine does not start.
 
 A trained judge is a checkpoint folder with a `judge.json` beside the weights: how it attends, which
 prompt it was trained on, and in which precision it was checked.

@@ -1,4 +1,4 @@
-"""Recorded replies: what a model once said, from a JSON-lines file, for tests and demonstrations.
+"""Recorded replies of a model, from a JSON-lines file, for tests and demonstrations.
 
 llm=replay llm.path=replies.jsonl                                 answer from the file
 llm=replay llm.path=replies.jsonl llm.record={_target_: ...}      ask that model, and write

@@ -2,8 +2,8 @@
 
 Calls that wait together are generated together. Every reply depends on its own request only: greedy
 at temperature 0, else drawn with the request's seed by adding Gumbel noise to its scores
-(arXiv 1411.0030), whatever else is in the batch. Up to rounding, that is: in bfloat16 the padding
-of a batch can move a near tie.
+(arXiv 1411.0030), whatever else is in the batch. Rounding is the exception: in bfloat16 the
+padding of a batch can decide a near tie.
 """
 
 from __future__ import annotations

@@ -20,10 +20,8 @@ from mustsee.run.record import QuestionCounts, Step
 T = TypeVar("T")
 
 BATCH = 64  # rows in memory at once
-ALWAYS = {
-    Video: ("video_id", "uri"),
-    Question: ("question_id", "video_id", "recipe", "question", "question_type"),
-}
+VIDEO = ("video_id", "uri")
+QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,13 @@ class Tables:
         """One record per row; with `columns`, only these and the ids are filled in. Questions are
         in the other table.
         """
-        return self._records(Video, "videos.parquet", columns)
+        return self._records(Video, "videos.parquet", columns and (*VIDEO, *columns))
 
     def questions(self, *columns: str) -> Iterator[Question]:
         """All questions, dropped ones included; with `columns`, only these and what no question
         lacks are filled in.
         """
-        return self._records(Question, "questions.parquet", columns)
+        return self._records(Question, "questions.parquet", columns and (*QUESTION, *columns))
 
     def questions_of(self, videos: Collection[str]) -> list[Question]:
         """The whole questions of a few videos."""
@@ -59,7 +57,7 @@ class Tables:
 
     def _records(self, cls: type[T], name: str, columns: Sequence[str]) -> Iterator[T]:
         with pq.ParquetFile(self.folder / name) as file:
-            wanted = {*ALWAYS[cls], *columns} if columns else set(schemas.schema(cls).names)
+            wanted = columns or schemas.schema(cls).names
             there = [c for c in file.schema_arrow.names if c in wanted]
             for batch in file.iter_batches(batch_size=BATCH, columns=there):
                 for row in batch.to_pylist():

@@ -1,4 +1,4 @@
-"""Alignment: clips cut from a transcript, heard badly, are to be found again in its description.
+"""Alignment: clips cut from a transcript, with errors added, must be found in its description.
 
     python -m ray_jobs.bench what=align what.data=FOLDER [what.clips=200] [what.lines=0]
 
@@ -46,7 +46,7 @@ NARRATOR = (
 
 def timed(lines: Sequence[Line]) -> list[Word]:
     """The words of lines, spread over each line by their length."""
-    found: list[Word] = []
+    results: list[Word] = []
     for line in lines:
         words = clean(line.text).split()
         letters = sum(len(word) + 1 for word in words)
@@ -54,25 +54,25 @@ def timed(lines: Sequence[Line]) -> list[Word]:
         for word in words:
             scale = (line.end - line.start) / letters
             begin = line.start + at * scale
-            found.append(Word(begin, begin + len(word) * scale, word, 1.0))
+            results.append(Word(begin, begin + len(word) * scale, word, 1.0))
             at += len(word) + 1
-    return found
+    return results
 
 
 def misheard(
     words: Sequence[Word], errors: float, vocabulary: Sequence[str], rng: random.Random
 ) -> list[Word]:
     """The words with a share `errors` of them dropped, changed, or followed by another word."""
-    found: list[Word] = []
+    results: list[Word] = []
     for word in words:
         kind = rng.random() / errors if errors else 1.0
         if kind < 1 / 3:
             continue
         changed = Word(word.start, word.end, rng.choice(vocabulary), 0.5)
-        found.append(changed if kind < 2 / 3 else word)
+        results.append(changed if kind < 2 / 3 else word)
         if 2 / 3 <= kind < 1:
-            found.append(Word(word.end, word.end + 0.05, rng.choice(vocabulary), 0.5))
-    return found
+            results.append(Word(word.end, word.end + 0.05, rng.choice(vocabulary), 0.5))
+    return results
 
 
 def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
@@ -90,13 +90,13 @@ def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
 
 def narrated(lines: Sequence[Line], rng: random.Random) -> list[Line]:
     """The lines with a narrator's sentence after every fourth."""
-    found: list[Line] = []
+    results: list[Line] = []
     for line in lines:
-        found.append(line)
+        results.append(line)
         if rng.random() < 0.25:
             text = rng.choice(NARRATOR)
-            found.append(Line(start=line.end, end=line.end + len(text) / 15, text=text))
-    return found
+            results.append(Line(start=line.end, end=line.end + len(text) / 15, text=text))
+    return results
 
 
 def excerpt(
@@ -128,12 +128,12 @@ def clip_of(
 
 def hashed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Texts as sums of random vectors of their words [n, size]: a stand-in for an encoder."""
-    found = np.zeros((len(texts), size), np.float32)
+    results = np.zeros((len(texts), size), np.float32)
     for row, text in enumerate(texts):
         for word in clean(text).lower().split():
             seed = zlib.crc32(word.strip(".,?!").encode())
-            found[row] += np.random.default_rng(seed).standard_normal(size, dtype=np.float32)
-    return found
+            results[row] += np.random.default_rng(seed).standard_normal(size, dtype=np.float32)
+    return results
 
 
 def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
@@ -142,7 +142,7 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
     Descriptions, chapter lists, other languages and texts of less than 200 words stay out: refusing
     a clip of another language is too easy to count.
     """
-    found: dict[str, list[Line]] = {}
+    results: dict[str, list[Line]] = {}
     for path in sorted(Path(folder).rglob("*")):
         if path.suffix not in (".srt", ".vtt") or re.search("descri|chapter", path.stem):
             continue
@@ -151,10 +151,12 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
         words = [w.word.lower().strip(".,?!") for w in timed(lines)]
         english = sum(w in _ENGLISH for w in words) >= 0.08 * len(words) and len(words) >= 200
         if english and lines[-1].end >= 60 * minutes:
-            found[str(path.relative_to(folder))] = lines
-    if len(found) < 2:
-        raise UserError(f"data={folder!r}: {len(found)} transcripts of a minute or more; 2 needed")
-    return found
+            results[str(path.relative_to(folder))] = lines
+    if len(results) < 2:
+        raise UserError(
+            f"data={folder!r}: {len(results)} transcripts of a minute or more; 2 needed"
+        )
+    return results
 
 
 @dataclass(frozen=True, kw_only=True)

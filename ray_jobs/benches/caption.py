@@ -122,8 +122,8 @@ class CaptionBench:
         for _ in range(self.repeats):
             for name, call in calls.items():
                 times[name].append(timed(call))
-        wall = {name: statistics.median(t[0] for t in found) for name, found in times.items()}
-        cpu = {name: statistics.median(t[1] for t in found) for name, found in times.items()}
+        wall = {name: statistics.median(t[0] for t in runs) for name, runs in times.items()}
+        cpu = {name: statistics.median(t[1] for t in runs) for name, runs in times.items()}
         same = np.mean([a == b for a, b in zip(said["JAX"], said["transformers"], strict=True)])
         return [
             (
@@ -160,7 +160,7 @@ class Reference:
         ids = [self._model.config.image_token_id] * self._patches + PROMPT
         asked = torch.tensor([ids] * len(pictures), device=self.device)
         with torch.inference_mode():
-            found = self._model.generate(
+            generated = self._model.generate(
                 input_ids=asked,
                 attention_mask=torch.ones_like(asked),
                 token_type_ids=torch.zeros_like(asked),
@@ -170,7 +170,7 @@ class Reference:
                 max_new_tokens=steps,
                 do_sample=False,
             )
-        rows = found[:, len(ids) :].tolist()
+        rows = generated[:, len(ids) :].tolist()
         return [row[: row.index(self._eos)] if self._eos in row else row for row in rows]
 
 

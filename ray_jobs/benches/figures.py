@@ -1,4 +1,4 @@
-"""What a bench found: a table with its notes, for eyes and for programs."""
+"""The result of a benchmark: a table with its notes, for people and for programs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Figures:
 
     def table(self) -> Table:
         """For the terminal: text to the left, numbers to the right."""
-        found = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
+        table = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
         for number, name in enumerate(self.columns):
             numbers = all(isinstance(r[number], int | float | None) for r in self.rows)
-            found.add_column(name, justify="right" if numbers else "left")
+            table.add_column(name, justify="right" if numbers else "left")
         for row in self.rows:
-            found.add_row(*map(_shown, row))
-        return found
+            table.add_row(*map(_shown, row))
+        return table
 
     def plain(self) -> dict[str, Any]:
         """For a JSON file: one object a row."""

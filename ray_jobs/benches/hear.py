@@ -117,10 +117,10 @@ def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     opened = engine.open(run)
 
     def hear(utterance: Utterance) -> str:
-        found = opened(Video(video_id="u", uri=utterance.path, digest=utterance.path))
-        if inspect.isawaitable(found):
+        result = opened(Video(video_id="u", uri=utterance.path, digest=utterance.path))
+        if inspect.isawaitable(result):
             raise UserError("what.engines: only recognisers that run here can be measured")
-        return " ".join(line.text for line in found.lines or ())
+        return " ".join(line.text for line in result.lines or ())
 
     hear(utterances[0])
     load = time.monotonic() - started
@@ -163,7 +163,7 @@ def word_errors(
     )
     rows: list[tuple[int, int, int, int]] = []
     for reference, hypothesis in zip(references, hypotheses, strict=True):
-        found = jiwer.process_words(str(plain(reference)), str(plain(hypothesis)))
-        total = found.hits + found.substitutions + found.deletions
-        rows.append((total, found.substitutions, found.deletions, found.insertions))
+        counts = jiwer.process_words(str(plain(reference)), str(plain(hypothesis)))
+        total = counts.hits + counts.substitutions + counts.deletions
+        rows.append((total, counts.substitutions, counts.deletions, counts.insertions))
     return np.array(rows, np.int64)

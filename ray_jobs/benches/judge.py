@@ -15,9 +15,9 @@ import random
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from mustsee.judge.judge import Item
 from ray_jobs.benches.figures import Cell, Figures
@@ -222,7 +222,7 @@ class Asker:
 
 
 @contextlib.contextmanager
-def served(application: Any) -> Iterator[str]:
+def served(application: Any) -> Generator[str]:
     """The application on Serve, at the address given."""
     # on a busy machine a proxy takes longer than Serve's five seconds to start
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
@@ -262,7 +262,8 @@ def replicas() -> set[str]:
     """The names of the judge's replicas, those that are starting included."""
     from ray.util import list_named_actors
 
-    names = {a["name"] for a in list_named_actors(all_namespaces=True)}
+    named: list[Any] = list_named_actors(all_namespaces=True)
+    names: set[str] = {actor["name"] for actor in named}
     return {n for n in names if n.startswith("SERVE_REPLICA::judge#Judge#")}
 
 
@@ -270,8 +271,9 @@ def running() -> int:
     """How many of them serve."""
     from ray import serve
 
-    found = serve.status().applications["judge"].deployments["Judge"].replica_states
-    return int(found.get("RUNNING", 0))
+    deployment = serve.status().applications["judge"].deployments["Judge"]
+    states = cast(Mapping[str, int], deployment.replica_states)
+    return states.get("RUNNING", 0)
 
 
 def kill_replica() -> str:

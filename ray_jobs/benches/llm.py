@@ -138,8 +138,8 @@ class LlmPhase:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as folder:
             session = Session(store=Store(folder), coordinator=coordinator)
             rows = stage.apply(ray.data.from_blocks(blocks), session, rows_per_block=per_block)
-            found = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
-        assert found["title"].null_count == 0, found["problem"].drop_null()[:1]
+            results = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
+        assert results["title"].null_count == 0, results["problem"].drop_null()[:1]
         snapshot: Snapshot = ray.get(coordinator.snapshot.remote())
         total = snapshot.llm.total
         assert total.calls + total.cached == count * self.calls_per_row, total
@@ -165,8 +165,8 @@ class LlmPhase:
                 "text": row["http_response"]["choices"][0]["message"]["content"]
             },
         )
-        found = processor(ray.data.range(calls, override_num_blocks=1)).take_all()
-        assert len(found) == calls
+        results = processor(ray.data.range(calls, override_num_blocks=1)).take_all()
+        assert len(results) == calls
 
     @contextmanager
     def _server(self) -> Generator[str]:

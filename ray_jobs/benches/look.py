@@ -1,4 +1,4 @@
-"""`look` against decoding the film and doing nothing, and against what else there is.
+"""The cost of `look` beside plain decoding, and beside other tools.
 
     python -m ray_jobs.bench what=look [what.video=FILE]
 
@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.look import Faces, Look, Texts
+from actors.part import LlmConfig, RunContext
+from mustsee.llm import Llm
 from mustsee.media.video import film, frames_at
 from mustsee.records import Video
+from mustsee.store import Store
 from ray_jobs.benches.figures import Figures
 
 Row = tuple[str, float, float, str]
@@ -46,7 +49,9 @@ class LookBench:
                 path = f"{folder}/1080p.mp4"
                 upscale(self.video, path, self.larger)
                 more, _ = self.measured(path, peers=False)
-                rows += [(f"1080p: {name}", *rest) for name, *rest in more]
+                rows += [
+                    (f"1080p: {name}", cost, share, remark) for name, cost, share, remark in more
+                ]
         if self.extras:
             rows += self.apart(rows[0][1])
         rows += self.sparse(rows[0][1])
@@ -59,7 +64,7 @@ class LookBench:
 
     def measured(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
         """Look and its alternatives on one file."""
-        look = Look().open(_Quiet())
+        look = Look().open(ALONE)
         row = Video(video_id="bench", uri=path)
         contest: dict[str, Callable[[], Any]] = {
             "decode, nothing else": lambda: decode(path),
@@ -80,8 +85,8 @@ class LookBench:
             best[name] = cpu(lambda: theirs.extend(pyscenedetect(path)), resource.RUSAGE_CHILDREN)
             with film(path) as watched:
                 frame = 1.5 / (watched.fps or 25.0)
-            found = sum(any(abs(a - b) <= frame for b in ours) for a in theirs)
-            remarks[name] = f"{len(theirs)} cuts, {found} of them ours within a frame"
+            shared = sum(any(abs(a - b) <= frame for b in ours) for a in theirs)
+            remarks[name] = f"{len(theirs)} cuts, {shared} of them ours within a frame"
             notes.append(_ray_note())
         base = best["decode, nothing else"]
         return [(n, s, s / base, remarks.get(n, "")) for n, s in best.items()], notes
@@ -89,13 +94,13 @@ class LookBench:
     def apart(self, base: float) -> list[Row]:
         """What faces and text cost on top."""
         row = Video(video_id="bench", uri=self.video)
-        plain = cpu(lambda: Look().open(_Quiet())(row))
+        plain = cpu(lambda: Look().open(ALONE)(row))
         rows: list[Row] = []
         for name, part in (
             ("faces at 1 fps, on top", Look(faces=Faces())),
             ("text on keyframes, on top", Look(texts=Texts())),
         ):
-            opened: Any = part.open(_Quiet())
+            opened: Any = part.open(ALONE)
             seconds = max(0.0, cpu(lambda o=opened: o(row)) - plain)
             rows.append((name, seconds, seconds / base, ""))
         return rows
@@ -122,14 +127,11 @@ class LookBench:
         return rows
 
 
-class _Quiet:
-    """A run without store, models and counters."""
+def _no_model(config: LlmConfig) -> Llm:
+    raise AssertionError("look asks no model")
 
-    store: Any = None
-    llm: Any = None
 
-    @staticmethod
-    def count(name: str, n: int) -> None: ...
+ALONE = RunContext(store=Store(""), llm=_no_model, count=lambda name, n: None)
 
 
 def cpu(run: Callable[[], Any], who: int = resource.RUSAGE_SELF) -> float:
@@ -154,6 +156,7 @@ def decode(path: str) -> int:
 def one_a_second(path: str) -> int:
     """Decode every frame, and let FFmpeg's fps filter keep one a second."""
     import av
+    import av.filter
     from av.error import BlockingIOError as NotYet
     from av.error import EOFError as Over
 

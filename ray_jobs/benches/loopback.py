@@ -103,8 +103,8 @@ def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callabl
 
     def reply(payload: Payload) -> str:
         messages = [_message(m) for m in _asked(payload["messages"])]
-        found = replies.get(spoken(messages, payload.get("seed", 0)))
-        return otherwise(payload) if found is None else found
+        reply = replies.get(spoken(messages, payload.get("seed", 0)))
+        return otherwise(payload) if reply is None else reply
 
     return reply
 

@@ -1,4 +1,4 @@
-"""What the house itself costs: many tiny rows through stages that do nothing."""
+"""What a run costs besides its work: many tiny rows through stages that do nothing."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class ScaleBench:
 
     def _sized(self, size: int) -> list[tuple[Cell, ...]]:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
-            found: list[tuple[Cell, ...]] = []
+            results: list[tuple[Cell, ...]] = []
             for name in ("store", "again"):
                 seconds = self._pass(size, Store(root), rows=self.rows)
-                found.append((size, name, seconds, 1000 * seconds / self.rows / self.stages))
-            return found
+                results.append((size, name, seconds, 1000 * seconds / self.rows / self.stages))
+            return results
 
     def _pass(self, size: int, store: Store, *, rows: int) -> float:
         table = schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(rows)], Video)

@@ -1,4 +1,4 @@
-"""The Ray cluster of a job: what its stages may use of it, the way in, and whether all fits."""
+"""The Ray cluster of a job: connecting to it, what its stages use, and whether all of it fits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def connected() -> Iterator[None]:
+def connected() -> Generator[None]:
     """A connection to Ray, quiet, closed at the end."""
     if ray.is_initialized():
         yield
@@ -95,8 +95,8 @@ def _code() -> list[str]:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing on the terminal's error stream: Ray's core says there that it was told to be quiet.
+def _silence() -> Generator[None]:
+    """Nothing on the terminal's error stream: Ray's core announces there that it will be quiet.
     What goes wrong comes as an exception.
     """
     sys.stderr.flush()

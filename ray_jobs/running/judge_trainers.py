@@ -87,8 +87,8 @@ def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[Pair]) -> dic
     for at in range(0, len(order), 64):
         here = order[at : at + 64]
         length = cross_fit.bucket(max(len(rows[i].ids) for i in here))
-        found = run(params, head, cross.pad([rows[i] for i in here], length, 64))
-        logits[here] = np.asarray(found)[: len(here)]
+        logged = run(params, head, cross.pad([rows[i] for i in here], length, 64))
+        logits[here] = np.asarray(logged)[: len(here)]
     scores = 1 / (1 + np.exp(-logits))
     return {
         "auc": calibrate.auc(labels, scores),
@@ -143,6 +143,6 @@ def _worker(settings: dict[str, Any]) -> None:
             world=context.get_world_size(),
             device=str(ray_torch.get_device()) if settings["gpu"] else "cpu",
             wrap=ray_torch.prepare_model if many else lambda model: model,
-            tell=lambda figures: train.report(figures),
+            report=lambda figures: train.report(figures),
         ),
     )

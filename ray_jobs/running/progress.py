@@ -1,4 +1,4 @@
-"""What a job says while it works: by stage what is done, the rate, the time left, the money."""
+"""The progress of a running job: by stage the rows done, the rate and the time left; the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What made a result: the source's revision, the packages' versions, the prompts' hashes."""
+"""The provenance of a result: source revision, package versions, prompt hashes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def git_revision() -> str:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": sys.version.split()[0]}
+    known = {"python": sys.version.split()[0]}
     for name in ("mustsee", *PACKAGES):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            known[name] = importlib.metadata.version(name)
+    return known
 
 
 def prompt_hashes() -> dict[str, str]:

@@ -5,8 +5,8 @@
         run.stage("probe", self.probe)
         return run.publish()
 
-Stages only line up until `publish`: then the preflight looks at all of them, Ray Data streams the
-rows through, and the output folder appears.
+Stages are queued until `publish`: it checks that all of them fit the cluster, streams the rows
+through Ray Data, and writes the output folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,7 +68,7 @@ class Run:
             raise UserError(f"rows_per_block={self.rows_per_block!r}: at least 1, or null")
 
     @contextlib.contextmanager
-    def open(self, recipe: str) -> Iterator[Running]:
+    def open(self, recipe: str) -> Generator[Running]:
         """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
         resolve(self.out)
         if self.budget_usd is not None and self.budget_usd < 0:
@@ -121,7 +121,7 @@ class Mark:
 
 
 class Running:
-    """A job at work: the stages lined up so far, where their rows end, and (once the tables are
+    """A job at work: the stages queued so far, where their rows end, and (once the tables are
     written) its record.
     """
 
@@ -150,7 +150,7 @@ class Running:
         filters: Sequence[Filter] = (),
         forget: Sequence[str] = (),
     ) -> None:
-        """Line up a stage. Its hardware is `cluster.stages.<name>`."""
+        """Queue a stage. Its hardware is `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
             raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
         _check(part, self.run.budget_usd)
@@ -276,11 +276,11 @@ def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
     asks for them.
     """
     large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
-    names = [n for n in rows.schema().names if n not in large or n in also]
-    return pa.concat_tables(
-        (b.select(names) for b in rows.iter_batches(batch_size=None, batch_format="pyarrow")),
-        promote_options="permissive",
-    )
+    schema = rows.schema()
+    assert schema is not None, "the job checked that there are rows"
+    names = [n for n in schema.names if n not in large or n in also]
+    blocks: Iterable[Any] = rows.iter_batches(batch_size=None, batch_format="pyarrow")
+    return pa.concat_tables((b.select(names) for b in blocks), promote_options="permissive")
 
 
 def standing(rows: pa.Table) -> list[Question]:

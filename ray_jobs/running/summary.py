@@ -1,4 +1,4 @@
-"""What a job says at the end: what went in, what fell out where and why, what is kept."""
+"""The summary at the end of a job: rows in, drops and failures by stage, questions kept."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.conditions.film import Film
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, parse_look
 from mustsee.filters.sight import Sight

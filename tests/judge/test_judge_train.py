@@ -121,7 +121,7 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
     )  # fmt: skip
     fit(settings, pairs, pairs, str(tmp_path / "whole"), Worker())
     with pytest.raises(Stop):
-        fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker(tell=stop))
+        fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker(report=stop))
     fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker())
 
     def losses(name: str) -> list[float]:

@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -74,7 +73,7 @@ class Diversity:
                 f"diversity.pool={self.pool!r}: expected at least diversity.size={self.size!r}"
             )
 
-    @cached_property
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are looked at."""
         return ("video_id", "embedding", "drop", "problem", *self.strata)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
@@ -108,7 +108,10 @@ class Repeats:
     encoder: str
     alike: float | None = 0.95
     seed: int = 0
-    columns: ClassVar[tuple[str, ...]] = ("questions",)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("questions",)
 
     def __call__(self, rows: pa.Table) -> Decision:
         if self.alike is None:

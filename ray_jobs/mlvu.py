@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -239,7 +239,10 @@ class Fair:
     fair: bool = True
     least: float = 0.5
     seed: int = 0
-    columns: ClassVar[tuple[str, ...]] = ("questions",)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("questions",)
 
     def __call__(self, rows: pa.Table) -> Decision:
         if not self.fair:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import Looker, Shown
 from actors.ask import prompts_in
@@ -30,6 +30,15 @@ BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
 BLIND = Seen()
 WHOLE = Rag()
+
+
+class Asked(TypedDict):
+    """What every verdict says of how it was asked for."""
+
+    model: str
+    rotation: int
+    seed: int
+    prompt: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +194,7 @@ class AnswerLlm:
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)
-        told = {
+        asked: Asked = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
@@ -207,7 +216,7 @@ class AnswerLlm:
         except (Transient, BudgetSpent):
             raise
         except BadRow as error:
-            return failed(str(error), **told)
+            return failed(str(error), **asked)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
@@ -217,9 +226,9 @@ class AnswerLlm:
             if place is not None:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
-            written = Question(**{**vars(question), "options": (), "answer_index": None})
-            return answered(written, reply.text, extra=extra, **told)
-        return answered(question, reply.text, extra=extra, **told)
+            written = replace(question, options=(), answer_index=None)
+            return answered(written, reply.text, extra=extra, **asked)
+        return answered(question, reply.text, extra=extra, **asked)
 
 
 def described(see: Seen, rag: Rag = WHOLE) -> str:

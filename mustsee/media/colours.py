@@ -95,7 +95,7 @@ def _hsv(picture: Image) -> tuple[Values, Values, Values]:
     import cv2
 
     pixels = cv2.cvtColor(picture, cv2.COLOR_RGB2HSV).reshape(-1, 3).astype(np.float32)
-    return pixels[:, 0] * 2, pixels[:, 1] / 255, pixels[:, 2] / 255
+    return pixels[:, 0] * 2, pixels[:, 1] / np.float32(255), pixels[:, 2] / np.float32(255)
 
 
 def bars(picture: Image) -> tuple[int, int, int, int]:

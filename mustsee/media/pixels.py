@@ -138,7 +138,9 @@ def captions(
         picture = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         if picture is None:
             raise BadRow(f"the keyframe at {keyframe.time:.2f} s is not a readable JPEG")
-        small = np.asarray(cv2.cvtColor(_shrunk(picture), cv2.COLOR_BGR2RGB), np.uint8)
+        small = np.asarray(
+            cv2.cvtColor(_shrunk(np.asarray(picture, np.uint8)), cv2.COLOR_BGR2RGB), np.uint8
+        )
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
         nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
         here = [text for text in texts if abs(text.time - keyframe.time) < 0.05]

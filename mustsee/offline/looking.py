@@ -13,6 +13,7 @@ from functools import cache, cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.errors import BadRow
 from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
 from mustsee.media.lettering import Read, Reading, reader
 from mustsee.offline.moments import likeness
@@ -130,11 +131,20 @@ class Shown:
 NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it
 
 
+def _opened(jpeg: bytes) -> Image:
+    import cv2
+
+    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if image is None:
+        raise BadRow(f"a picture of {len(jpeg)} bytes is not a readable JPEG")
+    return np.asarray(image, np.uint8)
+
+
 @lru_cache(maxsize=256)
 def _decoded(jpeg: bytes) -> Image:
     import cv2
 
-    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    image = _opened(jpeg)
     height, width = image.shape[:2]
     size = (160, max(3, round(160 * height / width)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
@@ -157,11 +167,13 @@ def _read(jpeg: bytes) -> tuple[Reading, ...]:
     read = _reader()
     if read is None:
         return ()
-    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    image = _opened(jpeg)
     larger = LEGIBLE / max(image.shape[:2])
     if larger > 1:
-        image = cv2.resize(image, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC)
-    return tuple(line for line in read(np.asarray(image, np.uint8)) if line.score >= 0.6)
+        height, width = image.shape[:2]
+        size = (round(width * larger), round(height * larger))
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), np.uint8)
+    return tuple(line for line in read(image) if line.score >= 0.6)
 
 
 def _letters(text: str) -> str:

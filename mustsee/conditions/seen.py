@@ -102,6 +102,8 @@ def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
         return Plan(spans=shown)
     if see.condition == "one_frame":
         return Plan(spans=shown, times=spread(shown, 1))
+    if see.condition in ("without_evidence", "control"):
+        return Plan(spans=shown, times=_beside(film, shown, see))
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
@@ -197,6 +199,22 @@ def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
         least = see.least if span.seconds > SHORTEST else 1
         found += spread((span,), max(least, round(span.seconds * see.fps)), see.at)
     return tuple(found)
+
+
+def _beside(film: Span, left: Sequence[Span], see: Seen) -> tuple[float, ...]:
+    """As many pictures of what is left of a film as there are of the whole: the same ones, where
+    they are not cut, then others between them. So films are decoded, and pictures looked at, once
+    for many questions.
+    """
+    count = min(see.most, see.frames or max(1, round(film.seconds * (see.fps or 0.0))))
+    times: list[float] = []
+    for shift in (0.0, 0.5, 0.25):
+        grid = spread((film,), count, (see.at + shift) % 1.0)
+        free = [t for t in grid if any(s.start < t < s.end for s in left)]
+        wanted = count - len(times)
+        step = len(free) / wanted if wanted and len(free) > wanted else 1.0
+        times += [free[int(i * step)] for i in range(min(wanted, len(free)))]
+    return tuple(sorted((*times, *spread(left, count - len(times)))))
 
 
 def _at(spans: Sequence[Span], offset: float) -> float:

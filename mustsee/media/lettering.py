@@ -24,17 +24,22 @@ class Reading:
 Read = Callable[[NDArray[np.uint8]], list[Reading]]
 
 
-def reader(threads: int = 1) -> Read:
-    """A function from BGR pixels to the lines in them, from the top down. Loads the model."""
+def reader(threads: int = 1, longest: int | None = None) -> Read:
+    """A function from BGR pixels to the lines in them, from the top down. Loads the model.
+
+    `longest`: pixels of the longer side in which lines are looked for; null: rapidocr enlarges
+    every picture to 736 pixels along the shorter one, which takes longer and finds smaller letters.
+    """
     from rapidocr import RapidOCR
 
-    engine = RapidOCR(
-        params={
-            "Global.log_level": "critical",
-            "Global.use_cls": False,
-            "EngineConfig.onnxruntime.intra_op_num_threads": threads,
-        }
-    )
+    params: dict[str, Any] = {
+        "Global.log_level": "critical",
+        "Global.use_cls": False,
+        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+    }
+    if longest is not None:
+        params |= {"Det.limit_type": "max", "Det.limit_side_len": longest}
+    engine = RapidOCR(params=params)
 
     def read(image: NDArray[np.uint8]) -> list[Reading]:
         found: Any = engine(image)

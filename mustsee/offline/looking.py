@@ -22,7 +22,7 @@ from mustsee.questions.checks import normal, words
 from mustsee.records import Line
 
 Image = NDArray[np.uint8]
-LEGIBLE = 960  # pixels: smaller pictures are enlarged before they are read
+LEGIBLE = 736  # pixels: smaller pictures are enlarged before they are read
 CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 60
 
 
@@ -156,7 +156,7 @@ def _decoded(jpeg: bytes) -> Image:
 @cache
 def _reader() -> Read | None:
     try:
-        return reader()
+        return reader(longest=LEGIBLE)
     except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
         return None
 

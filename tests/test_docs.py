@@ -21,7 +21,8 @@ from omegaconf import OmegaConf
 
 from mustsee import schemas
 from mustsee.records import Question, Video
-from mustsee.run.outputs import HIDDEN, Failure
+from mustsee.run.outputs import HIDDEN
+from mustsee.run.tables import Failure
 from ray_jobs.running.compose import CONF, compose, composed
 
 ROOT = CONF.parent

@@ -21,6 +21,11 @@ from mustsee.questions.drafts import Draft, finished, parse_questions
 from mustsee.records import Question, Repair, Segment, Video
 
 PROMPT = "filters/repair"
+MARKED = {  # what a filter that only marks has found
+    "giveaways": "the wording of the options gives the answer away",
+    "blind": "guessed without the video",
+    "asr": "solved from what is said alone",
+}
 REPLIES = 3  # of the filter that dropped it, handed on
 
 
@@ -50,7 +55,7 @@ class Mend:
         replies = explanations(question, fallen_by)
         if not replies:
             return None
-        reason = question.drop or f"{fallen_by}: guessed without the video"
+        reason = question.drop or f"{fallen_by}: {MARKED.get(fallen_by, 'it does not pass')}"
         times = self._times(question, video, replies)
         try:
             draft = await asker.ask(

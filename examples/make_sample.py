@@ -18,10 +18,11 @@ from pathlib import Path
 import av
 import numpy as np
 import scenes as s
+import things
 from PIL import Image, ImageDraw
 
 FOLDER = Path(__file__).parent / "videos"
-SIZE = (s.WIDTH // 2, s.HEIGHT // 2)
+SIZE = (things.WIDTH // 2, things.HEIGHT // 2)
 FPS, RATE = 12, 16_000
 LEAD, GAP, TAIL = 0.6, 0.6, 0.6  # seconds of quiet before, between and after sentences
 
@@ -303,7 +304,7 @@ def pictures(film: Film, lengths: list[float]):
     for shot, seconds in zip(film.shots, lengths, strict=True):
         count = round(seconds * FPS)
         for i in range(count):
-            image = Image.new("RGB", (s.WIDTH, s.HEIGHT))
+            image = Image.new("RGB", (things.WIDTH, things.HEIGHT))
             shot.draw(ImageDraw.Draw(image), i / count)
             image = image.resize(SIZE, Image.Resampling.BOX)
             if film.fade:

@@ -100,7 +100,8 @@ def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
         endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
         after, record = neptune(
             tmp_path / "after", "+experiment=api", f"base_url={server.url}",
-            f"store={tmp_path}/after-store", *(f"{name}.timeout=3" for name in endpoints), **key,
+            f"store={tmp_path}/after-store", *(f"{name}.timeout=3" for name in endpoints),
+            "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null", **key,
         )  # fmt: skip
         met = {name: n for name, n in server.stats.items() if name.startswith("fault ")}
     assert len(met) >= 5, met

@@ -160,3 +160,9 @@ def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> No
     stage = Stage(name="vet", part=part, hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)
     assert [(r["title"], r["problem"]) for r in rows] == [("met", None)] * 6
+
+
+def test_a_row_may_take_longer_than_ray_expects() -> None:
+    """A long film at a slow endpoint gives no row for an hour; its calls have their own limits."""
+    context = ray.data.DataContext.get_current()
+    assert getattr(context, "execution_no_progress_timeout_s", -1) == -1

@@ -32,8 +32,8 @@ GREEN, PALE, RED = "#2f855a", "#e7f4ec", "#c05621"
 
 def draw_question(folder: Path, store: Store, target: Path, question_id: str | None = None) -> Path:
     """Draw one question of the run in `folder` to `target` (.png or .jpg), with the keyframes that
-    `look` left in the store. Without an id: the kept one with options that needs the most places of
-    its video, at most as many as there are frames; the first of those.
+    `look` left in the store. Without an id: of the kept ones with options in the most subsets, the
+    first that needs the most places of its video, at most as many as there are frames.
 
     Raises UserError where there is no such question, no picture, or no such kind of file.
     """
@@ -58,7 +58,8 @@ def _chosen(path: Path, question_id: str | None) -> Question:
     if not found:
         what = "no kept question with options and evidence"
         raise UserError(what if question_id is None else f"question={question_id!r} is not there")
-    return max(found, key=lambda q: len(q.evidence) if len(q.evidence) <= FRAMES else 0)
+    places = {q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES else 0 for q in found}
+    return max(found, key=lambda q: (len(q.subsets), places[q.question_id]))
 
 
 def _video(path: Path, video_id: str) -> Video:
@@ -155,13 +156,19 @@ class _Card:
         return y
 
     def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """By filter, how many of its runs were wrong: a question that needs its video wants all."""
+        """By filter, how its runs ended: guessers should be wrong, the looker right."""
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
-        for name in dict.fromkeys(v.filter for v in self.question.verdicts):
+        names = dict.fromkeys(v.filter for v in self.question.verdicts)
+        for name in (name for name in names if name != "giveaways"):  # it asks nobody
             runs = [v for v in self.question.verdicts if v.filter == name]
-            wrong = sum(v.correct is False for v in runs)
-            text = f"{name} ({runs[0].model.split()[0]}): wrong in {wrong} of {len(runs)} runs"
+            model = runs[0].model.split()[0]
+            if name == "sight":  # looks at the evidence, not at the film without it
+                runs = [v for v in runs if '"condition": "evidence"' in v.detail] or runs
+            wanted = name == "sight"
+            ended = sum(v.correct is wanted for v in runs)
+            how = "right" if wanted else "wrong"
+            text = f"{name} ({model}): {how} in {ended} of {len(runs)} runs"
             passed = bool(self.question.metrics.get(f"{name}_passed", 1.0))
             if passed:
                 _tick(pen, EDGE, y + 4, GREEN)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OURS = {"mustsee", "actors", "serve", "ray_jobs", "tests", "scenes"}
+OURS = {"mustsee", "actors", "serve", "ray_jobs", "tests", "scenes", "things"}
 DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
     "scenedetect": "scenedetect-headless", "yaml": "pyyaml",

@@ -64,7 +64,10 @@ class OpenAI(Endpoint):
         """What a picture takes, as OpenAI counts it; Gemini counts 258 for a small one."""
         from PIL import Image
 
-        width, height = Image.open(io.BytesIO(jpeg)).size  # reads the header alone
+        try:
+            width, height = Image.open(io.BytesIO(jpeg)).size  # reads the header alone
+        except OSError:  # no picture: the endpoint will say so
+            return LOW
         tiles = math.ceil(width / TILE_PIXELS) * math.ceil(height / TILE_PIXELS)
         return LOW if self.detail == "low" else LOW + TILE * tiles
 

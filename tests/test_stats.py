@@ -202,6 +202,7 @@ def test_permutation_holds_its_level_on_clusters() -> None:
     assert hits / 200 < 0.09
 
 
+@pytest.mark.slow  # importing statsmodels
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 @settings(max_examples=30, deadline=None)
 def test_holm_is_statsmodels_holm(p_values: list[float]) -> None:

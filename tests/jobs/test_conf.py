@@ -72,6 +72,7 @@ def test_a_job_composes_and_is_built(job: str) -> None:
     assert callable(build(compose(job, given(job))))
 
 
+@pytest.mark.slow  # a hundred compositions; make check runs them
 @pytest.mark.parametrize(("job", "group", "choice"), CHOICES)
 def test_every_choice_can_be_built(job: str, group: str, choice: str) -> None:
     assert callable(build(compose(job, given(job, f"{group}={choice}"))))

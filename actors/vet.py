@@ -11,6 +11,7 @@ from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.filters.repair import Mend
+from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.filters.vetting import QuestionFilter, Vetting, named, vet
 from mustsee.llm import Asker, Sampling
 from mustsee.records import Video
@@ -107,7 +108,7 @@ class Vet:
         async def work(video: Video) -> Video:
             vetting = Vetting(askers=askers, film=Film(video), seed=self.seed, count=run.count)
             if len(filters) < len(self.filters):
-                run.count("questions not looked at", len(video.questions or ()))
+                run.count(NOT_LOOKED_AT, len(video.questions or ()))
             return await vet(video, filters, vetting, self.subset, self.repair)
 
         return work

@@ -50,11 +50,10 @@ class Mend:
         """The question mended, its fault on record; null where the writer cannot, or where nothing
         was said that could be gone by.
         """
-        asker = vetting.askers["repairer"]
-        film = stretch(video)
         replies = explanations(question, fallen_by)
-        if not replies:
+        if not replies or video.until is None:
             return None
+        asker, film = vetting.askers["repairer"], stretch(video)
         reason = question.drop or f"{fallen_by}: {MARKED.get(fallen_by, 'it does not pass')}"
         times = self._times(question, video, replies)
         try:

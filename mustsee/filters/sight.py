@@ -45,6 +45,7 @@ from mustsee.records import Question, Repair, Span, Video
 
 AMBIGUOUS = "more than one option fits"
 UNSEEN = "nobody has looked"
+NOT_LOOKED_AT = "questions not looked at"  # how run.json counts them
 PRECISE = 1.0  # seconds: evidence that the looker names is known to within this
 SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
 MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
@@ -107,7 +108,14 @@ class Sight:
         if question.answer_index is None or not question.options:
             return question
         poll = Poll(runs=self.runs, min_right=self.min_right)
-        return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
+        try:
+            done = await _Sighting(self, Eye(question, video, vetting, poll)).judged()
+        except BadRow:  # the film is not there, of unknown length, or cannot be decoded
+            unseen = {"sight_passed": 0.0, "sight_unseen": 1.0}
+            done = replace(question, metrics={**question.metrics, **unseen})
+        if done.metrics.get("sight_unseen"):
+            vetting.count(NOT_LOOKED_AT, 1)
+        return done
 
 
 class _Sighting:
@@ -119,10 +127,7 @@ class _Sighting:
         self.metrics: dict[str, float] = {}
 
     async def judged(self) -> Question:
-        try:
-            reason = await self._fault()
-        except BadRow:  # the film is not there, or cannot be decoded
-            reason = UNSEEN
+        reason = await self._fault()
         passed = {"sight_passed": float(reason is None)}
         if reason == UNSEEN:
             passed["sight_unseen"], reason = 1.0, None

@@ -22,10 +22,10 @@ from mustsee.errors import UserError
 from mustsee.records import Keyframe, Question, Video
 from mustsee.run.report import clock
 from mustsee.store import Store
+from mustsee.text import LETTERS
 
 FRAMES = 4
 WIDTH, EDGE, GAP = 1200, 48, 16
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 INK, SOFT, PAPER, LINE = "#1c2430", "#5c6b7e", "#ffffff", "#d5dce4"
 GREEN, PALE, RED = "#2f855a", "#e7f4ec", "#c05621"
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.records import Video
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
@@ -71,6 +72,11 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
     yield from record.notes
+    if unseen := record.counts.get(NOT_LOOKED_AT, 0):
+        yield (
+            f"{unseen} questions were looked at by nobody: their film is not there, or vet.looker "
+            "takes no pictures or gave no verdict; vet/looker=openai can look"
+        )
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     models = ", ".join(sorted(record.llm.by_model)) or "no model"

@@ -199,7 +199,11 @@ def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
     vetting = Vetting(
         askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())}, film=Film(gone)
     )
-    done = asyncio.run(Sight()(question(), gone, vetting))
+    counted: list[str] = []
+    vetting = replace(vetting, count=lambda name, n: counted.append(name))
+    for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
+        done = asyncio.run(Sight()(question(), lost, vetting))
+    assert counted == ["questions not looked at"] * 2
     assert (done.drop, done.verdicts) == (None, ())
     assert done.metrics == {"sight_unseen": 1.0, "sight_passed": 0.0}
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mustsee.extract.text import begins, found_by, norm, plain, spoken, wrapped
+from mustsee.extract.explained import meant
+from mustsee.extract.text import begins, norm, plain, spoken, wrapped
 from mustsee.extract.words import (
     CHOOSING,
     DOUBT,
@@ -31,11 +32,13 @@ from mustsee.extract.words import (
     POSITIVE_TAIL,
     REASON,
     REFUSAL,
+    TICK,
     VERB,
 )
 from mustsee.text import LETTERS
 
 _CLOSE = r"[\)\]\}>\"'|]"
+_CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 
 
@@ -109,7 +112,14 @@ class _Question:
     def read(self, text: str) -> Extraction:
         if not text:
             return Extraction(None, "empty")
-        for rule in (self._equal, self._single, self._ranked, self._declared, self._labelled):
+        for rule in (
+            self._equal,
+            self._single,
+            self._ranked,
+            self._declared,
+            self._ticked,
+            self._labelled,
+        ):
             if (found := rule(text)) is not None:
                 return found
         return self._inside(text)
@@ -122,7 +132,7 @@ class _Question:
     def _equal(self, text: str) -> Extraction | None:
         """The reply is one option's text."""
         whole = norm(text)
-        same = [i for i, t in enumerate(self.texts) if t and t == whole]
+        same = [i for i, t in enumerate(self.texts) if begins(whole, t) == len(whole)]
         if len(same) > 1:
             same = [i for i in same if self.options[i].strip() == text.strip()] or same
         if len(whole) == 1 and re.fullmatch(self.label, whole) and same != [self.index(whole)]:
@@ -287,6 +297,12 @@ class _Question:
                 found[index] = max(found.get(index, -1), match.start())
         return found
 
+    def _ticked(self, text: str) -> Extraction | None:
+        """A list of the options in which one bears a tick."""
+        line = re.compile(rf"^\W*(?:option\s*)?{self.label}.*$", re.MULTILINE)
+        ticked = [m for m in line.finditer(text) if TICK.search(m[0])]
+        return self._answer(self.index(ticked[0][1]), "tick") if len(ticked) == 1 else None
+
     def _labelled(self, text: str) -> Extraction | None:
         """A label at the start: "B) ...", "Option B: ...", "B because ..."."""
         head = rf"\W*(?:(?:{LABELLED})\s*[(\[\"']?\s*)?{self.label}"
@@ -294,7 +310,7 @@ class _Question:
         if match is None:
             return None
         index, rest = self.index(match[1]), text[match.end() :]
-        marked = re.match(rf"\s*(?:{_CLOSE}|[.:](?:\s|$)|-\s|\n|$)", rest)
+        marked = re.match(rf"\s*(?:{_CLOSE}|[.:](?:\s|$)|-\s|\n|$|{_CERTAINTY})", rest)
         if not marked and not (
             index is not None
             and match[1].isupper()
@@ -307,7 +323,7 @@ class _Question:
             )
         ):
             return None
-        line = re.compile(rf"^\W*(?:option\s*)?{self.label}\s*(?:{_CLOSE}|[.:](?=\s|$))", re.M)
+        line = re.compile(rf"^\W*(?:option\s*)?{self.label}\s*(?:{_CLOSE}|[.:](?=\s|$)|\()", re.M)
         labels = {m[1].upper() for m in line.finditer(text)}
         if index is None:
             return Extraction(None, "out of range")
@@ -329,31 +345,16 @@ class _Question:
 
     def _inside(self, text: str) -> Extraction:
         """The one option whose text the reply contains, or that the reply begins."""
-        whole = norm(text)
-        spans: list[tuple[int, int, int]] = []
-        for index, own in enumerate(self.texts):
-            if own and own in whole and not (len(own) == 1 and own.isalpha()):
-                spans += [(m.start(), m.end(), index) for m in re.finditer(found_by(own), whole)]
-        outer = [s for s in spans if not any(
-            o[0] <= s[0] and s[1] <= o[1] and o[1] - o[0] > s[1] - s[0] for o in spans
-        )]  # fmt: skip
-        meant = {i for start, _, i in outer if not _negated(whole[:start])}
-        if len(meant) > 1:
+        found = meant(text.casefold(), self.texts)
+        if len(found) > 1:
             return Extraction(None, "several", ambiguous=True)
-        if len(meant) == 1 and not REFUSAL.search(whole):
-            (index,) = meant
+        if found and not REFUSAL.search(norm(text)):
             marks = {self.index(m) for m in re.findall(rf"[(\[]{self.label}[)\]]", text)}
-            if marks - {index, None}:
+            if marks - {*found, None}:
                 return Extraction(None, "conflict", ambiguous=True)
-            return self._answer(index, "text inside")
+            return self._answer(found[0], "text inside")
+        whole = norm(text)
         cut = [i for i, own in enumerate(self.texts) if own.startswith(whole)]
-        if not spans and len(whole.split()) >= 4 and len(cut) == 1:
+        if not found and len(whole.split()) >= 4 and len(cut) == 1:
             return self._answer(cut[0], "cut text")
         return Extraction(None, "nothing")
-
-
-def _negated(before: str) -> bool:
-    """Whether the words just before deny what follows."""
-    clause = re.split(r"[.!?;:\n,]|\bbut\b", before)[-1]
-    near = " ".join(clause.split()[-5:])
-    return NEGATION.search(near) is not None

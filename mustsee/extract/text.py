@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 _THINK = r"think|thinking|thought|reasoning|reflection|analysis"
@@ -36,7 +37,9 @@ _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|rm|bf|boxed)\s*\{([^{}]*)\}
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚`´", "'"))
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
-_NO_DIGITS, _NO_LETTER = re.compile(r"(?![.,:]?\d)(?!\w)"), re.compile(r"(?!\w)")
+_BETWEEN = re.compile(r"([\s,;:\"'()]*[\s,;][\s,;:\"'()]*|(?<=[^\W\d])-(?=[^\W\d]))")
+_JOINED = r"[\s,;:\"'()-]+"
+_LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 
 
 def spoken(reply: str) -> str | None:
@@ -96,18 +99,30 @@ def norm(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(_OUTER)
 
 
-def found_by(text: str) -> str:
-    """A pattern that finds a normalised option text as whole words."""
-    left = r"(?<![\w+.-])" if text[0].isdigit() else r"(?<!\w)" if text[0].isalnum() else ""
-    right = r"(?![.,:]?\d)(?!\w)" if text[-1].isdigit() else r"(?!\w)" if text[-1].isalnum() else ""
-    return left + re.escape(text) + right
+@lru_cache(maxsize=4096)
+def found_by(own: str) -> re.Pattern[str]:
+    """A pattern that finds a normalised option text as whole words, however it is punctuated: a
+    reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
+    """
+    left = r"(?<![\w+.-])" if own[0].isdigit() else r"(?<!\w)" if own[0].isalnum() else ""
+    right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if own[-1].isalnum() else ""
+    pieces = _BETWEEN.split(own)
+    joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in pieces[1::2]]
+    words = (re.escape(word) + join for word, join in zip(pieces[::2], [*joins, ""], strict=True))
+    return re.compile(left + "".join(words) + right)
+
+
+def mentions(text: str, own: str) -> Iterator[tuple[int, int]]:
+    """Where a normalised text names a normalised option. Patterns of options are not compiled where
+    they cannot be found: that took half the time of an evaluation.
+    """
+    if own and _BETWEEN.split(own, 1)[0] in text:
+        yield from (match.span() for match in found_by(own).finditer(text))
 
 
 def begins(text: str, own: str) -> int | None:
-    """Where a normalised option text ends that a text begins with, as whole words. Patterns of
-    options are not compiled where they cannot be found: that took half the time of an evaluation.
-    """
-    if not own or not text.startswith(own):
+    """Where a normalised option text ends that a normalised text begins with, as whole words."""
+    if not own or not text.startswith(_BETWEEN.split(own, 1)[0]):
         return None
-    right = _NO_DIGITS if own[-1].isdigit() else _NO_LETTER if own[-1].isalnum() else None
-    return len(own) if right is None or right.match(text, len(own)) else None
+    match = found_by(own).match(text)
+    return match.end() if match else None

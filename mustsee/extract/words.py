@@ -70,7 +70,9 @@ CHOOSING = re.compile(
     rf"(?<![A-Za-z])(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|opt(?:ed|ing)? for|"
     r"go(?:ing)? (?:with|for)|went with|vot(?:e|ing) for|settl(?:e|ing) on|answer with|"
     r"respond with|reply with|(?:would|'d|i) (?:say|guess|answer)|conclud(?:e|ing)(?: that)?|"
-    rf"down to|lead(?:s|ing)? (?:me |us )?to|point(?:s|ing)? to)(?![A-Za-z]){_GAP}"
+    r"down to|lead(?:s|ing)? (?:me |us )?to|point(?:s|ing)? to|leaves?(?: me| us)?(?: with)?|"
+    r"(?:consistent with|correspond(?:s|ing)? to)(?= (?:the )?(?:option|choice)))"
+    rf"(?![A-Za-z]){_GAP}"
     rf"|(?:故|应|我)?选(?:择)?{_GAP}",
     re.IGNORECASE,
 )
@@ -97,7 +99,9 @@ POSITIVE_TAIL = re.compile(
     r"[)\]\"']*,?\s+(?:(?:is|was|seems|appears|looks|sounds|must be|would be|should be|"
     rf"remains)\s+(?:{_BETWEEN}\s+)*{_GOOD}(?![\w-])(?!\s+to be (?:wrong|incorrect|false))"
     r"(?!\s+(?:next|behind|hand))"
-    r"|(?:best|correctly|accurately|most accurately)\s+\w+s\b|makes (?:the )?most sense)"
+    r"|(?:best|correctly|accurately|most accurately)\s+\w+s\b|makes (?:the )?most sense"
+    r"|(?:fits|matches|describes|captures|explains)\s+(?:[\w']+\s+){0,4}?"
+    r"(?:best|better|accurately|correctly|exactly|perfectly|what)\b|remains\b(?!\s+\w))"
     r"(?!\s*\?)",
     re.IGNORECASE,
 )
@@ -125,4 +129,35 @@ REFUSAL = re.compile(
     r"say|decide|which|the answer)|(?:no|not enough|insufficient|without) (?:\w+ )?(?:information|"
     r"context|video|image|evidence)|none of the (?:above|options))\b",
     re.IGNORECASE,
+)
+
+# of replies that explain themselves; normalised, in lower case
+TICK = re.compile("[✓✔✅☑]")
+SUPPOSED = re.compile(
+    r"^(?:if|unless|suppose|supposing|assuming)\b(?! i (?:had|have|must|were))"
+    r"|\b(?:might|may|could|would) (?:\w+ )?(?:seem|appear|look)\b|\bat first\b|^initially\b"
+    r"|\bquestion asks\b|\bwhether\b"
+)
+DENIED = re.compile(
+    r"\b(?:no (?:sign|indication|evidence|hint|trace)s?|rul(?:e|es|ed|ing) out|without|at no point|"
+    r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing))\b"
+)
+ASIDE = re.compile(
+    r"\b(?:than|if|as though|would|might|could|may|suggest(?:s|ed|ing)?|expect(?:s|ed)?)\b"
+)
+RULED_OUT = re.compile(
+    r"[\"')]*\s*(?:(?:would|could|might|should|never|cannot|can't)\b|(?:is|was|are|were|can be)\s+"
+    r"(?:not|ruled|out|unlikely|wrong|incorrect|excluded|eliminated|impossible|contradicted)\b|"
+    r"(?:isn't|wasn't|aren't|doesn't|didn't|does not|did not)\b|"
+    r"[-:(]\s*(?:no|not|wrong|incorrect)\b)"
+)
+ENDS_A_CLAUSE = re.compile(
+    r"[\"')]*\s*(?:$|[.,;:!]|-\s|(?:in|on|at|from|to|along|towards?|through|throughout|with|as|"
+    r"because|since|during|within|inside|for|over|across|around|side|rather|instead|not|by|when|"
+    r"while|which|and|near|under|behind|before|after|of the (?:screen|frame|video|camera))\b)"
+)
+TURN = re.compile(
+    r"\W*(?:but|however|wait|actually|correction|no|yet|nevertheless|in fact|then again|"
+    r"on (?:second|closer|further)|so|thus|therefore|hence|overall|in conclusion|in the end|"
+    r"finally|(?:the |my )?(?:correct|right|best|final))\b"
 )

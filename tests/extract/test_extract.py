@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -82,6 +83,28 @@ def test_the_case_list() -> None:
 )
 def test_more_replies(reply: str, letter: str | None) -> None:
     assert extract(reply, WORDS).letter == letter
+
+
+def test_replies_that_explain_themselves() -> None:
+    """As models answer that were not asked for a letter alone."""
+    lines = Path(__file__).with_name("explained.jsonl").read_text().splitlines()
+    for case in map(json.loads, lines):
+        got = extract(case["response"], case["options"])
+        assert got.letter == case["expected"], (case["response"], got)
+
+
+@given(
+    st.permutations(["climbing", "swimming a length", "slow-motion running", "cycling"]),
+    st.sampled_from(["There is no sign of {}.", "It is not {}.", "It would look other than {}."]),
+    st.integers(0, 3),
+)
+def test_what_the_rest_of_a_reply_argues_against_is_not_its_answer(
+    options: list[str], against: str, index: int
+) -> None:
+    others = " ".join(against.format(o) for i, o in enumerate(options) if i != index)
+    reply = f"The man in the video is {options[index]}. {others}"
+    assert extract(reply, options).letter == LETTERS[index]
+    assert extract(others, options).letter is None
 
 
 @pytest.mark.parametrize(

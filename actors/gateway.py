@@ -190,8 +190,9 @@ class Gateway:
             prompt=request.prompt,
             tokens_in=reply.tokens_in if reply else 0,
             tokens_out=reply.tokens_out if reply else 0,
+            tokens_thought=reply.tokens_thought if reply else 0,
             usd=reply.usd if reply else 0.0,
-            again=request.attempt > 0,
+            again=request.reason,
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
@@ -46,7 +46,7 @@ class Request:
     never see them.
 
     `form` is a JSON schema when a JSON reply is wanted. `attempt` counts the times that the reply
-    could not be parsed.
+    could not be parsed, `reason` is why not.
     """
 
     prompt: str
@@ -57,6 +57,7 @@ class Request:
     seed: int = 0
     form: Mapping[str, Any] | None = None
     attempt: int = 0
+    reason: str = ""
 
     def key(self, identity: str) -> str:
         """Content hash of everything that decides the reply: the model's identity, messages,
@@ -74,14 +75,17 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """`finish` is "stop", "length" (cut by max_tokens) or "refusal". `logprobs`: for each output
-    token, the alternatives.
+    """`text`: what is said, without the `thoughts` of a thinking model. `tokens_out`: of both, of
+    which `tokens_thought` are thoughts. `finish` is "stop", "length" (cut by max_tokens) or
+    "refusal". `logprobs`: for each output token, the alternatives.
     """
 
     text: str
     model: str
+    thoughts: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_thought: int = 0
     usd: float = 0.0
     finish: str = "stop"
     cached: bool = False
@@ -131,35 +135,38 @@ class Asker:
         """Render prompt `name`, send it, parse the reply with `parse`.
 
         `parse` raises Unparsed with a reason; the model is shown its reply and the reason, and
-        asked again. `history`: earlier turns of the same chat. Raises BadRow after `tries` replies
-        of a wrong form.
+        asked again. Where the reply was cut off, the same is asked with twice the room. `history`:
+        earlier turns of the same chat. Raises BadRow after `tries` replies of a wrong form.
         """
         rendered = self.prompts.render(name, **variables)
         opening = (Message("system", rendered.system),) if rendered.system and not history else ()
         messages = (*opening, *history, Message("user", rendered.user, tuple(images)))
-        reason = ""
+        reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(
                 prompt=name,
                 digest=rendered.digest,
                 messages=messages,
                 variables=variables,
-                sampling=self.sampling,
+                sampling=sampling,
                 seed=seed,
                 form=form,
                 attempt=attempt,
+                reason=reason,
             )
             reply = await self.llm.complete(request)
+            if reply.finish == "length":
+                reason = f"it was cut off after {reply.tokens_out} tokens"
+                sampling = replace(sampling, max_tokens=2 * sampling.max_tokens)
+                continue
             try:
                 if reply.finish == "refusal":
                     raise Unparsed("it declines to answer")
-                if reply.finish == "length":
-                    raise Unparsed(f"it was cut off after {reply.tokens_out} tokens; be briefer")
                 return parse(reply.text)
             except Unparsed as error:
                 reason = str(error)
                 again = Message("user", correction(reason))
-                messages = (*messages, Message("assistant", reply.text), again)
+                messages = (*messages, Message("assistant", reply.text or "(nothing)"), again)
         raise BadRow(
             f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
             f"parsed; the last one: {reason}"

@@ -11,12 +11,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.thoughts import Spoken, apart
 
 LOW, TILE, TILE_PIXELS = 85, 170, 512  # tokens of a picture, of each tile of it; a tile's side
 
@@ -27,12 +28,16 @@ class OpenAI(Endpoint):
 
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
-    tokens. `omit`: parameters that the endpoint does not take. `extra_body`: further JSON fields.
+    tokens. `thought_tokens`: how many a model may think with beside those of its reply;
+    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
+    parameters that the endpoint does not take. `extra_body`: further JSON fields.
     `looks`: whether the model takes pictures.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
     token_limit: str = "max_completion_tokens"
+    thought_tokens: int = 0
+    reasoning_effort: str | None = None
     detail: Literal["auto", "low", "high"] = "auto"
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -43,6 +48,8 @@ class OpenAI(Endpoint):
             raise UserError(
                 f"structured={self.structured!r}: choose one of auto, json_schema, none"
             )
+        if self.thought_tokens < 0:
+            raise UserError(f"thought_tokens={self.thought_tokens!r}: 0 or more")
 
     @property
     def identity(self) -> str:
@@ -76,7 +83,7 @@ class OpenAI(Endpoint):
             len(m.text) / CHARACTERS_PER_TOKEN + 4 + sum(map(self._tokens, m.images))
             for m in request.messages
         )
-        most = request.sampling.max_tokens
+        most = request.sampling.max_tokens + self.thought_tokens
         usd = self.price.usd(tokens_in, most)
         return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
 
@@ -122,8 +129,10 @@ class OpenAIChat:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": request.seed,
-            config.token_limit: sampling.max_tokens,
+            config.token_limit: sampling.max_tokens + config.thought_tokens,
         }
+        if config.reasoning_effort is not None:
+            body["reasoning_effort"] = config.reasoning_effort
         if sampling.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
         if structured and request.form is not None:
@@ -152,33 +161,70 @@ class OpenAIChat:
         try:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
-            declined, content = message.get("refusal"), message.get("content")
+            declined, spoken = message.get("refusal"), _spoken(message)
         except (LookupError, TypeError, AttributeError):
             raise Transient(f"{where}: the reply holds no choices") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = str(declined or content or "")
-        if not text.strip() and finish != "length":
+        text = str(declined or spoken.said)
+        if spoken.unfinished:
+            finish = "length"
+        if not text.strip() and not spoken.thoughts and finish != "length":
             raise Transient(f"{where}: the reply is empty")
-        tokens_in, tokens_out = self._used(request, completion, text)
         finish = "refusal" if declined else finish
+        used = self._used(request, completion, spoken.thoughts, text)
         return Reply(
             text=text,
             model=completion.get("model") or self._config.model,
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            usd=self._connection.endpoint.price.usd(tokens_in, tokens_out),
+            thoughts=spoken.thoughts,
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            tokens_thought=used.tokens_thought,
+            usd=self._connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
         )
 
-    def _used(self, request: Request, completion: Mapping[str, Any], text: str) -> tuple[int, int]:
-        """Tokens in and out, as the endpoint says, or estimated where it says nothing."""
+    def _used(
+        self, request: Request, completion: Mapping[str, Any], thoughts: str, text: str
+    ) -> _Used:
+        """Tokens as the endpoint says, or estimated by characters where it says nothing. Gemini
+        counts thoughts in the total alone.
+        """
         usage = completion.get("usage") or {}
-        if usage.get("prompt_tokens") is not None:
-            return int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
-        estimate = self._config.estimate(request)
-        return round(estimate.tokens_in), round(len(text) / CHARACTERS_PER_TOKEN)
+        tokens_in = usage.get("prompt_tokens")
+        if tokens_in is None:
+            tokens_in = round(self._config.estimate(request).tokens_in)
+            tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
+        else:
+            beyond = int(usage.get("total_tokens") or 0) - int(tokens_in)
+            tokens_out = max(int(usage.get("completion_tokens") or 0), beyond)
+        thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+        if thought is None:
+            thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
+        return _Used(int(tokens_in), tokens_out, int(thought))
+
+
+class _Used(NamedTuple):
+    tokens_in: int
+    tokens_out: int
+    tokens_thought: int
+
+
+def _spoken(message: Mapping[str, Any]) -> Spoken:
+    """What an answer says and thinks, wherever the endpoint puts the thoughts: a field of the
+    message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), tags in the text.
+    """
+    field_of_its_own = message.get("reasoning_content") or message.get("reasoning") or ""
+    content: Any = message.get("content") or ""
+    thoughts = [field_of_its_own] if isinstance(field_of_its_own, str) else []
+    if isinstance(content, list):
+        parts = cast(list[Mapping[str, Any]], content)
+        thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
+        content = "".join(p["text"] for p in parts if p.get("type") == "text")
+    spoken = apart(str(content))
+    told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
+    return Spoken(said=spoken.said, thoughts=told, unfinished=spoken.unfinished)
 
 
 def data_url(jpeg: bytes) -> str:

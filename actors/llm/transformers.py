@@ -22,6 +22,7 @@ from actors.part import hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
+from mustsee.thoughts import apart
 
 GATHER = 0.005  # seconds for which calls are gathered into one batch
 
@@ -223,12 +224,14 @@ class TransformersChat:
     def _reply(self, sampling: Sampling, length: int, row: list[int], logits: Any) -> Reply:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
         said = row if end is None else row[:end]
+        spoken = apart(self._tokenizer.decode(said, skip_special_tokens=True).strip())
         return Reply(
-            text=self._tokenizer.decode(said, skip_special_tokens=True).strip(),
+            text=spoken.said,
             model=self._config.model,
+            thoughts=spoken.thoughts,
             tokens_in=length,
             tokens_out=len(row) if end is None else end + 1,
-            finish="length" if end is None else "stop",
+            finish="length" if end is None or spoken.unfinished else "stop",
             logprobs=self._alternatives(logits[: len(said)], sampling.top_logprobs),
         )
 

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-_THINK = r"think|thinking|thought|reasoning|reflection|analysis"
-_THOUGHT = re.compile(rf"<({_THINK})>.*?</\1>|◁think▷.*?◁/think▷", re.DOTALL | re.IGNORECASE)
-_CLOSING = re.compile(rf"</(?:{_THINK})>|◁/think▷", re.IGNORECASE)
-_OPENING = re.compile(rf"<(?:{_THINK})>|◁think▷", re.IGNORECASE)
+from mustsee.thoughts import apart
+
 _BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
 _END = re.compile(
     r"</s>|<eos>|<pad>|<end_of_turn>|<\|(?:im_end|endoftext|eot_id|end|end_of_text|eom_id)\|>"
@@ -45,12 +43,10 @@ _LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 def spoken(reply: str) -> str | None:
     """The reply without reasoning and control tokens; None when the reasoning never ended."""
     text = html.unescape(unicodedata.normalize("NFKC", reply))
-    text = _THOUGHT.sub(" ", text)
-    if closings := list(_CLOSING.finditer(text)):
-        text = text[closings[-1].end() :]
-    if _OPENING.search(text):
+    heard = apart(text)
+    if heard.unfinished:
         return None
-    text = _BEGIN.sub(" ", re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", text))
+    text = _BEGIN.sub(" ", re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", heard.said))
     parts = [p for p in _END.split(text) if p.strip()]
     return _ROLE.sub("", parts[0]) if parts else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from mustsee.errors import UserError
 
 MILLION = 1_000_000
+REASONS = 5  # for asking again, listed in `run.json`
 
 Outcome = Literal["done", "cached", "retry", "failed"]
 
@@ -56,8 +58,9 @@ class Entry:
     """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
     from an equal call), `retry` (failed, and tried again), `failed` (given up).
 
-    `again`: the prompt was asked again because the reply before could not be parsed. `retry_after`:
-    the seconds that the endpoint asked us to wait. `key` and `account` say what is settled.
+    `again`: why the reply before could not be parsed, where the prompt was asked again.
+    `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
+    settled.
     """
 
     outcome: Outcome
@@ -65,8 +68,9 @@ class Entry:
     prompt: str
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_thought: int = 0
     usd: float = 0.0
-    again: bool = False
+    again: str = ""
     retry_after: float | None = None
     key: str = ""
     account: str = ""
@@ -79,10 +83,12 @@ class Tally:
     retries: int = 0
     failed: int = 0
     asked_again: int = 0
+    asked_again_for: Counter[str] = field(default_factory=Counter[str])
     retry_after_waits: int = 0
     retry_after_seconds: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_thought: int = 0
     usd: float = 0.0
 
     def add(self, entry: Entry) -> None:
@@ -90,17 +96,25 @@ class Tally:
         self.cached += entry.outcome == "cached"
         self.retries += entry.outcome == "retry"
         self.failed += entry.outcome == "failed"
-        self.asked_again += entry.again and entry.outcome in ("done", "cached")
+        if entry.again and entry.outcome in ("done", "cached"):
+            self.asked_again += 1
+            self.asked_again_for[entry.again] += 1
         if entry.outcome == "retry" and entry.retry_after is not None:
             self.retry_after_waits += 1
             self.retry_after_seconds += entry.retry_after
         if entry.outcome == "done":
             self.tokens_in += entry.tokens_in
             self.tokens_out += entry.tokens_out
+            self.tokens_thought += entry.tokens_thought
             self.usd += entry.usd
 
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why prompts were asked again, the most frequent first."""
+        return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[:REASONS]
+
     def plain(self) -> dict[str, Any]:
-        return {f.name: _rounded(getattr(self, f.name)) for f in fields(self)}
+        values = {f.name: _rounded(getattr(self, f.name)) for f in fields(self)}
+        return {**values, "asked_again_for": dict(self.reasons())}
 
 
 def _rounded(value: float) -> float:

@@ -23,7 +23,7 @@ import wave
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from aiohttp import web
@@ -159,7 +159,9 @@ def words_of(sound: bytes) -> dict[str, Any]:
 @dataclass(kw_only=True)
 class Loopback:
     """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
-    `in_flight`: requests served at once, the others wait. `key`: the only key that is let in.
+    `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
+    text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
+    only key that is let in.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -167,6 +169,7 @@ class Loopback:
     faults: Faults = field(default_factory=Faults)
     latency: float = 0.0
     in_flight: int = 10_000
+    thinks: Literal["not", "tags", "field"] = "not"
     key: str | None = None
     schemas: bool = True
     port: int = 0
@@ -224,7 +227,10 @@ class Loopback:
         if not self.schemas and "response_format" in payload:
             return _error(400, "unknown field response_format", param="response_format")
         return await self._serve(
-            request, "chat", content_hash(payload), lambda: completion(payload, self.reply)
+            request,
+            "chat",
+            content_hash(payload),
+            lambda: completion(payload, self.reply, self.thinks),
         )
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
@@ -315,19 +321,33 @@ def _error(status: int, message: str, *, headers: Any = None, **more: Any) -> we
     return web.json_response({"error": error}, status=status, headers=headers)
 
 
-def completion(payload: Payload, reply: Callable[[Payload], str]) -> dict[str, Any]:
+THOUGHT = (
+    "Okay, the user wants QUESTION: Is it? ANSWER: B. Wait, let me look at it once more." * 40
+)
+
+
+def completion(
+    payload: Payload,
+    reply: Callable[[Payload], str],
+    thinks: Literal["not", "tags", "field"] = "not",
+) -> dict[str, Any]:
     """A chat completion with the usage that four characters a token and `PICTURE` tokens a picture
-    give.
+    give; what goes beyond the limit of tokens is cut off.
     """
-    text = reply(payload)
+    text, thought = reply(payload), "" if thinks == "not" else THOUGHT
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30
     said = [_message(m) for m in payload["messages"]]
     tokens_in = sum(len(m.text) // 4 + 1 + PICTURE * len(m.images) for m in said)
-    tokens_out = min(len(text) // 4 + 1, limit)
+    whole = f"<think>{thought}</think>\n{text}" if thinks == "tags" else text
+    room = 4 * limit - (len(thought) if thinks == "field" else 0)
+    message = {"role": "assistant", "content": whole[: max(0, room)], "refusal": None}
+    if thinks == "field":
+        message["reasoning_content"] = thought[: 4 * limit]
+    tokens_out = min((len(whole) + (len(thought) if thinks == "field" else 0)) // 4 + 1, limit)
     choice: dict[str, Any] = {
         "index": 0,
-        "message": {"role": "assistant", "content": text[: 4 * limit], "refusal": None},
-        "finish_reason": "length" if len(text) // 4 + 1 > limit else "stop",
+        "message": message,
+        "finish_reason": "length" if len(whole) > room else "stop",
         "logprobs": None,
     }
     if payload.get("logprobs"):
@@ -375,12 +395,18 @@ def main() -> None:
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
     parser.add_argument("--kinds", nargs="*", default=KINDS, help="of faults: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--thinks", choices=("not", "tags", "field"), default="not")
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
     reply = recorded(args.replies) if args.replies else canned
     faults = Faults(share=args.faults, kinds=args.kinds, seed=args.seed)
     with Loopback(
-        reply=reply, faults=faults, latency=args.latency, in_flight=args.in_flight, port=args.port
+        reply=reply,
+        faults=faults,
+        latency=args.latency,
+        in_flight=args.in_flight,
+        thinks=args.thinks,
+        port=args.port,
     ) as server:
         print(server.url, flush=True)
         threading.Event().wait()

@@ -87,6 +87,7 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}), {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    yield from _unread(record)
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"
     if models.startswith("offline") and not {"answer", "certify"} & set(counts):
@@ -94,6 +95,18 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
         )
+
+
+def _unread(record: RunRecord) -> Iterable[str]:
+    """The prompts of which more than a few replies could not be read."""
+    for prompt, tally in sorted(record.llm.by_prompt.items()):
+        share = tally.asked_again / max(1, tally.calls + tally.cached)
+        if share > UNREAD:
+            ((reason, _), *_) = tally.reasons()
+            yield (
+                f"{share:.0%} of the replies to {prompt} could not be read and were asked for "
+                f"again, most often because {reason}"
+            )
 
 
 def _stages(record: RunRecord) -> Table:
@@ -147,6 +160,7 @@ def _questions(counted: QuestionCounts) -> Table:
     return table
 
 
+UNREAD = 0.02  # of a prompt's replies; more is said
 REASONS = {
     "blind": "blind (right without the video, from the options alone)",
     "asr": "asr (right from what is said alone)",

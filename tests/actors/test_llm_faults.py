@@ -93,6 +93,23 @@ def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
         assert coordinator.snapshot().llm.summary()["asked_again"] == 2
 
 
+def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/x.j2").write_text("{% block user %}Tell it all.{% endblock %}")
+    long = "word " * 100
+    with Loopback(reply=lambda payload: long, payloads=[]) as server:
+        coordinator = Coordinator()
+        llm = connect(server, tmp_path, coordinator)
+        sampling = Sampling(max_tokens=40)
+        asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), sampling=sampling)
+        assert asyncio.run(asker.ask("test/x", str)) == long
+        asked_for = [p["max_completion_tokens"] for p in server.payloads]
+        assert [len(p["messages"]) for p in server.payloads] == [1, 1, 1]
+    assert asked_for == [40, 80, 160]
+    reasons = coordinator.snapshot().llm.total.reasons()
+    assert reasons == [("it was cut off after 40 tokens", 1), ("it was cut off after 80 tokens", 1)]
+
+
 @pytest.mark.parametrize(
     ("refused", "kind"),
     [

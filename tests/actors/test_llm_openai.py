@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from actors.coordinator import Coordinator
 from actors.llm.openai import OpenAI, is_strict
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Sampling
 from mustsee.store import digest
-from ray_jobs.benches.loopback import Loopback, Refused
-from tests.support.openai_llm import FORM, asked, config, once
+from ray_jobs.benches.loopback import THOUGHT, Loopback, Refused
+from tests.support.openai_llm import FORM, asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -49,6 +50,57 @@ def test_a_reply_cut_by_the_limit_says_so():
         reply = once(server, asked(sampling=Sampling(max_tokens=10)))
     assert reply.finish == "length"
     assert len(reply.text) == 40
+
+
+@pytest.mark.parametrize("thinks", ["tags", "field"])
+def test_thoughts_are_paid_for_kept_and_not_read(thinks, tmp_path):
+    with Loopback(reply=lambda payload: "The answer is A.", thinks=thinks) as server:
+        coordinator = Coordinator()
+        reply = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
+        kept = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
+    assert reply.text == kept.text == "The answer is A."
+    assert reply.thoughts == kept.thoughts == THOUGHT
+    assert len(THOUGHT) / 5 < reply.tokens_thought < reply.tokens_out
+    assert coordinator.snapshot().llm.total.tokens_thought == reply.tokens_thought
+    assert reply.usd == pytest.approx((reply.tokens_in + 2 * reply.tokens_out) / 1e6)
+
+
+@pytest.mark.parametrize("thinks", ["tags", "field"])
+def test_a_thought_that_fills_the_room_is_no_reply(thinks):
+    with Loopback(reply=lambda payload: "B", thinks=thinks) as server:
+        short = asked(sampling=Sampling(max_tokens=100))
+        cut, whole = once(server, short), once(server, short, thought_tokens=2000)
+    assert (cut.text, cut.finish) == ("", "length")
+    assert (whole.text, whole.finish) == ("B", "stop")
+
+
+@pytest.mark.parametrize(
+    ("message", "usage", "said", "thought", "tokens_out"),
+    [
+        ({"content": "B", "reasoning": "look"}, (5, 9, 14), "B", "look", 9),
+        ({"content": "B"}, (5, 1, 26), "B", "", 21),  # Gemini: thoughts in the total alone
+        (
+            {"content": [{"type": "thinking", "thinking": "look"}, {"type": "text", "text": "B"}]},
+            (5, 9, 14), "B", '"look"', 9,
+        ),
+        ({"content": None, "reasoning_content": "look"}, (5, 9, 14), "", "look", 9),
+    ],
+)  # fmt: skip
+def test_where_endpoints_put_thoughts(message, usage, said, thought, tokens_out):
+    named = dict(zip(("prompt_tokens", "completion_tokens", "total_tokens"), usage, strict=True))
+    body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": named}
+    with Loopback() as server:
+        chat = config(server).open()
+        reply = chat._read(asked(), body)
+    assert (reply.text, reply.thoughts, reply.tokens_out) == (said, thought, tokens_out)
+
+
+def test_how_much_is_thought_reaches_the_endpoint():
+    with Loopback(payloads=[]) as server:
+        once(server, asked(), reasoning_effort="low", thought_tokens=1000)
+        (payload,) = server.payloads
+    assert payload["reasoning_effort"] == "low"
+    assert payload["max_completion_tokens"] == Sampling().max_tokens + 1000
 
 
 def test_an_endpoint_without_schemas_is_asked_without(tmp_path):

@@ -19,7 +19,7 @@ from actors.embed.jax import texts
 from mustsee import schemas
 from mustsee.nn.bert import Encoder
 from mustsee.records import Video
-from ray_jobs.benches.loopback import Faults, Loopback, recorded
+from ray_jobs.benches.loopback import THOUGHT, Faults, Loopback, recorded
 from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 
@@ -81,8 +81,10 @@ def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
     assert sum(x * x for x in theirs.embedding or ()) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
-    """`+experiment=api` with a fifth of all requests failing, against the same run without."""
+def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -> None:
+    """`+experiment=api` with a fifth of all requests failing and a thought before each reply,
+    against the same run without.
+    """
     key, replies = {"OPENAI_API_KEY": "sk-test"}, f"{tmp_path}/replies.jsonl"
     with Loopback() as server:
         before, _ = neptune(
@@ -96,11 +98,13 @@ def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
         "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal", "html",
     )  # fmt: skip
     faults = Faults(share=0.2, kinds=kinds, retry_after=0.3, hang=6.0)
-    with Loopback(reply=recorded(replies), faults=faults, key=key["OPENAI_API_KEY"]) as server:
+    thinking = {"thinks": "tags", "faults": faults, "key": key["OPENAI_API_KEY"]}
+    with Loopback(reply=recorded(replies), **thinking) as server:
         endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
         after, record = neptune(
             tmp_path / "after", "+experiment=api", f"base_url={server.url}",
             f"store={tmp_path}/after-store", *(f"{name}.timeout=3" for name in endpoints),
+            "llm.thought_tokens=2000", "caption.endpoint.thought_tokens=2000",
             "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null", **key,
         )  # fmt: skip
         met = {name: n for name, n in server.stats.items() if name.startswith("fault ")}
@@ -119,3 +123,4 @@ def test_an_endpoint_that_fails_changes_no_question(tmp_path: Path) -> None:
     assert record["llm"]["retry_after_waits"] == waits > 0
     assert record["llm"]["retry_after_seconds"] == pytest.approx(0.3 * waits)
     assert record["llm"]["failed"] == 0
+    assert record["llm"]["tokens_thought"] > 0.9 * len(THOUGHT) / 4 * record["llm"]["calls"]

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.part import hardware
-from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
+from mustsee.errors import BadRow, BudgetSpent, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 
@@ -92,7 +92,7 @@ class Endpoint:
                 f"no key for {self.base_url}: set the environment variable {self.key_env} "
                 f"(export {self.key_env}=...), or set key_env=null for an endpoint that needs none"
             )
-        return key
+        return secret(key)
 
     def connect(self) -> Connection:
         """Raises UserError without a key; opens no socket yet."""
@@ -125,9 +125,10 @@ class Connection:
             raise Transient(f"{self.place}: no answer within {seconds}") from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
-            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from error
+            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
         except (openai.APIError, ValueError) as error:  # a body that is cut off, or no JSON
-            raise Transient(f"{self.place}: unreadable reply: {error}"[:MOST_SAID]) from error
+            said = hidden(str(error))[:MOST_SAID]
+            raise Transient(f"{self.place}: unreadable reply: {said}") from None
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The JSON object that the endpoint answers. As `call`; anything but an object is
@@ -135,7 +136,9 @@ class Connection:
         """
         reply = await self.call(lambda client: client.post(path, body=body, cast_to=object))
         if not isinstance(reply, Mapping):
-            raise Transient(f"{self.place}: the reply is no JSON object: {str(reply)[:80]!r}")
+            raise Transient(
+                f"{self.place}: the reply is no JSON object: {hidden(str(reply))[:80]!r}"
+            )
         return reply
 
     @property
@@ -183,7 +186,8 @@ class Connection:
             )
         if status >= 500 or status in AGAIN:
             return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
-        if status in (401, 403) or "API key not valid" in said:  # Gemini calls that a 400
+        refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
+        if status in (401, 403) or refused:
             return UserError(
                 f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
                 "was refused; check the key and what it may use"
@@ -209,7 +213,7 @@ def _said(error: APIStatusError) -> str:
     text = str(text or error.message).strip()
     if text.lower().startswith(("<!doctype", "<html")):
         return "an HTML page"
-    return " ".join(text.split())[:MOST_SAID]
+    return " ".join(hidden(text).split())[:MOST_SAID]
 
 
 def retry_after(error: APIStatusError) -> float | None:

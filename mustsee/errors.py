@@ -8,9 +8,33 @@ and is let out.
 
 from __future__ import annotations
 
+SHORTEST = 8  # characters of a secret that is looked for: "none" is a word, not a key
+_secrets: set[str] = set()
+
+
+def secret(value: str) -> str:
+    """The value itself, which `hidden` knows from now on in this process."""
+    if len(value) >= SHORTEST:
+        _secrets.add(value)
+    return value
+
+
+def hidden(text: str) -> str:
+    """A text that comes from elsewhere, without the secrets: an endpoint may send back the key that
+    it was sent. To be cut short, if at all, afterwards.
+    """
+    for value in _secrets:
+        text = text.replace(value, "(key)")
+    return text
+
 
 class MustseeError(Exception):
-    """Base of the exceptions below; the text says what is wrong, where, and what to do."""
+    """Base of the exceptions below; the text says what is wrong, where, and what to do, and holds
+    no secret.
+    """
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(hidden(s) if isinstance(s, str) else s for s in said))
 
 
 class UserError(MustseeError):
@@ -29,7 +53,7 @@ class Transient(MustseeError):
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message, retry_after)
-        self.message = message
+        self.message = hidden(message)
         self.retry_after = retry_after
 
     def __str__(self) -> str:

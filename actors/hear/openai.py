@@ -22,7 +22,7 @@ import numpy as np
 
 from actors.endpoint import Endpoint, Estimate
 from actors.part import Opened, RunContext, hardware
-from mustsee.errors import Transient, UserError
+from mustsee.errors import Transient, UserError, hidden
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
@@ -86,7 +86,7 @@ class TranscriptionsClient:
         )
         if getattr(found, "text", None) is None:
             raise Transient(f"{config.endpoint.identity}: the transcription holds no text")
-        text = json.dumps(found.model_dump(mode="json"), sort_keys=True)
+        text = hidden(json.dumps(found.model_dump(mode="json"), sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
-from mustsee.errors import BadRow, Transient, UserError
+from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.thoughts import Spoken, apart
 
@@ -166,7 +166,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply holds no choices") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = str(declined or spoken.said)
+        text = hidden(str(declined)) if declined else spoken.said
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":
@@ -222,9 +222,9 @@ def _spoken(message: Mapping[str, Any]) -> Spoken:
         parts = cast(list[Mapping[str, Any]], content)
         thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
         content = "".join(p["text"] for p in parts if p.get("type") == "text")
-    spoken = apart(str(content))
+    spoken = apart(hidden(str(content)))
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
-    return Spoken(said=spoken.said, thoughts=told, unfinished=spoken.unfinished)
+    return Spoken(said=spoken.said, thoughts=hidden(told), unfinished=spoken.unfinished)
 
 
 def data_url(jpeg: bytes) -> str:

@@ -161,7 +161,7 @@ class Loopback:
     """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
     `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
-    only key that is let in.
+    only key that is let in. `echoes`: every error repeats the key that came.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -171,6 +171,7 @@ class Loopback:
     in_flight: int = 10_000
     thinks: Literal["not", "tags", "field"] = "not"
     key: str | None = None
+    echoes: bool = False
     schemas: bool = True
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -266,17 +267,21 @@ class Loopback:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer())
         except Refused as refused:
-            return _error(refused.status, refused.message, code=refused.code, param=refused.param)
+            said = refused.message + self._echo(request)
+            return _error(refused.status, said, code=refused.code, param=refused.param)
         finally:
             self._now -= 1
+
+    def _echo(self, request: web.Request) -> str:
+        return f" (you sent {request.headers.get('authorization')})" if self.echoes else ""
 
     async def _fail(self, request: web.Request, fault: str, answer: Any) -> web.StreamResponse:
         wait = {"retry-after": f"{self.faults.retry_after:g}"}
         body = json.dumps(answer).encode()
         if fault in ("429", "503"):
-            return _error(int(fault), "busy", headers=wait)
+            return _error(int(fault), "busy" + self._echo(request), headers=wait)
         if fault == "500":
-            return _error(500, "something broke")
+            return _error(500, "something broke" + self._echo(request))
         if fault == "html":
             return web.Response(text="<html><h1>Bad gateway</h1></html>", content_type="text/html")
         if fault == "truncated":
@@ -321,9 +326,7 @@ def _error(status: int, message: str, *, headers: Any = None, **more: Any) -> we
     return web.json_response({"error": error}, status=status, headers=headers)
 
 
-THOUGHT = (
-    "Okay, the user wants QUESTION: Is it? ANSWER: B. Wait, let me look at it once more." * 40
-)
+THOUGHT = "Okay, the user wants QUESTION: Is it? ANSWER: B. Wait, let me look at it once more." * 40
 
 
 def completion(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import traceback
 from dataclasses import replace
 
 import pytest
 
 from actors.coordinator import Coordinator
 from actors.llm.openai import OpenAI, is_strict
-from mustsee.errors import BadRow, UserError
+from mustsee.errors import BadRow, MustseeError, UserError
 from mustsee.llm import Sampling
 from mustsee.store import digest
 from ray_jobs.benches.loopback import THOUGHT, Loopback, Refused
@@ -129,6 +130,39 @@ def test_a_wrong_key_is_the_users_mistake_and_is_not_shown():
         once(server, asked())
     assert "OPENAI_API_KEY" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503])
+@pytest.mark.parametrize("padding", [0, 270])  # the message is cut at 300 characters
+def test_a_key_that_is_sent_back_is_shown_nowhere(status, padding, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def refuse(payload):
+        raise Refused(status, "x" * padding)
+
+    with Loopback(reply=refuse, echoes=True) as server, pytest.raises(MustseeError) as caught:
+        once(server, asked())
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
+    assert "(key)" in shown or status in (401, 403)
+    assert KEY[:10] not in shown
+
+
+def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Loopback(reply=lambda payload: f"It is B, {KEY}", thinks="tags") as server:
+        reply = once(server, asked())
+    assert reply.text == "It is B, (key)"
+
+
+def test_a_refused_key_may_come_as_status_400():
+    def refuse(payload):
+        raise Refused(400, "no such key", "invalid_api_key")
+
+    with Loopback(reply=refuse) as server, pytest.raises(UserError, match="the key in"):
+        once(server, asked())
 
 
 def test_a_schema_that_is_refused_by_code_is_left_out():

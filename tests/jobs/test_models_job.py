@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,20 @@ def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
     assert sum(x * x for x in theirs.embedding or ()) == pytest.approx(1.0, abs=1e-4)
 
 
+def left(out: Path) -> Iterator[tuple[str, bytes]]:
+    """What a run leaves: every file, tables unpacked."""
+    for path in (p for p in out.rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content = repr(pq.read_table(path).to_pylist()).encode()
+        yield str(path), content
+
+
 def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -> None:
     """`+experiment=api` with a fifth of all requests failing and a thought before each reply,
     against the same run without.
     """
-    key, replies = {"OPENAI_API_KEY": "sk-test"}, f"{tmp_path}/replies.jsonl"
+    key, replies = {"OPENAI_API_KEY": "sk-test-0123456789abcdef"}, f"{tmp_path}/replies.jsonl"
     with Loopback() as server:
         before, _ = neptune(
             tmp_path / "before", "+experiment=api", f"base_url={server.url}",
@@ -98,7 +108,7 @@ def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -
         "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal", "html",
     )  # fmt: skip
     faults = Faults(share=0.2, kinds=kinds, retry_after=0.3, hang=6.0)
-    thinking = {"thinks": "tags", "faults": faults, "key": key["OPENAI_API_KEY"]}
+    thinking = {"thinks": "tags", "faults": faults, "key": key["OPENAI_API_KEY"], "echoes": True}
     with Loopback(reply=recorded(replies), **thinking) as server:
         endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
         after, record = neptune(
@@ -109,6 +119,7 @@ def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -
         )  # fmt: skip
         met = {name: n for name, n in server.stats.items() if name.startswith("fault ")}
     assert len(met) >= 5, met
+    assert [f for f in left(tmp_path / "after") if key["OPENAI_API_KEY"].encode() in f[1]] == []
     assert after.problem is None
     for name in ("lines", "captions", "embedding", "segments", "drop"):
         assert getattr(after, name) == getattr(before, name), name

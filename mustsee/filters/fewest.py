@@ -26,7 +26,7 @@ BLIND = Plan(spans=())
 @dataclass(frozen=True, kw_only=True)
 class Fewest:
     """`shown`: the least that suffices, `BLIND` where nothing of the film is needed, null where not
-    even the most does. `failed`: the most pictures of a lower rung of its ladder that did not.
+    even the most does. `failed`: the most pictures of a lesser rung that did not do.
     """
 
     shown: Plan | None
@@ -47,15 +47,15 @@ async def fewest(
     """
     if await _right(eye, replace(see, condition="blind"), BLIND, looks):
         return Fewest(shown=BLIND)
-    found, failed, best = Fewest(shown=None), 0, (float("inf"), 0.0)
+    best: Plan | None = None
+    failed: list[Plan] = []
     for ladder in ladders:
-        rungs = [rung for rung in ladder if _size(rung) < best]
+        rungs = [rung for rung in ladder if best is None or _size(rung) < _size(best)]
         place, wrong = await _lowest(eye, see, rungs, looks)
-        failed = max((len(rungs[i].times) for i in wrong), default=failed)
-        if place is not None:
-            found = Fewest(shown=rungs[place], failed=failed)
-            best = _size(rungs[place])
-    return found if found.shown is not None else Fewest(shown=None, failed=failed)
+        failed += [rungs[i] for i in wrong]
+        best = best if place is None else rungs[place]
+    below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
+    return Fewest(shown=best, failed=max(below, default=0))
 
 
 def spread_rungs(see: Seen, film: Span, evidence: Sequence[Span] = ()) -> tuple[Plan, ...]:

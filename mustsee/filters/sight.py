@@ -51,6 +51,8 @@ from mustsee.records import Question, Repair, Span, Video
 AMBIGUOUS = "more than one option fits"
 UNSEEN = "nobody has looked"
 NOT_LOOKED_AT = "questions not looked at"  # how run.json counts them
+GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
+JUDGED = 60  # words of a known answer at most
 SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
 MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
 NEARER = 2  # looks from nearer at most, each at the pictures between those before
@@ -64,8 +66,7 @@ class Sight:
     without the evidence, and without other cuts, is asked about: recorded, and dropped on where
     `drop_unneeded`. `fewest`: the fewest pictures of the film and of the evidence that suffice are
     sought (`min_frames`, `min_seconds`, some thirty looks a question); what needs less than
-    `drop_below_seconds` of film is dropped. `judged_words`: known answers of more words than these
-    are not left to a judge.
+    `drop_below_seconds` of film is dropped.
     """
 
     runs: int = 3
@@ -83,7 +84,6 @@ class Sight:
     drop_unneeded: bool = False
     fewest: bool = False
     drop_below_seconds: float = 0.0
-    judged_words: int = 60
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_right <= self.runs:
@@ -111,10 +111,12 @@ class Sight:
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question as the looker leaves it."""
+        if question.options and question.answer_index is None:
+            return question
         poll = Poll(runs=self.runs, min_right=self.min_right)
         try:
-            if not question.options:
-                self._judgeable(question, vetting)
+            if not question.options and not judgeable(question, vetting):
+                raise BadRow("no judge can compare answers with this one")
             done = await _Sighting(self, Eye(question, video, vetting, poll)).judged()
         except BadRow:  # the film is not there, of unknown length, or cannot be decoded
             unseen = {"sight_passed": 0.0, "sight_unseen": 1.0}
@@ -123,11 +125,14 @@ class Sight:
             vetting.count(NOT_LOOKED_AT, 1)
         return done
 
-    def _judgeable(self, question: Question, vetting: Vetting) -> None:
-        """Raises BadRow for an answer of which no judge can say whether another is as good."""
-        long = len(question.answer.split()) > self.judged_words
-        if vetting.judge is None or question.scoring_points or long:
-            raise BadRow("the answer is not one that a judge can compare")
+
+def judgeable(question: Question, vetting: Vetting) -> bool:
+    """Whether a judge can compare an answer in words with the known one: long answers, and those
+    that are graded by points or rubrics, are for raters.
+    """
+    words = len(question.answer.split())
+    graded = question.scoring_points or question.question_type in GRADED
+    return vetting.judge is not None and not graded and 0 < words <= JUDGED
 
 
 class _Sighting:

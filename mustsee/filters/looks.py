@@ -253,7 +253,7 @@ class Eye:
                 seed=self.seed + number,
                 images=images,
                 question=question.question,
-                **({"options": shown(question, self.seed + number)} if count else {}),
+                options=shown(question, self.seed + number),
                 film=self.film,
                 spans=planned.spans,
                 cuts=planned.cuts,

@@ -62,8 +62,11 @@ class Finding:
     leads: tuple[tuple[float, float], ...]
 
     def fitting(self, options: Sequence[str]) -> list[int]:
-        values = {", then ".join(s.value for s in each) for each in product(*self.seen)}
-        return [i for i, option in enumerate(options) if option in values]
+        return [i for i, option in enumerate(options) if option in self.values]
+
+    @property
+    def values(self) -> set[str]:
+        return {", then ".join(s.value for s in each) for each in product(*self.seen)}
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,12 @@ def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
 
 def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
     """A look: which options the pictures and lines show, and where."""
-    head, _, tail = text.partition("A question on the video, and its options:")
+    head, _, tail = text.partition("A question on the video")
     question = tail.partition("<<<")[2].strip().splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
     finding = found(question, head, pictures)
+    if in_words := not options:
+        options = sorted(finding.values)
     fits = finding.fitting(options)
     choice = fits[0] if len(fits) == 1 else len(options) + (len(fits) > 1)
     if noisy:
@@ -121,10 +126,11 @@ def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
         "; ".join(f"{a:.1f}-{b:.1f}" for a, b in some) or "NONE"
         for some in ((sorted(shown), ()) if fits else ((), finding.leads))
     ]
+    answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice] if in_words else LETTERS[choice]
     told = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
     return (
         f"* SEEN: {told or 'What decides it is not shown'}.\n"
-        f"* EVIDENCE: {named[0]}\n* LOOK: {named[1]}\n* ANSWER: {LETTERS[choice]}"
+        f"* EVIDENCE: {named[0]}\n* LOOK: {named[1]}\n* ANSWER: {answer}"
     )
 
 

@@ -1,136 +1,159 @@
-"""Temporal certificates: an answerer shown clips that grow until it answers rightly."""
+"""Temporal certificates: a looker shown clips that grow until it answers rightly."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from actors.answer.llm import AnswerLlm
-from actors.answer.look import Shown
-from actors.ask import prompts_in
-from actors.part import Opened, RunContext
-from mustsee.conditions.seen import spread, stretch
-from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import answers
-from mustsee.evaluate.certificate import Certificate, Steps, certify
-from mustsee.llm import Llm
-from mustsee.media.transcript import within
-from mustsee.prompts import Prompts
+from actors.ask import SAMPLING, prompts_in
+from actors.judge.seat import Seat
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from mustsee.conditions.film import Film
+from mustsee.conditions.seen import Plan, Seen, spread
+from mustsee.errors import UserError
+from mustsee.evaluate.certificate import Certificate, Clip, Steps
+from mustsee.filters.fewest import fewest
+from mustsee.filters.looks import OPEN, PROMPT, Eye, Poll
+from mustsee.filters.sight import judgeable
+from mustsee.filters.vetting import Vetting
+from mustsee.judge.judge import JudgeConfig
+from mustsee.llm import Asker, Sampling
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
 from mustsee.store import identity
 
 FILTER = "certificate"
-STEPS = Steps()
+LOOKS = "certificate: look"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certify:
-    """Each multiple-choice question with a known answer gets a verdict of the filter "certificate"
-    with what was tried. `answer`: the model, its prompt and picture size; how many frames it is
-    shown otherwise is not used. A reply that names no option counts as wrong, a call that failed as
-    no answer. With `see.transcript` it is told what is said within the clip, and no more.
+    """Each question with a known answer gets a verdict of the filter "certificate" with the clip
+    that it needs, `metrics.min_frames` and `min_seconds` of it, and a verdict for each look.
+
+    `looker`: the model that is asked, with the prompt of `sight`: it may say that it cannot be
+    told. `see`: size of the pictures; with `transcript` it is told what is said within the clip,
+    and no more. `judge`: says whether an answer in words is right; null: questions without options
+    are left out.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    answer: AnswerLlm
-    steps: Steps = STEPS
+    looker: LlmConfig
+    see: Seen = field(default_factory=lambda: Seen(condition="evidence", fps=1.0))
+    steps: Steps = field(default_factory=Steps)
+    judge: JudgeConfig | None = None
+    seed: int = 0
+    prompts: str | None = None
+    sampling: Sampling = SAMPLING
+    tries: int = 3
 
     @property
     def listens(self) -> bool:
         """Whether the transcript is used."""
-        return bool(getattr(self.answer, "listens", False))
+        return self.see.listens
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: a model looks, and is shown the options. Raises UserError."""
-        if not isinstance(self.answer, AnswerLlm):  # pyright: ignore[reportUnnecessaryIsInstance]
+        """Said before any work: the model takes pictures. Raises UserError."""
+        if isinstance(self.looker, TakesPictures) and not self.looker.looks:
             raise UserError(
-                f"a certificate is made by a model that looks, not by {type(self.answer).__name__}:"
-                " choose answer=openai or answer=transformers"
+                f"{self.looker.identity} takes no pictures, and a certificate is made by a model "
+                "that looks: set llm= to one that does"
             )
-        if self.answer.open_ended:
-            raise UserError("answer.open_ended=true: a certificate needs the options")
 
     @property
     def identity(self) -> dict[str, Any]:
         return {
             "class": "Certify",
             "version": self.version,
-            "answer": identity(self.answer),
+            "looker": identity(self.looker),
+            "see": identity(self.see),
             "steps": identity(self.steps),
+            "judge": identity(self.judge),
+            "seed": self.seed,
+            "prompts": prompts_in(self.prompts).digest(PROMPT, OPEN, "filters/_sight"),
+            "sampling": identity(self.sampling),
+            "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        llm, prompts = run.llm(self.answer.llm), prompts_in(self.answer.prompts)
+        asker = Asker(
+            llm=run.llm(self.looker),
+            prompts=prompts_in(self.prompts),
+            sampling=self.sampling,
+            tries=self.tries,
+        )
+        judge = Seat(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
-            asked = [
-                q for q in video.questions or ()
-                if q.options and q.answer_index is not None and q.drop is None
-            ]  # fmt: skip
-            found = await asyncio.gather(
-                *(self._one(video, q, llm, prompts) for q in asked), return_exceptions=True
+            vetting = Vetting(
+                askers={"looker": asker},
+                film=Film(video),
+                seed=self.seed,
+                count=run.count,
+                judge=judge,
             )
-            verdicts: dict[str, Verdict] = {}
-            for question, item in zip(asked, found, strict=True):
+            made = await asyncio.gather(
+                *(self._certified(q, video, vetting) for q in video.questions or ()),
+                return_exceptions=True,
+            )
+            questions: list[Question] = []
+            for item in made:  # after all have ended: what was paid for is in the store
                 if isinstance(item, BaseException):
                     raise item
-                verdicts[question.question_id] = self._verdict(item)
-            return replace(
-                video,
-                questions=tuple(
-                    replace(q, verdicts=(*_others(q), verdicts[q.question_id]))
-                    if q.question_id in verdicts
-                    else q
-                    for q in video.questions or ()
-                ),
-            )
+                questions.append(item)
+            return replace(video, questions=tuple(questions))
 
         return work
 
-    def _verdict(self, found: Certificate) -> Verdict:
-        return Verdict(
+    async def _certified(self, question: Question, video: Video, vetting: Vetting) -> Question:
+        known = question.answer_index is not None
+        if not question.options:
+            known = judgeable(question, vetting)
+        if question.drop is not None or not known:
+            return question
+        eye = Eye(question, video, vetting, Poll(runs=1, min_right=1), name=LOOKS)
+        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(eye.film)]
+        see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
+        found = await fewest(eye, see, ladders, 1 + self.steps.verifiers)
+        clip = found.shown and _clip(found.shown, eye.film)
+        certificate = Certificate(
+            question_id=question.question_id,
+            video_id=question.video_id,
+            duration=eye.film.seconds,
+            clip=clip,
+            most_wrong=found.failed,
+            calls=len(eye.verdicts),
+            unanswered=sum(v.correct is None for v in eye.verdicts),
+        )
+        verdict = Verdict(
             filter=FILTER,
-            model=self.answer.llm.identity,
-            seed=self.answer.seed,
-            passed=found.clip is not None,
-            detail=json.dumps(dump(found), sort_keys=True),
+            model=self.looker.identity,
+            seed=self.seed,
+            passed=clip is not None,
+            detail=json.dumps(dump(certificate), sort_keys=True),
+        )
+        others = tuple(v for v in question.verdicts if v.filter not in (FILTER, LOOKS))
+        told = {"min_frames": float(clip.frames), "min_seconds": clip.span.seconds} if clip else {}
+        return replace(
+            question,
+            verdicts=(*others, *eye.verdicts, verdict),
+            metrics={**question.metrics, **told},
         )
 
-    async def _one(
-        self, video: Video, question: Question, llm: Llm, prompts: Prompts
-    ) -> Certificate:
-        film = stretch(video)
-        start = film.start
-        if not video.uri:
-            raise BadRow(f"no film for {video.video_id!r}: give its folder as videos=")
 
-        async def attempt(asked: Question, span: Span, fps: float, seed: int) -> bool | None:
-            images = await asyncio.to_thread(self._pictures, video.uri, start, span, fps)
-            answerer = replace(self.answer, seed=seed)
-            said = within(video.lines or (), start + span.start, start + span.end)
-            shown = replace(video, lines=said)
-            verdict = await answerer.one(shown, asked, 0, Shown(images), llm, prompts)
-            (read,) = answers(replace(asked, verdicts=(verdict,)))
-            return None if read.failed is not None else read.correct is True
-
-        return await certify(question, film.seconds, attempt, self.steps, seed=self.answer.seed)
-
-    def _pictures(self, uri: str, start: float, span: Span, fps: float) -> tuple[bytes, ...]:
-        from mustsee.media.video import frames_at
-
-        count = max(1, round(span.seconds * fps))
-        times = [start + t for t in spread((span,), count)]
-        see = self.answer.see
-        return tuple(p.jpeg(see.longest, see.quality) for p in frames_at(uri, times))
+def _plan(clip: Clip) -> Plan:
+    return Plan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
 
 
-def _others(question: Question) -> tuple[Verdict, ...]:
-    """Without the certificate of an earlier run."""
-    return tuple(v for v in question.verdicts if v.filter != FILTER)
+def _clip(shown: Plan, film: Span) -> Clip:
+    """What is shown, as a clip; nothing: one of no length."""
+    if not shown.times:
+        return Clip(span=Span(film.start, film.start), fps=0.0, frames=0)
+    (span,) = shown.spans
+    return Clip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))

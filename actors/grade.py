@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.judge.llm import LlmJudge
+from actors.judge.seat import Seat
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.errors import BadRow
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
-from mustsee.judge.judge import Item, Judge, JudgeConfig
+from mustsee.judge.judge import Item, JudgeConfig
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
 from mustsee.store import identity
@@ -51,27 +51,24 @@ class Grade:
 
     def open(self, run: RunContext) -> Opened:
         asker = Asker(llm=run.llm(self.llm), prompts=prompts_in(None), tries=self.tries)
-        judge, engine = self.judge, self.judge.engine
-        if isinstance(engine, LlmJudge):
-            judge = replace(judge, engine=engine.within(run))
-        bench = Bench(judge)
+        seat = Seat(self.judge, run)
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(
-                *(self._graded(q, asker, bench) for q in video.questions or ())
+                *(self._graded(q, asker, seat) for q in video.questions or ())
             )
             return replace(video, questions=tuple(rows))
 
         return work
 
-    async def _graded(self, question: Question, asker: Asker, bench: Bench) -> Question:
+    async def _graded(self, question: Question, asker: Asker, seat: Seat) -> Question:
         written = [a for a in answers(question) if not a.rule and a.failed is None]
         if not written:
             return question
         if question.question_type in SCALES and not question.options:
             given = [await self._rubric(a, asker) for a in written]
         else:
-            given = await bench(question, written)
+            given = await _judged(question, written, seat)
         kept = tuple(v for v in question.verdicts if v.filter != GRADE)
         return replace(question, verdicts=(*kept, *given))
 
@@ -87,40 +84,27 @@ class Grade:
         )
 
 
-class Bench:
-    """The judge, opened when the first answer comes, one batch at a time."""
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self._config = config
-        self._judge: Judge | None = None
-        self._turn = asyncio.Lock()
-
-    async def __call__(self, question: Question, written: Sequence[Answer]) -> list[Verdict]:
-        async with self._turn:
-            return await asyncio.to_thread(self._score, question, written)
-
-    def _score(self, question: Question, written: Sequence[Answer]) -> list[Verdict]:
-        if self._judge is None:
-            self._judge = self._config.open()
-        judge, found = self._judge, list[Verdict]()
-        items = [
-            Item(question=question.question, candidate=a.reply, references=(question.answer,))
-            for a in written
-        ]
-        for answer, score in zip(written, judge.score(items), strict=True):
-            told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
-            told |= {"error": score.error} if score.error else {"score": score.score}
-            if score.warning:
-                told["warning"] = score.warning
-            record = judge.record
-            rates = [None if math.isnan(r) else r for r in (record.sensitivity, record.specificity)]
-            told["judge"] = [*rates, record.positive, record.negative]
-            found.append(
-                Verdict(
-                    filter=GRADE,
-                    model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
-                    correct=None if score.error else score.equivalent,
-                    detail=json.dumps(told),
-                )
+async def _judged(question: Question, written: Sequence[Answer], seat: Seat) -> list[Verdict]:
+    items = [
+        Item(question=question.question, candidate=a.reply, references=(question.answer,))
+        for a in written
+    ]
+    judge, scores = await seat.scores(items)
+    found: list[Verdict] = []
+    for answer, score in zip(written, scores, strict=True):
+        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        told |= {"error": score.error} if score.error else {"score": score.score}
+        if score.warning:
+            told["warning"] = score.warning
+        record = judge.record
+        rates = [None if math.isnan(r) else r for r in (record.sensitivity, record.specificity)]
+        told["judge"] = [*rates, record.positive, record.negative]
+        found.append(
+            Verdict(
+                filter=GRADE,
+                model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
+                correct=None if score.error else score.equivalent,
+                detail=json.dumps(told),
             )
-        return found
+        )
+    return found

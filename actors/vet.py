@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
+from actors.judge.seat import Seat
 from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.filters.vetting import QuestionFilter, Vetting, named, vet
+from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.records import Video
 from mustsee.store import identity
@@ -25,8 +27,10 @@ class Vet:
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`; filters of a `looker` that takes no pictures are left out, and that is
     counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
-    filter passes belongs to `subset`. `seed`: the first of the runs' seeds. What bears identity:
-    the filters, the texts of their prompts, the models of their roles, the sampling.
+    filter passes belongs to `subset`. `judge`: says of questions without options
+    whether an answer is the known one; null: nobody looks at those. `seed`: the first of the runs'
+    seeds. What bears identity: the filters, the texts of their prompts, the models of their roles,
+    the judge, the sampling.
     """
 
     version: ClassVar[str] = "2"
@@ -41,6 +45,7 @@ class Vet:
     reader: LlmConfig | None = None
     looker: LlmConfig | None = None
     repairer: LlmConfig | None = None
+    judge: JudgeConfig | None = None
     subset: str | None = None
     seed: int = 0
     prompts: str | None = None
@@ -87,6 +92,7 @@ class Vet:
             "repair": identity(self.repair),
             "subset": self.subset,
             "roles": identity(self.roles),
+            "judge": identity(self.judge),
             "seed": self.seed,
             "prompts": [prompts.digest(*f.prompts) for f in (*self.working, *mends)],
             "sampling": identity(self.sampling),
@@ -104,9 +110,12 @@ class Vet:
             for role, llm in self.roles.items()
         }
         filters = self.working
+        judge = Seat(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
-            vetting = Vetting(askers=askers, film=Film(video), seed=self.seed, count=run.count)
+            vetting = Vetting(
+                askers=askers, film=Film(video), seed=self.seed, count=run.count, judge=judge
+            )
             if len(filters) < len(self.filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
             return await vet(video, filters, vetting, self.subset, self.repair)

@@ -17,15 +17,28 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.prompts import Prompts
 
 T = TypeVar("T")
+PICTURE = "\ufffc"  # stands in a text where a picture goes
 
 
 @dataclass(frozen=True)
 class Message:
-    """One chat turn; `images` are JPEG bytes, shown before the text."""
+    """One chat turn; `images` are JPEG bytes. A text that holds a mark (`PICTURE`) for each of them
+    has them in those places; before any other text they come first.
+    """
 
     role: str
     text: str
     images: tuple[bytes, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str | bytes, ...]:
+        """Text and pictures in the order in which the model is shown them."""
+        first, *rest = self.text.split(PICTURE)
+        if len(rest) != len(self.images):
+            return (*self.images, self.text.replace(PICTURE, ""))
+        placed = zip(self.images, rest, strict=True)
+        pieces = (first, *(piece for pair in placed for piece in pair))
+        return tuple(p for p in pieces if isinstance(p, bytes) or p.strip())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ _TOKENS = (
     r"start_header_id|end_header_id|system|user|assistant|think|\|"
 )
 _CONTROL = re.compile(rf"<(?=[|/]?\s*(?:{_TOKENS}))|\[(?=/?INST\])", re.IGNORECASE)
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffc]")
 OPEN, CLOSE = "<<<", ">>>"
 
 

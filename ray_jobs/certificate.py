@@ -2,8 +2,9 @@
 
     python -m ray_jobs.certificate questions=Q videos=V out=O llm=openai
 
-Clips grow from the middle of each video until the model answers rightly with three seeds. Writes
-certificates.parquet, certificate.json and a picture beside what every job writes.
+Clips grow from the middle of each video until the model, which must be wrong without the film,
+answers rightly in three looks. Writes certificates.parquet, certificate.json and a picture beside
+what every job writes.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from actors.llm.replay import Replay
 from actors.llm.transformers import Transformers
 from actors.part import LlmConfig
 from mustsee.errors import BadRow
-from mustsee.llm import Message, Reply, Request, Sampling
-from mustsee.prompts import Prompts
+from mustsee.llm import PICTURE, Message, Reply, Request, Sampling
+from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback, Payload, Refused, canned
@@ -114,3 +114,15 @@ def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
     stored = ask(config, Store(str(tmp_path / "one")), list(reversed(GOOD)))
     assert all(r.cached for r in stored)  # nothing is asked twice
     assert [r.text for r in stored] == [r.text for r in reversed(good)]
+
+
+def test_pictures_stand_where_the_text_marks_them() -> None:
+    marked = Message("user", f"one:\n{PICTURE}\ntwo:\n{PICTURE}\n", (b"1", b"2"))
+    assert marked.parts == ("one:\n", b"1", "\ntwo:\n", b"2")
+    assert Message("user", "look", (b"1", b"2")).parts == (b"1", b"2", "look")
+    astray = Message("user", f"one: {PICTURE}", (b"1", b"2"))  # fewer marks than pictures
+    assert astray.parts == (b"1", b"2", "one: ")
+
+
+def test_what_people_wrote_marks_no_place_for_a_picture() -> None:
+    assert PICTURE not in neutral(f"a {PICTURE} b")

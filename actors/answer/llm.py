@@ -151,7 +151,7 @@ class AnswerLlm:
     def _said(self, video: Video, seen: Shown) -> tuple[Line, ...]:
         """What is said in the stretches shown; of the whole film or of clips, all that is said."""
         lines = video.lines or ()
-        return said(lines, seen.spans) if seen.spans else lines
+        return said(lines, seen.spans, seen.cuts) if seen.spans else lines
 
     def _turns(self, question: Question) -> int:
         """How often it is asked: options that are withheld cannot be turned."""

@@ -18,12 +18,13 @@ from mustsee.records import Question, Span, Video
 @dataclass(frozen=True)
 class Shown:
     """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
-    (none: the whole film).
+    (none: the whole film), and those that are cut.
     """
 
     images: tuple[bytes, ...] = ()
     clips: tuple[Chosen, ...] = ()
     spans: tuple[Span, ...] = ()
+    cuts: tuple[Span, ...] = ()
 
 
 class Looker:
@@ -63,7 +64,7 @@ class Looker:
         seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
         cut = self._see.condition in SPANS
         return [
-            p and Shown(tuple(seen[t] for t in p.times), spans=p.spans if cut else ())
+            p and Shown(tuple(seen[t] for t in p.times), spans=p.spans if cut else (), cuts=p.cuts)
             for p in plans
         ]
 

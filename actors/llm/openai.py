@@ -149,12 +149,16 @@ class OpenAIChat:
     def _said(self, message: Message) -> dict[str, Any]:
         if not message.images:
             return {"role": message.role, "content": message.text}
-        pictures = [
-            {"type": "image_url", "image_url": {"url": data_url(i), "detail": self._config.detail}}
-            for i in message.images
+        content = [
+            {"type": "text", "text": part}
+            if isinstance(part, str)
+            else {
+                "type": "image_url",
+                "image_url": {"url": data_url(part), "detail": self._config.detail},
+            }
+            for part in message.parts
         ]
-        text = {"type": "text", "text": message.text}
-        return {"role": message.role, "content": [*pictures, text]}
+        return {"role": message.role, "content": content}
 
     def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         where = self._connection.place

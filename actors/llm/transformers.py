@@ -209,17 +209,20 @@ class TransformersChat:
             {
                 "role": message.role,
                 "content": [
-                    *({"type": "image", "image": p} for p in checkpoint.pictures(message.images)),
-                    {"type": "text", "text": message.text},
+                    {"type": "text", "text": part}
+                    if isinstance(part, str)
+                    else {"type": "image", "image": checkpoint.pictures((part,))[0]}
+                    for part in message.parts
                 ],
             }
             for message in messages
         ]
 
     def _plain_text(self, messages: Sequence[Message]) -> str:
-        """For a model without a chat template: the turns one after another, pictures in front."""
+        """For a model without a chat template: the turns one after another."""
         place = getattr(self._reader, "image_token", "<image>") if self._sees else ""
-        return "\n\n".join(place * len(m.images) + m.text for m in messages)
+        turns = ((p if isinstance(p, str) else place for p in m.parts) for m in messages)
+        return "\n\n".join(map("".join, turns))
 
     def _reply(self, sampling: Sampling, length: int, row: list[int], logits: Any) -> Reply:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)

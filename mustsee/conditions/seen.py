@@ -29,6 +29,8 @@ Condition = Literal[
 ]
 SPANS = ("evidence", "without_evidence", "control")
 SHORTEST = 0.05  # seconds: a rest of film below this shows nothing
+BORDER = 1.0  # seconds by which the ends of evidence may miss
+MOST_CUT = 0.4  # of a film: what is cut leaves room for a control elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +84,13 @@ class Seen:
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
-    seconds of the film. Two plans with the same times show the same.
+    seconds of the film. `cuts`: what is taken out of it, with every line that is spoken there in
+    part.
     """
 
     spans: tuple[Span, ...]
     times: tuple[float, ...] = ()
+    cuts: tuple[Span, ...] = ()
 
 
 def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0) -> Plan | None:
@@ -95,15 +99,15 @@ def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
 
     `evidence`: spans in seconds of the file; without any the whole film is the evidence.
     """
-    shown = _stretches(see.condition, film, evidence, seed)
+    shown, cuts = _stretches(see.condition, film, evidence, seed)
     if not shown:
         return None
     if not see.looks:
-        return Plan(spans=shown)
+        return Plan(spans=shown, cuts=cuts)
     if see.condition == "one_frame":
         return Plan(spans=shown, times=spread(shown, 1))
     if see.condition in ("without_evidence", "control"):
-        return Plan(spans=shown, times=_beside(film, shown, see))
+        return Plan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
@@ -121,9 +125,35 @@ def stretch(video: Video) -> Span:
     return Span(video.start or 0.0, video.until)
 
 
-def said(lines: Sequence[Line], spans: Sequence[Span]) -> tuple[Line, ...]:
-    """The lines that are spoken, in part at least, within one of the spans."""
-    return tuple(x for x in lines if any(x.start < s.end and x.end > s.start for s in spans))
+def said(
+    lines: Sequence[Line], spans: Sequence[Span], cuts: Sequence[Span] = ()
+) -> tuple[Line, ...]:
+    """The lines that are spoken, in part at least, within one of the spans, and in no part within
+    the cuts.
+    """
+
+    def spoken(line: Line, where: Sequence[Span]) -> bool:
+        return any(line.start < s.end and line.end > s.start for s in where)
+
+    return tuple(x for x in lines if spoken(x, spans) and not spoken(x, cuts))
+
+
+def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
+    """What to cut so that nothing is left of the evidence: it, with `BORDER` on both sides, and all
+    of every shot that it lies in, as a slide stays on the screen long after what was said of it.
+    Where the shots would take most of the film (one that was never cut), the evidence alone.
+    """
+    near = tuple(Span(s.start - BORDER, s.end + BORDER) for s in evidence)
+    within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
+    wide = merged((*near, *within), film)
+    most = sum(s.seconds for s in wide) > MOST_CUT * film.seconds
+    return merged(near, film) if most else wide
+
+
+def _lies_in(evidence: Span, shot: Span) -> bool:
+    """In part at least; not where it merely laps over a border that was not drawn sharply."""
+    shared = min(evidence.end, shot.end) - max(evidence.start, shot.start)
+    return shared >= min(BORDER, evidence.seconds / 2, shot.seconds / 2)
 
 
 def merged(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
@@ -163,17 +193,18 @@ def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, .
 
 def _stretches(
     condition: Condition, film: Span, evidence: Sequence[Span], seed: int | str
-) -> tuple[Span, ...]:
+) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """What is shown, and what is cut."""
     if condition not in SPANS:
-        return (film,)
+        return (film,), ()
     spans = merged(evidence, film) or (film,)
     if condition == "evidence":
-        return spans
+        return spans, ()
     if condition == "control":
         spans = _elsewhere(film, spans, random.Random(f"{seed}/control"))
         if not spans:
-            return ()
-    return without(film, spans)
+            return (), ()
+    return without(film, spans), spans
 
 
 def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:

@@ -1,31 +1,29 @@
 """The temporal certificate by a model (Neptune, appendix E): how much of a video a question needs.
 
 Clips grow from the middle of the video, longer and at more frames per second, until the model
-answers rightly: once as a driver, then with two other seeds as verifiers. The first clip that holds
+answers rightly: once as a driver, then with two other seeds as verifiers. The least clip that holds
 is the certificate; its frames and seconds say how much must be seen, and the effort is the largest
 number of frames that still gave a wrong answer over the smallest that gave a right one.
 
-The driver here is pure: `answers(question, span, fps, seed)` looks at a clip and says whether the
-answer was right, or None where there was no answer.
+The steps of the paper are data here. What holds is sought as everywhere (`mustsee.filters.fewest`):
+by bisection of the lengths at each rate, after the model was wrong without the film.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mustsee.errors import UserError
-from mustsee.records import Question, Span
-
-Answers = Callable[[Question, Span, float, int], Awaitable[bool | None]]
+from mustsee.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """Which clips are tried. Lengths grow by `growth` from `shortest` seconds up to the whole
-    video, each at every rate of `rates` (frames per second) that gives at least one frame; of
-    equal frame counts the shorter clip comes first. `verifiers`: further seeds that must agree.
+    video, each at every rate of `rates` (frames per second) that gives at least one frame.
+    `verifiers`: further looks, with other seeds and orders of the options, that must agree.
     """
 
     shortest: float = 1.0
@@ -49,19 +47,23 @@ class Steps:
             length *= self.growth
         return (*found, duration)
 
-    def clips(self, duration: float, middle: float | None = None) -> tuple[Clip, ...]:
-        """The clips in the order in which they are tried: by frames, then by length."""
-        centre = duration / 2 if middle is None else middle
-        found: dict[tuple[float, float], Clip] = {}
-        for length in self.lengths(duration):
-            start = min(max(0.0, centre - length / 2), duration - length)
-            for rate in self.rates:
-                frames = max(1, round(length * rate))
-                if frames <= self.most_frames:
-                    span = Span(start, start + length)
-                    clip = Clip(span=span, fps=frames / length if length else rate, frames=frames)
-                    found.setdefault((length, frames), clip)
-        return tuple(sorted(found.values(), key=lambda c: (c.frames, c.span.seconds)))
+    def ladders(self, film: Span) -> tuple[tuple[Clip, ...], ...]:
+        """For each rate its clips, each around the one before. Raises ValueError for a film whose
+        length is not above 0.
+        """
+        if not film.seconds > 0 or not math.isfinite(film.seconds):
+            raise ValueError(f"a film of {film.seconds!r} s: expected seconds above 0")
+        return tuple(self._at(rate, film) for rate in self.rates)
+
+    def _at(self, rate: float, film: Span) -> tuple[Clip, ...]:
+        found: list[Clip] = []
+        for length in self.lengths(film.seconds):
+            frames = max(1, round(length * rate))
+            if frames <= self.most_frames:
+                start = film.start + (film.seconds - length) / 2
+                span = Span(start, start + length)
+                found.append(Clip(span=span, fps=frames / length, frames=frames))
+        return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +75,10 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What one question needs. `clip` is null where not even the whole video gave a right answer.
-
-    `tries`: every clip with the driver's answer (null: none came); a right one that a verifier did
-    not confirm counts as wrong. `most_wrong`: frames of the largest clip before the certificate
-    that failed; 0 where the first clip sufficed.
+    """What one question needs. `clip` is null where no clip gave a right answer, and has no frames
+    where the question is answered without the film. `most_wrong`: frames of the largest clip within
+    the certificate's that failed; 0 where the least sufficed. `unanswered`: of the `calls` those
+    whose reply could not be read.
     """
 
     question_id: str
@@ -87,63 +88,23 @@ class Certificate:
     most_wrong: int
     calls: int
     unanswered: int
-    tries: tuple[tuple[Clip, bool | None], ...] = ()
 
     @property
     def effort(self) -> float | None:
         """Most frames that failed over fewest that sufficed."""
-        return None if self.clip is None else self.most_wrong / self.clip.frames
-
-
-async def certify(
-    question: Question,
-    duration: float,
-    answers: Answers,
-    steps: Steps | None = None,
-    *,
-    middle: float | None = None,
-    seed: int = 0,
-) -> Certificate:
-    """Try the clips in order until one holds. `middle`: where clips grow from, in seconds, if not
-    from the middle of the video. Raises ValueError for a duration that is not above 0.
-    """
-    if not duration > 0 or not math.isfinite(duration):
-        raise ValueError(f"duration={duration!r}: expected seconds above 0")
-    steps = steps or Steps()
-    tries: list[tuple[Clip, bool | None]] = []
-    calls = unanswered = most_wrong = 0
-    for clip in steps.clips(duration, middle):
-        holds: bool | None = True
-        for run in range(1 + steps.verifiers):
-            said = await answers(question, clip.span, clip.fps, seed + run)
-            calls += 1
-            unanswered += said is None
-            if not said:
-                holds = said
-                break
-        tries.append((clip, holds))
-        if holds:
-            return Certificate(
-                question_id=question.question_id, video_id=question.video_id, duration=duration,
-                clip=clip, most_wrong=most_wrong, calls=calls, unanswered=unanswered,
-                tries=tuple(tries),
-            )  # fmt: skip
-        if holds is False:
-            most_wrong = max(most_wrong, clip.frames)
-    return Certificate(
-        question_id=question.question_id, video_id=question.video_id, duration=duration, clip=None,
-        most_wrong=most_wrong, calls=calls, unanswered=unanswered, tries=tuple(tries),
-    )  # fmt: skip
+        return self.most_wrong / self.clip.frames if self.clip and self.clip.frames else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """Means with 95 % intervals by video over the questions that have a certificate; `without`
-    counts those that have none. Means are of frames, seconds, and the effort score.
+    counts those that have none, `blind` those that need no film and have one of no frames. Means
+    are of frames, seconds, and the effort score (of those that need the film).
     """
 
     questions: int
     without: int
+    blind: int
     unanswered: int
     means: Mapping[str, object]
 
@@ -159,11 +120,14 @@ def summarise(found: Sequence[Certificate]) -> Summary:
         means = {
             "frames": stats.mean([float(clip.frames) for _, clip in held], videos),
             "seconds": stats.mean([clip.span.seconds for _, clip in held], videos),
-            "effort": stats.mean([c.most_wrong / clip.frames for c, clip in held], videos),
         }
+        efforts = [(c.effort, c.video_id) for c, _ in held if c.effort is not None]
+        if efforts:
+            means["effort"] = stats.mean([e for e, _ in efforts], [v for _, v in efforts])
     return Summary(
         questions=len(found),
         without=len(found) - len(held),
+        blind=sum(clip.frames == 0 for _, clip in held),
         unanswered=sum(c.unanswered for c in found),
         means=means,
     )

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def certificates(questions: Iterable[Question], name: str = "certificate") -> list[Certificate]:
-    """The certificates that questions carry in their verdicts (without the list of tries)."""
+    """The certificates that questions carry in their verdicts."""
     found: list[Certificate] = []
     for question in questions:
         for verdict in question.verdicts:
             if verdict.filter == name:
-                told: dict[str, Any] = json.loads(verdict.detail)
-                told.pop("tries", None)
-                found.append(load(Certificate, told))
+                found.append(load(Certificate, json.loads(verdict.detail)))
     return found
 
 
@@ -77,6 +75,7 @@ def table(found: Sequence[Certificate]) -> Table:
         made.add_row(name, f"{mean.value:.2f}", span)
     made.add_row("questions", str(summary.questions), "")
     made.add_row("without a certificate", str(summary.without), "")
+    made.add_row("answered without the film", str(summary.blind), "")
     made.add_row("calls without an answer", str(summary.unanswered), "")
     return made
 

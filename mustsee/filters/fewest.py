@@ -1,10 +1,12 @@
 """The fewest pictures from which a question can be answered, so that "long" is proven, not claimed.
 
-By bisection over the number of pictures, spread over the whole film or over the evidence: the
-looker, with what is said there, must be right in all of two looks with the options in other
-orders, and must not be so without any picture. Bisection takes for granted that more pictures never
-show less. A short moment may take many pictures to be hit; so those before and after what is needed
-are then left out, and the seconds count from the first picture that is needed to the last.
+A ladder is a row of plans, each of which shows more than the one before. On each the lowest rung is
+sought, by bisection, from which the looker is right in all of some looks, with the options in other
+orders and "it cannot be told" among them. First it must fail with nothing of the film at all: else
+no picture is needed. Bisection takes for granted that who is shown more does not know less.
+
+`sight` asks this of pictures spread over the film and over the evidence, `ray_jobs.certificate` of
+clips that grow from the middle (`mustsee.evaluate.certificate.Steps`).
 """
 
 from __future__ import annotations
@@ -12,74 +14,129 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.seen import Plan, Seen, plan
+from mustsee.conditions.seen import Plan, Seen, common, plan
 from mustsee.filters.looks import Eye
 from mustsee.records import Span
 
 LOOKS = 2  # that must all be right
 UNREAD = 2  # replies that cannot be read, for which others are asked
+BLIND = Plan(spans=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fewest:
-    """`frames`: how many pictures suffice, 0 where none are needed. `seconds`: of film from the
-    first of them that is needed to the last.
+    """`shown`: the least that suffices, `BLIND` where nothing of the film is needed, null where not
+    even the most does. `failed`: the most pictures of a lesser rung that did not do.
     """
 
-    frames: int
-    seconds: float
+    shown: Plan | None
+    failed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Of film, from the first picture to the last."""
+        times = self.shown.times if self.shown else ()
+        return max(times) - min(times) if times else 0.0
 
 
-async def fewest(eye: Eye, see: Seen, evidence: Sequence[Span] = ()) -> Fewest | None:
-    """The fewest of at most `see.most` pictures; null where all of them do not suffice."""
-
-    def spread(count: int) -> Plan:
-        found = plan(replace(see, fps=None, frames=count), eye.film, evidence)
-        assert found is not None  # neither the film nor its evidence is empty
-        return found
-
-    async def suffice(count: int) -> bool:
-        return await _right(eye, see, spread(count))
-
-    if not await suffice(see.most):
-        return None
-    if await suffice(0):
-        return Fewest(frames=0, seconds=0.0)
-    frames = await _least(suffice, see.most)
-    shown = spread(frames)
-    times = shown.times
-
-    async def from_last(count: int) -> bool:
-        return await _right(eye, see, replace(shown, times=times[len(times) - count :]))
-
-    times = times[len(times) - await _least(from_last, len(times)) :]
-
-    async def from_first(count: int) -> bool:
-        return await _right(eye, see, replace(shown, times=times[:count]))
-
-    times = times[: await _least(from_first, len(times))]
-    return Fewest(frames=frames, seconds=max(times) - min(times))
+async def fewest(
+    eye: Eye, see: Seen, ladders: Sequence[Sequence[Plan]], looks: int = LOOKS
+) -> Fewest:
+    """The rung with the fewest pictures, of those the one that shows least of the film, from which
+    all of `looks` looks are right.
+    """
+    if await _right(eye, replace(see, condition="blind"), BLIND, looks):
+        return Fewest(shown=BLIND)
+    best: Plan | None = None
+    failed: list[Plan] = []
+    for ladder in ladders:
+        rungs = [rung for rung in ladder if best is None or _size(rung) < _size(best)]
+        place, wrong = await _lowest(eye, see, rungs, looks)
+        failed += [rungs[i] for i in wrong]
+        best = best if place is None else rungs[place]
+    below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
+    return Fewest(shown=best, failed=max(below, default=0))
 
 
-async def _least(suffices: Callable[[int], Awaitable[bool]], enough: int) -> int:
-    """The least number that suffices, of those above 0 and up to one that does."""
-    too_few = 0
+def spread_rungs(see: Seen, film: Span, evidence: Sequence[Span] = ()) -> tuple[Plan, ...]:
+    """One to `see.most` pictures, spread over what `see` shows."""
+    plans = (
+        plan(replace(see, fps=None, frames=count), film, evidence)
+        for count in range(1, see.most + 1)
+    )
+    return tuple(rung for rung in plans if rung is not None)
+
+
+async def trimmed(eye: Eye, see: Seen, shown: Plan) -> Fewest:
+    """A short moment may take many pictures to be hit: those before and after what is needed are
+    left out, and what is said beside them.
+    """
+    gap = sum(s.seconds for s in shown.spans) / max(1, len(shown.times))
+    for part in (_from, _until):
+        rungs = [part(shown, count, gap) for count in range(1, len(shown.times) + 1)]
+        place, _ = await _lowest(eye, see, rungs[:-1], LOOKS)
+        shown = rungs[-1] if place is None else rungs[place]
+    return Fewest(shown=shown)
+
+
+def _from(shown: Plan, count: int, gap: float) -> Plan:
+    """Its last pictures."""
+    times = shown.times[len(shown.times) - count :]
+    return _within(shown, times, Span(times[0] - gap / 2, shown.spans[-1].end))
+
+
+def _until(shown: Plan, count: int, gap: float) -> Plan:
+    """Its first pictures."""
+    times = shown.times[:count]
+    return _within(shown, times, Span(shown.spans[0].start, times[-1] + gap / 2))
+
+
+def _within(shown: Plan, times: tuple[float, ...], part: Span) -> Plan:
+    return replace(shown, times=times, spans=common(shown.spans, (part,)))
+
+
+async def _lowest(
+    eye: Eye, see: Seen, rungs: Sequence[Plan], looks: int
+) -> tuple[int | None, list[int]]:
+    """The place of the lowest rung that suffices, or null; and the places of those that were tried
+    below it.
+    """
+    wrong: list[int] = []
+
+    async def suffices(place: int) -> bool:
+        right = await _right(eye, see, rungs[place], looks)
+        if not right:
+            wrong.append(place)
+        return right
+
+    if not rungs or not await suffices(len(rungs) - 1):
+        return None, wrong
+    return await _bisected(suffices, len(rungs) - 1), wrong
+
+
+async def _bisected(suffices: Callable[[int], Awaitable[bool]], enough: int) -> int:
+    """The least place that suffices, of those from 0 up to one that does."""
+    too_few = -1
     while enough - too_few > 1:
-        count = (enough + too_few) // 2
-        if await suffices(count):
-            enough = count
+        place = (enough + too_few) // 2
+        if await suffices(place):
+            enough = place
         else:
-            too_few = count
+            too_few = place
     return enough
 
 
-async def _right(eye: Eye, see: Seen, planned: Plan) -> bool:
+def _size(rung: Plan) -> tuple[float, float]:
+    return float(len(rung.times)), sum(s.seconds for s in rung.spans)
+
+
+async def _right(eye: Eye, see: Seen, planned: Plan, looks: int) -> bool:
     """Whether every look at the plan's pictures is right."""
     images = await eye.pictures(planned.times, see)
     right = unread = 0
-    while right < LOOKS:
+    while right < looks:
         look = await eye.look(planned, images, see, right + unread)
-        eye.verdicts.append(look.verdict)
+        eye.record((look,))
         if look.choice is None and unread < UNREAD:
             unread += 1
         elif look.choice != eye.answer:

@@ -13,7 +13,7 @@ from asyncio import gather
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from mustsee.conditions.lines import nearest
 from mustsee.conditions.options import order, shown
@@ -21,23 +21,27 @@ from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan,
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import spans
-from mustsee.records import Question, Span, Verdict, Video
+from mustsee.records import Line, Question, Span, Verdict, Video
 from mustsee.text import LETTERS
 
 NAME = "sight"
-PROMPT = "filters/sight"
-CANNOT, SEVERAL = "cannot", "several"
+PROMPT, OPEN = "filters/sight", "filters/sight_open"
+UNREAD = "looks that could not be read"  # how run.json counts them
+CANNOT: Final = "cannot"
+SEVERAL: Final = "several"
 Choice = int | Literal["cannot", "several"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
     """One reply: the option chosen (its place in the question), "cannot", "several", or null where
-    it could not be read; the spans that it names; its verdict.
+    it could not be read; the spans that it names; the answer's text; its verdict. Of a question
+    without options the answer is 0, any other 1.
     """
 
     choice: Choice | None
     spans: tuple[Span, ...]
+    words: str = ""
     verdict: Verdict
 
 
@@ -102,6 +106,11 @@ class Votes:
         return self.chosen if isinstance(self.chosen, int) and not self.right else None
 
     @property
+    def words(self) -> str:
+        """The answer that was chosen, in words."""
+        return next((x.words for x in self.looks if x.choice == self.chosen), "")
+
+    @property
     def read(self) -> int:
         return sum(look.choice is not None for look in self.looks)
 
@@ -127,17 +136,23 @@ class Votes:
 
 
 class Eye:
-    """One question, its film, and the model that looks: what was asked and said is recorded."""
+    """One question, its film, and the model that looks: what was asked and said is recorded.
 
-    def __init__(self, question: Question, video: Video, vetting: Vetting, poll: Poll) -> None:
-        assert question.answer_index is not None
-        self.question, self.video, self.poll = question, video, poll
+    `name`: of the filter that the verdicts are given to.
+    """
+
+    def __init__(
+        self, question: Question, video: Video, vetting: Vetting, poll: Poll, name: str = NAME
+    ) -> None:
+        self.question, self.video, self.poll, self.name = question, video, poll, name
         self.asker, self.seed = vetting.askers["looker"], vetting.seed
+        self.judge, self.count = vetting.judge, vetting.count
         self.film = stretch(video)
         self.pictures = vetting.film.pictures
-        self.answer = question.answer_index
+        self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
-        self._asked: dict[tuple[float | Span, ...], Votes] = {}
+        self._asked: dict[object, Votes] = {}
+        self._looks: dict[object, Look] = {}
 
     async def votes(
         self,
@@ -145,15 +160,18 @@ class Eye:
         evidence: Sequence[Span] = (),
         condition: Condition | None = None,
         expected: Choice | None = None,
+        cuts: Sequence[Span] = (),
     ) -> Votes | None:
         """The looks at a condition (`see`'s own unless another is given); null where it leaves
         nothing to show. Where the first look chooses what is `expected`, it is the only one.
+        `cuts`: of which no line is shown, besides those that the condition makes.
         """
         see = replace(see, condition=condition or see.condition)
         planned = plan(see, self.film, evidence, seed=f"{self.seed}/{self.question.question_id}")
         if planned is None:
             return None
-        key = planned.times or planned.spans
+        planned = replace(planned, cuts=planned.cuts or tuple(cuts))
+        key = self._key(planned, see)
         if key not in self._asked:
             images = await self.pictures(planned.times, see)
             self._asked[key] = await self._polled(planned, images, see, expected)
@@ -165,7 +183,9 @@ class Eye:
         """
         wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named]
         around = common(merged(wide, self.film), far.plan.spans)
-        return await self.votes(see, around, "evidence", expected) if around else None
+        if not around:
+            return None
+        return await self.votes(see, around, "evidence", expected, far.plan.cuts)
 
     async def _polled(
         self, planned: Plan, images: Sequence[bytes], see: Seen, expected: Choice | None
@@ -182,75 +202,163 @@ class Eye:
                 break
             chosen = self.poll.chosen(looks, self.answer)
             wave = 0 if chosen is not None else self.poll.wave(looks, self.answer)
-        self.verdicts += [look.verdict for look in looks]
+        self.record(looks)
         return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
+
+    def record(self, looks: Sequence[Look]) -> None:
+        """Each look's verdict is kept once."""
+        self.verdicts += [x.verdict for x in looks if x.verdict not in self.verdicts]
 
     async def look(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
         """The look of a number, which turns the options."""
+        key = (self._key(planned, see), number)
+        if key not in self._looks:
+            self._looks[key] = await self._new(planned, images, see, number)
+        return self._looks[key]
+
+    def _key(self, planned: Plan, see: Seen) -> object:
+        """What is shown: other spans of the same pictures and lines are nothing new."""
+        return planned.times or planned.spans, self._lines(planned, see)
+
+    def _lines(self, planned: Plan, see: Seen) -> tuple[Line, ...]:
+        return said(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
+
+    async def _new(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
         question, count = self.question, len(self.question.options)
         turned = order(count, self.seed + number)
-        lines = said(self.video.lines or (), planned.spans) if see.listens else ()
-        wanted = " ".join((question.question, *question.options))
-        blank = Verdict(
-            filter=NAME,
-            model=self.asker.llm.identity,
-            seed=self.seed + number,
-            prompt=self.asker.prompts.digest(PROMPT),
-        )
+        lines = self._lines(planned, see)
+        shorter = nearest(lines, " ".join((question.question, *question.options)), see.words)
+        prompt = PROMPT if count else OPEN
+        replies: list[str] = []
+
+        def read(reply: str) -> Told:
+            replies.append(reply)
+            return parse_look(reply, count)
+
         told = {
             "condition": see.condition,
             "frames": [round(t, 2) for t in planned.times],
             "order": "".join(LETTERS[i] for i in turned),
         }
+        verdict = Verdict(
+            filter=self.name,
+            model=self.asker.llm.identity,
+            seed=self.seed + number,
+            prompt=self.asker.prompts.digest(prompt),
+        )
         try:
-            reply, letter, named = await self.asker.ask(
-                PROMPT,
-                lambda text: parse_look(text, count),
+            found = await self.asker.ask(
+                prompt,
+                read,
                 seed=self.seed + number,
                 images=images,
                 question=question.question,
                 options=shown(question, self.seed + number),
-                frames=planned.times,
-                lines=nearest(lines, wanted, see.words),
+                film=self.film,
+                spans=planned.spans,
+                cuts=planned.cuts,
                 whole=see.condition != "evidence",
+                frames=planned.times,
+                lines=shorter,
+                listens=see.listens and self.video.lines is not None,
+                shortened=len(shorter) < len(lines),
             )
+            choice = await self._choice(found, turned)
         except BadRow as error:
-            detail = json.dumps({**told, "unread": str(error)})
-            return Look(choice=None, spans=(), verdict=replace(blank, detail=detail))
-        choice: Choice = (
-            turned[letter] if letter < count else CANNOT if letter == count else SEVERAL
-        )
-        chose = LETTERS[choice] if isinstance(choice, int) else choice
+            self.count(UNREAD, 1)
+            detail = json.dumps({**told, "unread": str(error), "replies": replies})
+            return Look(choice=None, spans=(), verdict=replace(verdict, detail=detail))
+        words, chose = found.words, choice
+        if isinstance(choice, int):
+            words = question.options[choice] if count else found.words
+            chose = LETTERS[choice] if count else ("right", "another")[choice]
         verdict = replace(
-            blank,
-            reply=reply,
+            verdict,
+            reply=replies[-1],
             correct=choice == self.answer,
             detail=json.dumps({**told, "chose": chose}),
         )
-        return Look(choice=choice, spans=named, verdict=verdict)
+        spans = found.where if choice == CANNOT else found.evidence
+        return Look(choice=choice, spans=spans, words=words, verdict=verdict)
+
+    async def _choice(self, found: Told, turned: Sequence[int]) -> Choice:
+        """What was chosen; of an answer in words, whether it is as good as the known one. Raises
+        BadRow where the judge cannot say.
+        """
+        if not isinstance(found.choice, int):
+            return found.choice
+        if turned:
+            return turned[found.choice]
+        assert self.judge is not None
+        right = await self.judge(self.question.question, found.words, self.question.answer)
+        if right is None:
+            raise BadRow(f"the judge cannot tell whether {found.words!r} is right")
+        return self.answer if right else 1
 
 
-_ANSWER = re.compile(
-    r"^[\s*_#>-]*(?:final\s+)?answer[\s*_]*[:：=][\s*_\[(\"']*(?:option\s+)?([A-Z])\b(?!['’])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_EVIDENCE = re.compile(r"^[\s*_#>-]*evidence[\s*_]*[:：][\s*_]*(.*)$", re.IGNORECASE | re.MULTILINE)
-
-
-def parse_look(reply: str, count: int) -> tuple[str, int, tuple[Span, ...]]:
-    """The reply, the place of its letter (`count`: it cannot be told; `count` + 1: several fit),
-    and the spans that it names. Raises Unparsed.
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a reply says: the place of its option as shown (0 for an answer in words), "cannot" or
+    "several"; the stretches that show it, and those where one would have to look.
     """
-    letters = {match.upper() for match in _ANSWER.findall(reply)}
-    if len(letters) != 1:
-        found = "several answers" if letters else "no line of the form '* ANSWER: letter'"
+
+    choice: Choice
+    words: str = ""
+    evidence: tuple[Span, ...]
+    where: tuple[Span, ...]
+
+
+def _line(name: str) -> re.Pattern[str]:
+    form = rf"^[\s*_#>-]*(?:final\s+)?{name}[\s*_]*[:：=][\s*_]*(.*)$"
+    return re.compile(form, re.IGNORECASE | re.MULTILINE)
+
+
+_ANSWER, _EVIDENCE, _LOOK = _line("answer"), _line("evidence"), _line(r"look(?:\s+at)?")
+_LETTER = re.compile(r"[\[(\"'*_\s]*(?:option\s+)?([A-Z])\b(?!['’])", re.IGNORECASE)
+_CANNOT = re.compile(r"(?:it\s+)?(?:cannot|can't|can not) be told\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
+
+
+def parse_look(reply: str, count: int) -> Told:
+    """A reply to a question of `count` options, or of none. Raises Unparsed where it has no answer,
+    several, or does not name the stretches that its answer rests on.
+    """
+    answers = list(dict.fromkeys(a.strip(" *_") for a in _ANSWER.findall(reply)))
+    choices: list[Choice] = [_lettered(a, count) if count else _written(a) for a in answers]
+    if len(set(choices)) != 1:
+        found = "several answers" if choices else "no line of the form '* ANSWER: ...'"
         raise Unparsed(f"it has {found}")
-    place = LETTERS.index(letters.pop())
+    choice = choices[0]
+    return Told(
+        choice=choice,
+        words="" if count else answers[0],
+        evidence=_named(reply, "EVIDENCE", _EVIDENCE, needed=choice != CANNOT),
+        where=_named(reply, "LOOK", _LOOK, needed=choice == CANNOT),
+    )
+
+
+def _lettered(answer: str, count: int) -> Choice:
+    match = _LETTER.match(answer)
+    place = LETTERS.index(match[1].upper()) if match else len(LETTERS)
     if place > count + 1:
         raise Unparsed(f"its letter is none of A to {LETTERS[count + 1]}")
-    return reply, place, stretches(reply)
+    return place if place < count else CANNOT if place == count else SEVERAL
+
+
+def _written(answer: str) -> Choice:
+    if not answer:
+        raise Unparsed("its answer is empty")
+    return CANNOT if _CANNOT.match(answer) else SEVERAL if _SEVERAL.match(answer) else 0
+
+
+def _named(reply: str, name: str, line: re.Pattern[str], *, needed: bool) -> tuple[Span, ...]:
+    told = " ".join(line.findall(reply)).strip()
+    found = spans(told)
+    if needed and not found and not re.match(r"[\W_]*none\b", told, re.IGNORECASE):
+        raise Unparsed(f"it has no line '* {name}: ...' with stretches in seconds, or NONE")
+    return found
 
 
 def stretches(reply: str) -> tuple[Span, ...]:
-    """The spans on the evidence lines of a reply."""
-    return spans(" ".join(_EVIDENCE.findall(reply)))
+    """The spans that a reply names, as evidence or to be looked at."""
+    return spans(" ".join((*_EVIDENCE.findall(reply), *_LOOK.findall(reply))))

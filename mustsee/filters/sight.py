@@ -17,13 +17,18 @@ long film it is shown other moments until it finds something, or they stand abou
 
 Evidence that was never named is the whole film, and the looker's own takes its place.
 
-What stays is asked about once more without its evidence. Where another option is found there, both
+What stays is asked about once more without its evidence, and without all of the shots that it lies
+in, with every line that is spoken there. Where another option is found there, both
 places are shown together: an answer that is one of two shows only so. Where it is right there too,
 the evidence is not needed; where it is not, but with cuts of equal length elsewhere it is (the
 control), the evidence is needed.
 
+A question without options is answered in words, from the same pictures; the judge says whether
+that is the known answer, or another one.
+
 A question of which no look can be read, or whose film is not there, is neither dropped nor passed:
-`metrics.sight_unseen` is 1, and it stays out of the subset.
+`metrics.sight_unseen` is 1, and it stays out of the subset. The same of a question without options
+where there is no judge, or where raters grade its answers by points.
 
 Published pipelines filter by what cannot be guessed; that a question can be answered by looking was
 left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
@@ -35,10 +40,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.seen import Condition, Seen, merged
+from mustsee.conditions.seen import BORDER, Condition, Seen, merged, whole_shots
 from mustsee.errors import BadRow, UserError
-from mustsee.filters.fewest import fewest
-from mustsee.filters.looks import CANNOT, NAME, PROMPT, Choice, Eye, Poll, Votes
+from mustsee.filters.fewest import fewest, spread_rungs, trimmed
+from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Video
@@ -46,7 +51,8 @@ from mustsee.records import Question, Repair, Span, Video
 AMBIGUOUS = "more than one option fits"
 UNSEEN = "nobody has looked"
 NOT_LOOKED_AT = "questions not looked at"  # how run.json counts them
-PRECISE = 1.0  # seconds: evidence that the looker names is known to within this
+GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
+JUDGED = 60  # words of a known answer at most
 SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
 MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
 NEARER = 2  # looks from nearer at most, each at the pictures between those before
@@ -67,7 +73,7 @@ class Sight:
     min_right: int = 2
     see: Seen = field(
         default_factory=lambda: Seen(
-            condition="evidence", fps=1.0, least=2, most=32, transcript=True
+            condition="evidence", fps=0.5, least=4, most=16, longest=768, transcript=True
         )
     )
     whole: Seen = field(default_factory=lambda: Seen(fps=0.5, most=64, transcript=True))
@@ -97,18 +103,20 @@ class Sight:
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (PROMPT, "filters/_sight")
+        return (PROMPT, OPEN, "filters/_sight")
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("digest", "start", "end", "lines")
+        return ("digest", "start", "end", "lines", "shots")
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question as the looker leaves it."""
-        if question.answer_index is None or not question.options:
+        if question.options and question.answer_index is None:
             return question
         poll = Poll(runs=self.runs, min_right=self.min_right)
         try:
+            if not question.options and not judgeable(question, vetting):
+                raise BadRow("no judge can compare answers with this one")
             done = await _Sighting(self, Eye(question, video, vetting, poll)).judged()
         except BadRow:  # the film is not there, of unknown length, or cannot be decoded
             unseen = {"sight_passed": 0.0, "sight_unseen": 1.0}
@@ -116,6 +124,15 @@ class Sight:
         if done.metrics.get("sight_unseen"):
             vetting.count(NOT_LOOKED_AT, 1)
         return done
+
+
+def judgeable(question: Question, vetting: Vetting) -> bool:
+    """Whether a judge can compare an answer in words with the known one: long answers, and those
+    that are graded by points or rubrics, are for raters.
+    """
+    words = len(question.answer.split())
+    graded = question.scoring_points or question.question_type in GRADED
+    return vetting.judge is not None and not graded and 0 < words <= JUDGED
 
 
 class _Sighting:
@@ -169,9 +186,9 @@ class _Sighting:
             return AMBIGUOUS
         if whole.right:
             return await self._repaired(whole)
-        other = found.other if whole.other is None else whole.other
-        if other is not None:
-            return f"answer disputed: {self.question.options[other]!r} is chosen"
+        other = whole if whole.other is not None else found
+        if other.other is not None:
+            return f"answer disputed: {other.words!r} is chosen"
         return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
 
     async def _search(
@@ -188,7 +205,7 @@ class _Sighting:
             )
             if far is None or far.chosen != CANNOT:
                 return far
-            near = await self.eye.nearer(far, self.settings.near) if far.gap > PRECISE else None
+            near = await self.eye.nearer(far, self.settings.near) if far.gap > BORDER else None
             if near is not None and near.chosen is not None:
                 return near
             if far.gap <= SPARSE * number:
@@ -199,7 +216,7 @@ class _Sighting:
     async def _repaired(self, seen: Votes) -> str | None:
         """The looker's own spans take the place of those named before, if they hold."""
         for _ in range(NEARER):
-            if seen.gap <= PRECISE:
+            if seen.gap <= BORDER:
                 break
             nearer = await self.eye.nearer(seen, self.settings.near, self.eye.answer)
             if nearer is None or not nearer.right or not nearer.named:
@@ -228,7 +245,7 @@ class _Sighting:
 
     async def _necessity(self) -> str | None:
         evidence = self.question.evidence
-        cuts = [Span(s.start - PRECISE, s.end + PRECISE) for s in evidence]
+        cuts = whole_shots(evidence, self.eye.video.shots or (), self.eye.film)
         without = await self._search("without_evidence", cuts, expected=CANNOT)
         if without is None or not without.read:
             return None
@@ -250,12 +267,16 @@ class _Sighting:
 
     async def _fewest(self) -> str | None:
         """Two counts: pictures spread over the film, and over the evidence."""
-        spread = await fewest(self.eye, self.settings.whole)
-        if spread is not None:
-            self.metrics["min_frames"] = float(spread.frames)
-        needed = await fewest(self.eye, self.settings.see, self.question.evidence)
-        if needed is None:
+        eye, whole, see = self.eye, self.settings.whole, self.settings.see
+        spread = await fewest(eye, whole, [spread_rungs(whole, eye.film)])
+        if spread.shown is not None:
+            self.metrics["min_frames"] = float(len(spread.shown.times))
+        rungs = spread_rungs(see, eye.film, self.question.evidence)
+        needed = await fewest(eye, see, [rungs])
+        if needed.shown is None:
             return None
+        if needed.shown.times:
+            needed = await trimmed(eye, see, needed.shown)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

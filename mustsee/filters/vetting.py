@@ -9,7 +9,7 @@ of its own, and an entry under `filters` of a `conf/vet/*.yaml`.
 from __future__ import annotations
 
 from asyncio import gather
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -21,6 +21,10 @@ from mustsee.records import Question, Video
 ROUND = 100_000  # added to the seed for each round of repair: everything is drawn anew
 
 
+Judges = Callable[[str, str, str], Awaitable[bool | None]]
+"""Of a question, a candidate and the known answer: are they equivalent? Null: not to be judged."""
+
+
 def uncounted(name: str, n: int) -> None:
     """A counter that nobody reads."""
 
@@ -28,13 +32,14 @@ def uncounted(name: str, n: int) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Vetting:
     """What a filter may use: a model for each role, the row's film, the seed that its randomness
-    begins with, and a counter that ends up in `run.json`.
+    begins with, a counter that ends up in `run.json`, and who judges answers in words.
     """
 
     askers: Mapping[str, Asker]
     film: Film
     seed: int = 0
     count: Callable[[str, int], None] = uncounted
+    judge: Judges | None = None
 
 
 @runtime_checkable
@@ -95,11 +100,12 @@ async def vet(
     """
 
     async def one(question: Question) -> Question:
-        if question.drop is not None or question.answer_index is None:
+        unknown = question.answer_index is None and (question.options or not question.answer)
+        if question.drop is not None or unknown:
             return question
         best, fallen_by = await _passed(question, video, filters, vetting)
         latest = best
-        for number in range(1, 1 + (repair.rounds if repair else 0)):
+        for number in range(1, 1 + (repair.rounds if repair and question.options else 0)):
             if fallen_by is None:
                 break
             assert repair is not None

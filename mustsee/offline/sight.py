@@ -34,7 +34,8 @@ Form = Callable[[re.Match[str], tuple[str, ...], Shown], Seen]
 
 
 def look(request: Request) -> str:
-    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole film was shown.
+    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole film was shown, or `* LOOK:`
+    where that does not decide it.
 
     Raises BadRow for a question of another form.
     """
@@ -48,10 +49,17 @@ def look(request: Request) -> str:
         )
         seen = _answer(variables["question"], options, shown)
     place = seen.fits[0] if len(seen.fits) == 1 else len(options) + (len(seen.fits) > 1)
-    lines = [f"* ANSWER: {LETTERS[place]}"]
-    if variables["whole"] and seen.times:
-        lines.append(f"* EVIDENCE: {_spans(seen.times)}")
-    return "\n".join([*lines, f"* EXPLANATION: {_why(len(seen.fits))}"])
+    named = _spans(seen.times) if variables["whole"] and seen.times else "NONE"
+    evidence, where = (named, "NONE") if seen.fits else ("NONE", named)
+    return (
+        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {where}\n"
+        f"* SEEN: {_why(len(seen.fits))}"
+    )
+
+
+def in_words(request: Request) -> str:
+    """Raises BadRow: what is measured is compared with options."""
+    raise BadRow("the rules answer no question without options; vet/looker=openai can")
 
 
 def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
@@ -377,4 +385,7 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"^With which words do the makers leave their viewers at the very end\?$", _said_last),
     )
 )
-RULES: dict[str, Callable[[Request], str]] = {"filters/sight": look}
+RULES: dict[str, Callable[[Request], str]] = {
+    "filters/sight": look,
+    "filters/sight_open": in_words,
+}

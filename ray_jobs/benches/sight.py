@@ -287,10 +287,17 @@ def _summary(way: Way) -> str:
     each = 1 / max(1, sound)
     return (
         f"{way.name}: {len(way.vetted)} asked, {len(kept)} kept, {sound} of them sound, {mma} in "
-        f"mma; {way.handled:.1%} as known; {way.cost('calls'):.0f} calls; for each sound question "
+        f"mma; {way.handled:.1%} as known; evidence needed by {_needed(kept)}; "
+        f"{way.cost('calls'):.0f} calls; for each sound question "
         f"{way.cost('calls') * each:.1f} calls, {way.cost('tokens_in') * each:,.0f} tokens in, "
         f"{way.cost('tokens_out') * each:,.0f} out, ${way.cost('usd') * each:.4f}"
     )
+
+
+def _needed(kept: Sequence[Vetted]) -> str:
+    """Of the questions whose evidence was left out and put back, those that need it."""
+    told = [n for v in kept if (n := v.found.metrics.get("sight_needed")) is not None]
+    return f"{sum(told):.0f} of {len(told)}"
 
 
 def _missed(way: Way) -> list[str]:

@@ -87,6 +87,7 @@ class Journey:
             uri=str(folder / f"{self.name}.mp4"),
             digest=self.name,
             duration=self.seconds,
+            shots=tuple(scene.span for scene in self.scenes),
             lines=tuple(scene.line for scene in self.scenes),
             questions=tuple(questions),
         )
@@ -216,7 +217,8 @@ class _Asking:
         for attribute in ("colour", "place", "form", "colour"):
             yield self.right("right", self.plain.pop(), attribute)
         once, other = (s for s in self.film.scenes if self._shown(s.form) == 1)
-        yield self.by_form("right", once, (once.span,), (once.span,))
+        half = Span(once.line.end, once.span.end)  # what shows the answer begins before it
+        yield self.by_form("right", once, (once.span,), (half,))
         for attribute in ("colour", "place", "colour"):
             yield self.two_places(attribute)
         for attribute in ("colour", "place"):

@@ -27,7 +27,7 @@ from ray_jobs.benches import sight_films as films
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TONES = {**films.COLOURS, **films.GREYS}
 _LINE = re.compile(r"^\[(\d+\.\d)-(\d+\.\d)\] (.*)$", re.MULTILINE)
-_PICTURE = re.compile(r"^picture \d+: (\d+\.\d) s$", re.MULTILINE)
+_PICTURE = re.compile(r"^picture \d+, at (\d+\.\d) s", re.MULTILINE)
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 _REFERENCE = re.compile(rf"\bat ([A-Z][a-z]+)|\bthe ({'|'.join(films.RARE)})\b|\b(bar) along")
 _SEEN = re.compile(r"\bI see (.+?) at \d")
@@ -62,8 +62,11 @@ class Finding:
     leads: tuple[tuple[float, float], ...]
 
     def fitting(self, options: Sequence[str]) -> list[int]:
-        values = {", then ".join(s.value for s in each) for each in product(*self.seen)}
-        return [i for i, option in enumerate(options) if option in values]
+        return [i for i, option in enumerate(options) if option in self.values]
+
+    @property
+    def values(self) -> set[str]:
+        return {", then ".join(s.value for s in each) for each in product(*self.seen)}
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Scripted:
         rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
         asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
         parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
-        text = next(p["text"] for p in parts if p["type"] == "text")
+        text = "\n".join(p["text"] for p in parts if p["type"] == "text")
         pictures = [measured(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
@@ -103,10 +106,12 @@ def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
 
 def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
     """A look: which options the pictures and lines show, and where."""
-    head, _, tail = text.partition("A question on the video, and its options:")
+    head, _, tail = text.partition("A question on the video")
     question = tail.partition("<<<")[2].strip().splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
     finding = found(question, head, pictures)
+    if in_words := not options:
+        options = sorted(finding.values)
     fits = finding.fitting(options)
     choice = fits[0] if len(fits) == 1 else len(options) + (len(fits) > 1)
     if noisy:
@@ -117,12 +122,15 @@ def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
         if ", then ".join(s.value for s in each) in {options[i] for i in fits}
         for s in each
     }
-    stretches = sorted(shown) or finding.leads
+    named = [
+        "; ".join(f"{a:.1f}-{b:.1f}" for a, b in some) or "NONE"
+        for some in ((sorted(shown), ()) if fits else ((), finding.leads))
+    ]
+    answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice] if in_words else LETTERS[choice]
     told = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
     return (
-        f"* EXPLANATION: {told or 'What decides it is not shown'}.\n"
-        f"* EVIDENCE: {'; '.join(f'{a:.1f}-{b:.1f}' for a, b in stretches) or 'NONE'}\n"
-        f"* ANSWER: {LETTERS[choice]}"
+        f"* SEEN: {told or 'What decides it is not shown'}.\n"
+        f"* EVIDENCE: {named[0]}\n* LOOK: {named[1]}\n* ANSWER: {answer}"
     )
 
 

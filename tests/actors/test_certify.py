@@ -7,8 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from actors.answer.llm import AnswerLlm
-from actors.certify import Certify
+from actors.certify import LOOKS, Certify
 from actors.part import LlmConfig
 from mustsee.conditions.seen import Seen
 from mustsee.evaluate import certificate_show
@@ -22,6 +21,11 @@ from tests.support.bench import Bench
 from tests.support.evaluation import questions
 
 
+def said(place: int) -> Reply:
+    text = f"* SEEN: so.\n* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
+    return Reply(text=text, model="said")
+
+
 class Counts:
     """A model that is right once it sees enough pictures."""
 
@@ -29,36 +33,57 @@ class Counts:
 
     def __init__(self, enough: int) -> None:
         self.enough = enough
+        self.asked: list[int] = []
 
     def open(self) -> Llm:
         return self
 
     async def complete(self, request: Request) -> Reply:
-        wanted = request.variables["options"]
-        right = len(request.messages[-1].images) >= self.enough
-        index = next(i for i, o in enumerate(wanted) if o.endswith(" 0"))
-        return Reply(text=LETTERS[index if right else (index + 1) % 5], model="counts")
+        self.asked.append(len(request.messages[-1].images))
+        options = request.variables["options"]
+        right = self.asked[-1] >= self.enough
+        return said(next(i for i, o in enumerate(options) if o.endswith(" 0")) if right else 5)
+
+
+def part(llm: LlmConfig, steps: Steps, *, transcript: bool = False) -> Certify:
+    return Certify(looker=llm, see=Seen(longest=64, transcript=transcript), steps=steps)
 
 
 def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
     film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=8.0, questions=(question,))
-    llm: LlmConfig = Counts(4)
-    part = Certify(
-        answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)),
-        steps=Steps(shortest=0.5, rates=(1.0, 2.0)),
-    )
-    (done,) = Bench(tmp_path / "s").run(part, video)
+    llm = Counts(4)
+    (done,) = Bench(tmp_path / "s").run(part(llm, Steps(shortest=0.5, rates=(1.0, 2.0))), video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
     assert found.clip.frames == 4
     assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
     assert found.effort == pytest.approx(3 / 4)
-    assert answers((done.questions or ())[0]) == []
+    assert llm.asked[0] == 0  # first of all without the film
+    (asked,) = done.questions or ()
+    assert asked.metrics["min_frames"] == 4
+    assert asked.metrics["min_seconds"] == found.clip.span.seconds
+    looks = [v for v in asked.verdicts if v.filter == LOOKS]
+    assert len(looks) == found.calls == len(llm.asked)
+    assert all(v.reply and json.loads(v.detail)["condition"] for v in looks)
+    assert answers(asked) == []
     certificate_show.write(tmp_path, [found])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
     assert (tmp_path / "pictures/certificate.png").exists()
+
+
+def test_a_question_that_needs_no_film_has_a_certificate_of_no_frames(tmp_path: Path) -> None:
+    film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
+    question = replace(questions(1)[0], answer_index=0)
+    video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
+    llm = Counts(0)
+    (done,) = Bench(tmp_path / "s").run(part(llm, Steps()), video)
+    (found,) = certificate_show.certificates(done.questions or ())
+    assert found.clip is not None
+    assert (found.clip.frames, found.effort, llm.asked) == (0, None, [0, 0, 0])
+    (asked,) = done.questions or ()
+    assert asked.metrics["min_frames"] == 0
 
 
 class Listens:
@@ -70,8 +95,12 @@ class Listens:
         return self
 
     async def complete(self, request: Request) -> Reply:
-        heard = "the bell" in request.variables["transcript"]
-        return Reply(text="A" if heard else "B", model="hears")
+        heard = any("the bell" in line.text for line in request.variables["lines"])
+        return said(
+            next(i for i, o in enumerate(request.variables["options"]) if o.endswith(" 0"))
+            if heard
+            else 5
+        )
 
 
 def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
@@ -79,13 +108,12 @@ def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> N
     lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=8.0, lines=lines, questions=(question,))
-    answer = AnswerLlm(llm=Listens(), see=Seen(frames=1, longest=64, transcript=True))
-    part = Certify(answer=answer, steps=Steps(shortest=0.5, rates=(1.0,)))
-    (done,) = Bench(tmp_path / "s").run(part, video)
+    listens = part(Listens(), Steps(shortest=0.5, rates=(1.0,)), transcript=True)
+    (done,) = Bench(tmp_path / "s").run(listens, video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
     assert found.clip.span.end > 6.6
-    (again,) = Bench(tmp_path / "s").run(part, done)
+    (again,) = Bench(tmp_path / "s").run(listens, done)
     assert certificate_show.certificates(again.questions or ()) == [found]
 
 
@@ -93,9 +121,7 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
-    llm: LlmConfig = Counts(99)
-    part = Certify(answer=AnswerLlm(llm=llm, see=Seen(frames=1, longest=64)))
-    (done,) = Bench(tmp_path / "s").run(part, video)
+    (done,) = Bench(tmp_path / "s").run(part(Counts(99), Steps()), video)
     found = certificate_show.certificates(done.questions or ())
     assert [c.clip for c in found] == [None]
     certificate_show.write(tmp_path, found)

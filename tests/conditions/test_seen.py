@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import Seen, merged, plan, said, spread, without
+from mustsee.conditions.seen import Seen, merged, plan, said, spread, whole_shots, without
 from mustsee.records import Line, Span
 
 FILM = Span(10.0, 310.0)
@@ -112,3 +112,32 @@ def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> No
     for number, time in enumerate(spread(film, count, at)):
         offset = time if time <= 30 else time - 20
         assert number * 40 / count - 1e-6 <= offset <= (number + 1) * 40 / count + 1e-6
+
+
+@given(spans, st.lists(st.integers(11, 309), unique=True, max_size=6))
+def test_what_is_cut_holds_the_evidence_and_whole_shots(
+    evidence: list[Span], borders: list[int]
+) -> None:
+    edges = [FILM.start, *sorted(borders), FILM.end]
+    shots = [Span(a, b) for a, b in pairwise(edges)]
+    near = whole_shots(evidence, (), FILM)
+    cuts = whole_shots(evidence, shots, FILM)
+    assert merged((*near, *cuts), FILM) == cuts  # never less than the evidence and its borders
+    assert cuts == merged(cuts, FILM)
+    if cuts != near:
+        assert sum(s.seconds for s in cuts) <= 0.4 * FILM.seconds
+        for shot in shots:
+            shared = sum(
+                max(0.0, min(s.end, shot.end) - max(s.start, shot.start))
+                for s in merged(evidence, FILM)
+            )
+            whole = any(c.start <= shot.start and shot.end <= c.end for c in cuts)
+            assert whole or shared < 4 * 1.0  # of four spans each may lap over by a second
+
+
+def test_a_line_that_reaches_into_a_cut_is_not_heard() -> None:
+    lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
+    rest = plan(Seen(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
+    assert rest is not None
+    assert rest.cuts == (Span(40, 60),)
+    assert [x.text for x in said(lines, rest.spans, rest.cuts)] == ["30", "66"]

@@ -1,10 +1,15 @@
 """A small proving set: two films, one black-and-white, through the part `vet` and the gateway."""
 
 import asyncio
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from actors.judge.lexical import Lexical
+from actors.vet import Vet
+from mustsee.judge.judge import JudgeConfig
 from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.benches.sight import SightBench, Way
@@ -35,6 +40,14 @@ def known() -> list[tuple[films.Journey, films.Known]]:
     return [pair for pairs in found.values() for pair in pairs[-2:]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Judged(SightBench):
+    judge: JudgeConfig
+
+    def part(self, name: str, url: str) -> Vet:
+        return replace(super().part(name, url), judge=self.judge)
+
+
 def missed(way: Way) -> list[tuple[str, str, str | None]]:
     return [
         (v.known.kind, v.found.question, v.found.drop)
@@ -58,6 +71,33 @@ def test_questions_of_known_kind_end_as_known(
     assert again.cost("calls") == 0
     assert faulty.cost("retries") > 0
     assert [v.found for v in faulty.vetted] == [v.found for v in way.vetted]
+    assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
+
+
+def test_questions_without_options_end_as_known(
+    known: list[tuple[films.Journey, films.Known]], folder: Path
+) -> None:
+    """The looker answers in words; the judge compares them with the known answer."""
+    kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
+    written = [
+        (film, replace(k, question=replace(k.question, options=(), answer_index=None)))
+        for film, k in known
+        if k.kind in kinds and not film.grey and k.question.answer in films.COLOURS
+    ]
+    lexical = Lexical(measure="token_recall")
+    judge = JudgeConfig(engine=lexical, record="assets/judge_token_recall.json")
+    bench = Judged(journeys=2, judge=judge)
+    with Loopback(reply=Scripted(0.1)) as server:
+        way = asyncio.run(bench.tried("sight", written, folder, server.url))
+        again = asyncio.run(bench.tried("sight", written, folder, server.url))
+    assert {v.known.kind for v in way.vetted} == set(kinds)
+    for v in way.vetted:
+        fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "untold"}
+        assert v.fate == fates.get(v.known.kind, ""), v.found
+        if v.known.kind == "evidence elsewhere":
+            assert v.missed_by() <= 1
+        assert all(json.loads(x.detail)["condition"] for x in v.found.verdicts)
+    assert again.cost("calls") == 0
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 

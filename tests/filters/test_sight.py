@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,15 @@ from mustsee.conditions.film import Film
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, parse_look
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import Judges, Vetting, uncounted
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
-from mustsee.records import Question, Span, Verdict
+from mustsee.records import Line, Question, Span, Verdict, Video
 from tests.support.looker import (
+    CANNOT_TELL,
     ELSEWHERE,
     LETTERS,
+    OPTIONS,
     PROSE,
     SCENE,
     SECONDS,
@@ -32,11 +35,19 @@ from tests.support.looker import (
 )  # fmt: skip
 
 
-def sighted(looker: Looker, sight: Sight | None = None, **changes: object) -> Question:
-    video = row()
+def sighted(
+    looker: Looker,
+    sight: Sight | None = None,
+    *,
+    video: Video | None = None,
+    judge: Judges | None = None,
+    count: Callable[[str, int], None] = uncounted,
+    **changes: object,
+) -> Question:
+    film = video or row()
     asker = Asker(llm=looker, prompts=Prompts(), tries=1)
-    vetting = Vetting(askers={"looker": asker}, film=Stills(video))
-    return asyncio.run((sight or Sight())(question(**changes), video, vetting))
+    vetting = Vetting(askers={"looker": asker}, film=Stills(film), judge=judge, count=count)
+    return asyncio.run((sight or Sight())(question(**changes), film, vetting))
 
 
 def conditions(done: Question) -> list[str]:
@@ -50,7 +61,7 @@ def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
     assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
     assert done.metrics["sight_needed"] == 1
     assert conditions(done) == ["evidence", "evidence", *2 * ["without_evidence"], "control"]
-    assert json.loads(done.verdicts[0].detail)["frames"][0] == pytest.approx(40.5)
+    assert json.loads(done.verdicts[0].detail)["frames"][0] == pytest.approx(41.0)
 
 
 FALLS: list[tuple[World, str]] = [
@@ -116,7 +127,7 @@ def test_what_shows_everywhere_needs_no_evidence() -> None:
         ({1: WRONG}, 3),
         ({1: PROSE}, 3),  # no vote: another look takes its place
         ({1: PROSE, 2: PROSE, 3: WRONG}, 5),
-        ({1: WRONG, 2: "* ANSWER: F"}, 6),  # open after three: twice as many decide
+        ({1: WRONG, 2: CANNOT_TELL}, 6),  # open after three: twice as many decide
     ],
 )
 def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
@@ -175,7 +186,7 @@ def test_two_places_need_the_film_between_them() -> None:
             times = request.variables["frames"]
             both = all(any(s.start <= t < s.end for t in times) for s in (SCENE, ELSEWHERE))
             place = list(request.variables["options"]).index("red") if both else 5
-            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+            return f"* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
 
     done = sighted(Both({}), Sight(fewest=True), evidence=(SCENE, ELSEWHERE))
     assert done.drop is None
@@ -188,7 +199,7 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
     class Knows(Looker):
         def look(self, request: Request) -> str:
             place = list(request.variables["options"]).index("red")
-            return f"* EVIDENCE: NONE\n* ANSWER: {LETTERS[place]}"
+            return f"* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
 
     done = sighted(Knows({}), Sight(fewest=True))
     assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
@@ -222,28 +233,52 @@ def test_impossible_votes_are_refused() -> None:
 )
 def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, said: str) -> None:
     reply = (
-        f"* EXPLANATION: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n{form.format(LETTERS[place])}"
+        f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
+        f"{form.format(LETTERS[place])}"
     )
-    assert parse_look(reply, 5) == (reply, place, (Span(3.0, 4.5), Span(60.0, 62.0)))
+    told = parse_look(reply, 5)
+    assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
+    assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
+    assert told.where == (Span(9.0, 12.0),)
+
+
+@given(
+    st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
+)
+def test_an_answer_in_words_is_read(words: str) -> None:
+    told = parse_look(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}", 0)
+    said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
+    assert (told.choice, told.words) == (said, words.strip("*"))
 
 
 @given(st.text())
 def test_any_text_is_a_look_or_unparsed(text: str) -> None:
     try:
-        reply, place, _ = parse_look(text, 3)
+        told = parse_look(text, 3)
     except Unparsed:
         return
-    assert reply == text
-    assert 0 <= place <= 4
+    assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
 
 
-@pytest.mark.parametrize("reply", ["* ANSWER: H", "* ANSWER: A\n* ANSWER: B", "A", ""])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "* EVIDENCE: NONE\n* ANSWER: H",
+        "* EVIDENCE: NONE\n* ANSWER: A\n* ANSWER: B",
+        "A",
+        "",
+        "* ANSWER: A",  # it does not say what that rests on
+        "* EVIDENCE: all along\n* ANSWER: A",
+        "* EVIDENCE: NONE\n* ANSWER: F",  # nor where one would have to look
+    ],
+)
 def test_what_is_no_look_is_unparsed(reply: str) -> None:
     with pytest.raises(Unparsed):
         parse_look(reply, 5)
 
 
-CHOICES = st.sampled_from([None, 0, 1, 2, CANNOT, SEVERAL])
+EVERY: list[Choice | None] = [None, 0, 1, 2, CANNOT, SEVERAL]
+CHOICES = st.sampled_from(EVERY)
 
 
 @given(st.data(), st.integers(1, 5))
@@ -259,3 +294,111 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
         assert read.count(0) >= poll.min_right
     elif chosen is not None:
         assert 2 * read.count(chosen) > len(read)
+
+
+def test_a_slide_that_stays_on_is_cut_whole() -> None:
+    """What shows the answer goes on after what was named as evidence: all of its shot is cut."""
+    shots = (Span(0.0, 30.0), Span(30.0, 75.0), Span(75.0, SECONDS))
+    looker = Looker({"red": [Span(30.0, 75.0)]})
+    assert sighted(looker).metrics["sight_needed"] == 0
+    cut = sighted(looker, video=replace(row(), shots=shots))
+    assert cut.metrics["sight_needed"] == 1
+    kept = [json.loads(v.detail) for v in cut.verdicts]
+    without = next(d["frames"] for d in kept if d["condition"] == "without_evidence")
+    assert not any(29 < t < 76 for t in without)
+
+
+def test_what_is_said_in_a_cut_is_left_out_and_said_to_be() -> None:
+    """A line that begins in what is cut and ends after it would tell what was cut."""
+    looker = Looker({"red": [SCENE]})
+    line = Line(start=49.0, end=53.0, text="Such a red kite.")
+    done = sighted(looker, video=replace(row(), lines=(line,)))
+    assert done.drop is None
+    without = next(r for r in looker.looks if r.variables["cuts"] and r.variables["frames"][0] < 9)
+    assert without.variables["lines"] == ()
+    assert "cut out, pictures and speech alike: 39.0-51.0 s" in without.messages[-1].text
+
+
+def test_each_picture_stands_behind_its_time() -> None:
+    looker = Looker({"red": [SCENE]})
+    sighted(looker)
+    parts = looker.looks[0].messages[-1].parts
+    times = looker.looks[0].variables["frames"]
+    places = [i for i, part in enumerate(parts) if isinstance(part, bytes)]
+    assert [parts[i] for i in places] == [f"{t}".encode() for t in times]
+    assert all(f"{t:.1f} s" in str(parts[i - 1]) for i, t in zip(places, times, strict=True))
+
+
+def test_looks_that_cannot_be_read_are_counted_and_kept() -> None:
+    counted: list[str] = []
+    looker = Looker({"red": [SCENE]}, {1: PROSE})
+    done = sighted(looker, Sight(needed=False), count=lambda name, n: counted.append(name))
+    assert counted == ["looks that could not be read"]
+    assert json.loads(done.verdicts[0].detail)["replies"] == [PROSE]
+
+
+@dataclass
+class InWords(Looker):
+    """Answers in words what shows, from other words for red."""
+
+    def look(self, request: Request) -> str:
+        options = {**request.variables, "options": OPTIONS}
+        reply = super().look(replace(request, variables=options))
+        letter = reply.rpartition(" ")[2]
+        words = [*OPTIONS, "CANNOT BE TOLD", "SEVERAL"][LETTERS.index(letter)]
+        return reply.replace(f"ANSWER: {letter}", f"ANSWER: {words.replace('red', 'scarlet')}")
+
+
+async def alike(question: str, candidate: str, reference: str) -> bool | None:
+    return {"scarlet": reference == "red", "yellow": None}.get(candidate, candidate == reference)
+
+
+OPEN: dict[str, Any] = {"options": (), "answer_index": None}
+
+
+@pytest.mark.parametrize(("world", "reason"), FALLS)
+def test_without_options_what_falls_has_the_same_reason(world: World, reason: str) -> None:
+    done = sighted(InWords(world), judge=alike, **OPEN)
+    assert (done.drop or "").startswith(f"sight: {reason}")
+
+
+@pytest.mark.parametrize("true", [SCENE, ELSEWHERE])
+def test_without_options_the_judge_says_what_is_right(true: Span) -> None:
+    done = sighted(InWords({"red": [true]}), judge=alike, **OPEN)
+    assert done.drop is None
+    assert done.metrics["sight_passed"] == 1
+    assert done.metrics["sight_needed"] == 1
+    assert max(abs(a.start - b.start) for a, b in zip(done.evidence, [true], strict=True)) <= 1
+    assert len(done.repairs) == (true is ELSEWHERE)
+    assert {json.loads(v.detail)["chose"] for v in done.verdicts} <= {"right", CANNOT}
+    assert all(v.reply for v in done.verdicts)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},  # nobody judges
+        {"judge": alike, "scoring_points": ("It is red.",)},
+        {"judge": alike, "answer": "red " * 99},
+    ],
+)
+def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) -> None:
+    done = sighted(InWords({"red": [SCENE]}), **{**OPEN, **changes})
+    assert (done.drop, done.verdicts) == (None, ())
+    assert done.metrics["sight_unseen"] == 1
+
+
+def test_what_the_judge_cannot_tell_is_no_vote() -> None:
+    done = sighted(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
+    assert (done.drop, done.metrics["sight_unseen"]) == (None, 1)
+
+
+def test_what_needs_no_film_is_found_out_first() -> None:
+    """Nothing of the film is shown in the first of the looks that seek the fewest: no line."""
+    looker = Looker({"red": [SCENE]})
+    done = sighted(looker, Sight(needed=False, fewest=True))
+    asked = [json.loads(v.detail)["condition"] for v in done.verdicts]
+    first = looker.looks[asked.index("blind")]
+    assert (first.variables["frames"], first.variables["lines"]) == ((), ())
+    assert "Nothing of it is before you" in first.messages[-1].text
+    assert asked.index("blind") == 2  # behind the two looks at the evidence

@@ -119,7 +119,7 @@ def test_evidence_is_named_only_of_a_whole_film_and_holds_the_moments() -> None:
     spans = re.findall(r"([\d.]+)-([\d.]+)", text)
     for time in (0.0, 70.0):
         assert any(float(a) <= time <= float(b) for a, b in spans)
-    assert "EVIDENCE" not in reply(AT_END, COLOURS, jpegs, times=times)
+    assert "* EVIDENCE: NONE" in reply(AT_END, COLOURS, jpegs, times=times)
 
 
 def test_a_doubt_is_no_answer() -> None:

@@ -17,6 +17,7 @@ OPTIONS = ("red", "green", "blue", "yellow", "purple")
 SECONDS = 300.0
 SCENE, ELSEWHERE = Span(40.0, 50.0), Span(200.0, 212.0)
 WRONG, PROSE = "* EVIDENCE: NONE\n* ANSWER: G", "It depends."
+CANNOT_TELL = "* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
 World = Mapping[str, Sequence[Span]]
 
 
@@ -43,7 +44,7 @@ class Looker:
         self.asked.append(request)
         if request.prompt == "filters/repair":
             return Reply(text=self.mend(request), model="writer")
-        if request.prompt != "filters/sight":
+        if not request.prompt.startswith("filters/sight"):
             return Reply(text=self.guess(request), model="guesser")
         self.looks.append(request)
         return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="looker")
@@ -64,7 +65,7 @@ class Looker:
             if (inside := [t for t in times if span.start <= t < span.end])
         ]
         return (
-            f"* EXPLANATION: {' and '.join(fits) or 'nothing'} shows.\n"
+            f"* SEEN: {' and '.join(fits) or 'nothing'} shows.\n* LOOK: NONE\n"
             f"* EVIDENCE: {'; '.join(named) or 'NONE'}\n* ANSWER: {LETTERS[place]}"
         )
 

@@ -1,0 +1,38 @@
+"""A judge within a run: opened when the first answer comes, asked for one batch at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from actors.judge.llm import LlmJudge
+from actors.part import RunContext
+from mustsee.judge.judge import Item, Judge, JudgeConfig, Score
+
+
+class Seat:
+    """The judge of a configuration. One that asks a model does so through the run's gateway."""
+
+    def __init__(self, config: JudgeConfig, run: RunContext) -> None:
+        engine = config.engine
+        within = isinstance(engine, LlmJudge)
+        self._config = replace(config, engine=engine.within(run)) if within else config
+        self._judge: Judge | None = None
+        self._turn = asyncio.Lock()
+
+    async def scores(self, items: Sequence[Item]) -> tuple[Judge, list[Score]]:
+        """The judge, and its score of each item, in their order."""
+        async with self._turn:
+            return await asyncio.to_thread(self._scored, items)
+
+    async def equivalent(self, question: str, candidate: str, reference: str) -> bool | None:
+        """Whether the candidate is as good as the reference; null where that cannot be judged."""
+        item = Item(question=question, candidate=candidate, references=(reference,))
+        _, (score,) = await self.scores((item,))
+        return None if score.error else score.equivalent
+
+    def _scored(self, items: Sequence[Item]) -> tuple[Judge, list[Score]]:
+        if self._judge is None:
+            self._judge = self._config.open()
+        return self._judge, self._judge.score(items)

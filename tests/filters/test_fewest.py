@@ -1,0 +1,73 @@
+"""The fewest pictures: bisection finds what trying every rung would find."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.conditions.seen import Plan, Seen, spread
+from mustsee.evaluate.certificate import Steps
+from mustsee.filters.fewest import BLIND, fewest
+from mustsee.filters.looks import CANNOT, Eye, Look
+from mustsee.records import Span, Verdict
+
+SEE = Seen(condition="evidence", fps=1.0)
+
+
+class Needs:
+    """An eye that is right exactly where a clip is long and dense enough."""
+
+    answer = 3
+
+    def __init__(self, seconds: float, fps: float) -> None:
+        self.seconds, self.fps = seconds, fps
+        self.asked: list[Plan] = []
+
+    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+        return ()
+
+    def record(self, looks: Sequence[Look]) -> None: ...
+
+    async def look(self, planned: Plan, images: object, see: Seen, number: int) -> Look:
+        self.asked.append(planned)
+        right = self.right(planned)
+        return Look(choice=3 if right else CANNOT, spans=(), verdict=Verdict(filter="", model=""))
+
+    def right(self, planned: Plan) -> bool:
+        seconds = sum(s.seconds for s in planned.spans)
+        return seconds >= self.seconds and len(planned.times) >= self.fps * seconds
+
+
+def ladders(film: Span, steps: Steps) -> list[list[Plan]]:
+    return [
+        [Plan(spans=(c.span,), times=spread((c.span,), c.frames)) for c in clips]
+        for clips in steps.ladders(film)
+    ]
+
+
+@given(st.floats(20, 600), st.floats(0.02, 1.2), st.sampled_from([0.2, 0.45, 0.9, 1.8]))
+def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fps: float) -> None:
+    """Rates are rounded to whole frames, so that what suffices at one is not always monotone: what
+    is found suffices, and no clip with fewer frames at a rate that is dense enough throughout does.
+    """
+    film, steps = Span(5.0, 5.0 + seconds), Steps(most_frames=10_000)
+    eye, rungs = Needs(share * seconds, fps), ladders(film, steps)
+    found = asyncio.run(fewest(cast(Eye, cast(Any, eye)), SEE, rungs, 1))
+    dense = [ladder for ladder, rate in zip(rungs, steps.rates, strict=True) if rate > 2 * fps]
+    every = [rung for ladder in dense for rung in ladder if eye.right(rung)]
+    assert eye.asked[0] == BLIND
+    assert len(eye.asked) <= 1 + sum(2 + len(ladder).bit_length() for ladder in rungs)
+    if found.shown is None:
+        assert not every
+        return
+    assert eye.right(found.shown)
+    assert not every or len(found.shown.times) <= min(len(rung.times) for rung in every)
+    assert found.failed <= len(found.shown.times)
+
+
+def test_what_needs_no_film_is_asked_no_further() -> None:
+    eye = Needs(0.0, 0.0)
+    found = asyncio.run(fewest(cast(Eye, cast(Any, eye)), SEE, ladders(Span(0, 60), Steps()), 3))
+    assert (found.shown, found.seconds, eye.asked) == (BLIND, 0.0, [BLIND] * 3)

@@ -29,7 +29,7 @@ class Vet:
     the filters, the texts of their prompts, the models of their roles, the sampling.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
@@ -64,7 +64,7 @@ class Vet:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        mending = ("lines", "segments", "start", "end", "digest") if self.repair else ()
+        mending = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
         columns = ("questions", *(c for f in self.working for c in f.reads), *mending)
         return tuple(dict.fromkeys(columns))
 

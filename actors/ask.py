@@ -60,6 +60,10 @@ class Ask:
         return self.settings.reads
 
     @property
+    def roles(self) -> dict[str, LlmConfig]:
+        return {"llm": self.llm}
+
+    @property
     def identity(self) -> dict[str, Any]:
         return {
             "class": "Ask",

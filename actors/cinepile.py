@@ -51,6 +51,10 @@ class AskScene:
         _ = self.known
 
     @property
+    def roles(self) -> dict[str, LlmConfig]:
+        return {f"llms.{role}": llm for role, llm in self.llms.items()}
+
+    @property
     def identity(self) -> dict[str, Any]:
         return {
             "class": "AskScene",

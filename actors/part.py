@@ -8,7 +8,7 @@ and only when a row must be computed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -63,7 +63,7 @@ class Part(Protocol):
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
 
-    What else a part may be is declared below: `Threaded`, `Checked`, `Named`, `Answerer`.
+    What else a part may be is declared below: `Threaded`, `Checked`, `Asks`, `Named`, `Answerer`.
     """
 
     version: ClassVar[str]
@@ -92,6 +92,14 @@ class Checked(Protocol):
         such model, no price where there is a budget.
         """
         ...
+
+
+@runtime_checkable
+class Asks(Protocol):
+    """A part that names the models that it asks, by their keys in its conf."""
+
+    @property
+    def roles(self) -> Mapping[str, LlmConfig]: ...
 
 
 @runtime_checkable

@@ -33,7 +33,7 @@ class Vet:
     the judge, the sampling.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
@@ -69,7 +69,7 @@ class Vet:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        mending = ("lines", "segments", "start", "end", "digest") if self.repair else ()
+        mending = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
         columns = ("questions", *(c for f in self.working for c in f.reads), *mending)
         return tuple(dict.fromkeys(columns))
 

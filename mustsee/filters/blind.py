@@ -20,7 +20,7 @@ from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.vetting import Vetting
 from mustsee.llm import Asker
-from mustsee.records import Line, Question, Verdict, Video
+from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
 
 
@@ -63,7 +63,7 @@ class Guess:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("lines",) if self.transcript else ()
+        return ("lines", "heard_by") if self.transcript else ()
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question with the verdicts of as many runs as it takes to decide."""
@@ -73,7 +73,7 @@ class Guess:
         while wave := self._undecided(given):
             given += await gather(
                 *(
-                    one_guess(question, video.lines or (), asker, self, vetting.seed, number)
+                    one_guess(question, video, asker, self, vetting.seed, number)
                     for number in range(len(given), len(given) + wave)
                 )
             )
@@ -90,7 +90,7 @@ class Guess:
 
 async def one_guess(
     question: Question,
-    lines: Sequence[Line],
+    video: Video,
     asker: Asker,
     filter_: Guess,
     seed: int,
@@ -102,7 +102,8 @@ async def one_guess(
     variables: dict[str, Any] = {"question": question.question}
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
-        variables["transcript"] = excerpt(lines, wanted, filter_.max_words)
+        variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
+        variables["recognised"] = not (video.heard_by or "subtitles").startswith("subtitles")
     order = list(range(len(question.options)))
     if filter_.shuffle:
         random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)

@@ -10,6 +10,7 @@ away. How a whole dataset fares is in `mustsee.questions.balance`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,15 +18,7 @@ from mustsee.errors import UserError
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.checks import is_order, items
 from mustsee.records import Question, Verdict, Video
-from mustsee.text import Terms, terms
-
-REASONS = {
-    "alike": "the right answer is the one most like the other options: two wrong answers should "
-    "rather be like each other",
-    "longest": "the right answer is by far the longest option",
-    "shortest": "the right answer is by far the shortest option",
-    "echo": "only the right answer takes up words of the question",
-}
+from mustsee.text import Terms, terms, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +65,7 @@ class Giveaways:
         clear = [name for name, some in found.items() if self._clear(name, some, right)]
         if ordered:
             metrics["giveaway_places"] = crowded(question.options)
-        reason = "; ".join(REASONS[name] for name in clear)
+        reason = "; ".join(_why(name, question, found[name]) for name in clear)
         verdict = Verdict(filter=self.name, model="rules", passed=not clear, reply=reason)
         return replace(
             question,
@@ -92,6 +85,33 @@ class Giveaways:
         if name == "shortest":
             return -own * margin <= -following
         return own - following >= margin - 1e-9
+
+
+def _why(name: str, question: Question, some: Sequence[float]) -> str:
+    """What gives the answer away, with the words that do."""
+    right = question.answer_index
+    others = [n for n in range(len(some)) if n != right]
+    answer = question.options[right or 0]
+    if name in ("longest", "shortest"):
+        own, following = len(answer.split()), round(abs(max(some[n] for n in others)))
+        return (
+            f"the right answer is by far the {name} option: {own} words, the next has {following}"
+        )
+    if name == "echo":
+        elsewhere = {t for n in others for t in terms(question.options[n])}
+        echoed = _words(answer, set(terms(question.question)) - elsewhere)
+        return f"only the right answer takes up words of the question: {echoed}"
+    counts = Counter(t for n in others for t in set(terms(question.options[n])))
+    shared = _words(answer, {t for t, n in counts.items() if 2 * n >= len(others)})
+    return (
+        f"the right answer is the one most like the others{shared and f', with {shared}'}: two "
+        "wrong answers should rather be like each other"
+    )
+
+
+def _words(text: str, wanted: set[str]) -> str:
+    """The words of a text whose stems are wanted."""
+    return ", ".join(dict.fromkeys(w for w in words(text) if wanted & set(terms(w))))
 
 
 def scores(question: Question, ordered: bool) -> dict[str, list[float]]:

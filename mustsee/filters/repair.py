@@ -1,43 +1,76 @@
 """Repair: a question that fell is mended with the reasons that were given, and vetted anew.
 
-The guessers' and the looker's explanations are paid for; here they go back to a writer, who mends
-the wrong answers (guessed), the question (ambiguous), the answer or the evidence (disputed).
-CinePile 2.0 refines what is guessed in this way.
+The guessers' and the looker's explanations are paid for; here they go back to a writer, with the
+one instruction that fits the fault (`prompts/filters/repair.j2`). It is the one way in which the
+house mends: CinePile 2.0's refinement of what is guessed is this, with settings of its own.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mustsee.conditions.lines import nearest
 from mustsee.conditions.seen import Seen, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.looks import stretches
 from mustsee.filters.vetting import Vetting
-from mustsee.questions.drafts import Draft, finished, parse_questions
-from mustsee.records import Question, Repair, Segment, Video
+from mustsee.questions.checks import fault, normal
+from mustsee.questions.drafts import Draft, finished, parse_questions, reach
+from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 
 PROMPT = "filters/repair"
-MARKED = {  # what a filter that only marks has found
-    "giveaways": "the wording of the options gives the answer away",
-    "blind": "guessed without the video",
-    "asr": "solved from what is said alone",
+FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt that mends it
+    "sight: more than one option fits": "ambiguous",
+    "sight: answer disputed": "disputed",
+    "sight: the evidence does not show": "unshown",
+    "sight: cannot be told": "untold",
+    "sight:": "unneeded",
+    "refine: the scene": "disputed",
+    "giveaways": "worded",
+    "asr": "heard",
+    "": "guessed",
 }
-REPLIES = 3  # of the filter that dropped it, handed on
+SOLVED = ("guessed", "heard", "unneeded")  # of these faults, the replies that were right tell why
+REPLIES = 3  # of the filter that it fell by, handed on, for each wording
+OTHERS = 30  # of the film's other questions
+DESCRIBED = "(describes what is seen)"  # who speaks a narrator's line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A wording that fell: why, and what those said who tried it, latest first."""
+
+    question: str
+    answer: str
+    wrong: tuple[str, ...]
+    reason: str
+    replies: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mend:
-    """At most `rounds` rewrites of one question. `see`: the pictures of the film that the writer is
-    shown; `near`: those of the evidence, and of the stretches that the looker named.
+    """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
+    null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
+    evidence, and of the stretches that the looker named; null: none. `words`: of what is said.
+    `far`: a question whose moments lie at least so many seconds apart keeps that. `kinds`: those
+    that a mended question may turn into; none: it stays what it was. `narrator`: probability from
+    which a line of an audio description is the narrator's.
     """
 
     rounds: int = 2
-    see: Seen = field(default_factory=lambda: Seen(frames=24, transcript=True))
-    near: Seen = field(default_factory=lambda: Seen(condition="evidence", fps=1.0, most=24))
+    of: Sequence[str] | None = None
+    see: Seen | None = field(default_factory=lambda: Seen(frames=6, longest=768))
+    near: Seen | None = field(
+        default_factory=lambda: Seen(condition="evidence", fps=0.5, least=2, most=10, longest=768)
+    )
+    words: int = 20_000
+    far: float = 60.0
+    kinds: Sequence[str] = ()
+    narrator: float = 0.5
     prompts: tuple[str, ...] = (PROMPT, "filters/_sight")
 
     def __post_init__(self) -> None:
@@ -50,79 +83,114 @@ class Mend:
         """The question mended, its fault on record; null where the writer cannot, or where nothing
         was said that could be gone by.
         """
-        replies = explanations(question, fallen_by)
-        if not replies or video.until is None:
+        now = tried(question, fallen_by)
+        unasked = self.of is not None and fallen_by not in self.of
+        if unasked or not now.replies or video.until is None:
             return None
-        asker, film = vetting.askers["repairer"], stretch(video)
-        reason = question.drop or f"{fallen_by}: {MARKED.get(fallen_by, 'it does not pass')}"
-        times = self._times(question, video, replies)
         try:
-            draft = await asker.ask(
-                PROMPT,
-                lambda text: parse_repair(text, len(question.options) - 1),
-                seed=vetting.seed,
-                images=await vetting.film.pictures(times, self.see),
-                frames=times,
-                segments=told(video, question),
-                lines=nearest(said(video.lines or (), (film,)), question.question, self.see.words),
-                question=question,
-                wrong=[o for i, o in enumerate(question.options) if i != question.answer_index],
-                reason=reason,
-                replies=replies,
-            )
+            draft = await self._asked(question, video, vetting, now)
         except BadRow:
             return None
         if draft is None:
             return None
-        evidence = merged(draft.evidence, film) or question.evidence
+        kinds = {normal(kind): kind for kind in self.kinds}
         new = finished(
-            replace(draft, evidence=evidence),
+            replace(draft, evidence=merged(draft.evidence, stretch(video)) or question.evidence),
             video_id=question.video_id,
             recipe=question.recipe,
-            question_type=question.question_type,
+            question_type=kinds.get(normal(draft.tag), question.question_type),
             seed=vetting.seed,
             decoys=len(question.options) - 1,
             provenance=question.provenance,
         )
-        before = {
-            "question_id": question.question_id,
-            "question": question.question,
-            "answer": question.answer,
-            "options": list(question.options),
-            "evidence": [[s.start, s.end] for s in question.evidence],
-        }
         repair = Repair(
             kind="wording",
-            reason=reason,
-            by=asker.llm.identity,
-            before=json.dumps(before, ensure_ascii=False),
+            reason=now.reason,
+            by=vetting.askers["repairer"].llm.identity,
+            before=json.dumps(_plain(question), ensure_ascii=False),
         )
         vetting.count("questions rewritten", 1)
+        same = (new.question, new.answer) == (question.question, question.answer)
         return replace(
             new,
-            rationale=question.rationale,
+            rationale=question.rationale if same else None,
             subsets=question.subsets,
             verdicts=question.verdicts,
             repairs=(*question.repairs, repair),
         )
 
-    def _times(self, question: Question, video: Video, replies: Sequence[str]) -> tuple[float, ...]:
-        """Of the pictures shown: the film's, and those of the stretches spoken of."""
-        if not video.uri:
-            return ()
+    async def _asked(
+        self, question: Question, video: Video, vetting: Vetting, now: Tried
+    ) -> Draft | None:
+        """The writer's draft; null for NONE. Raises BadRow."""
+        times, images = await self._pictures(question, video, vetting, now)
+        least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
+        kind = fault_of(now.reason)
+        return await vetting.askers["repairer"].ask(
+            PROMPT,
+            lambda text: parse_repair(text, len(now.wrong), least),
+            seed=vetting.seed,
+            images=images,
+            frames=times,
+            segments=told(video, question.evidence if kind not in ("guessed", "heard") else ()),
+            lines=nearest(_lines(video, self.narrator), question.question, self.words),
+            described=video.scene is not None,
+            others=others(video, question),
+            question=question,
+            kinds=tuple(self.kinds),
+            now=now,
+            earlier=earlier(question),
+            fault=kind,
+            least=least,
+        )
+
+    async def _pictures(
+        self, question: Question, video: Video, vetting: Vetting, now: Tried
+    ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
+        """Those of the film, and of the stretches spoken of, with their times."""
+        see = self.near or self.see
+        if see is None or not video.uri:
+            return (), ()
         film = stretch(video)
-        spoken = merged((*question.evidence, *(s for r in replies for s in stretches(r))), film)
-        shown = plan(self.see, film, ()), plan(self.near, film, spoken) if spoken else None
-        return tuple(sorted({time for planned in shown if planned for time in planned.times}))
+        named = (s for reply in now.replies for s in stretches(reply))
+        spoken = merged((*question.evidence, *named), film)
+        wanted = [(self.see, ()), *([(self.near, spoken)] if spoken else [])]
+        plans = [plan(seen, film, spans) for seen, spans in wanted if seen is not None]
+        times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
+        return times, await vetting.film.pictures(times, see)
 
 
-def told(video: Video, question: Question) -> tuple[Segment, ...]:
-    """The segments that the evidence touches; without evidence all of them."""
-    segments = video.segments or ()
-    near = tuple(
-        s for s in segments if any(e.start < s.end and e.end > s.start for e in question.evidence)
+def fault_of(reason: str) -> str:
+    """What is to be mended where a question fell for this reason."""
+    return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
+
+
+def tried(question: Question, by: str) -> Tried:
+    """The question as it is worded now, with why it fell and what was said of this wording."""
+    about = [v for v in question.verdicts[_verdicts_before(question) :] if v.filter == by]
+    return _tried(_plain(question), question.drop or f"{by}: {_marked(about)}", about)
+
+
+def earlier(question: Question) -> tuple[Tried, ...]:
+    """The wordings that it had before, first to last, each with what was said of it."""
+    found: list[Tried] = []
+    begun = 0
+    for repair in _rewordings(question):
+        before, by = json.loads(repair.before), repair.reason.partition(":")[0]
+        about = question.verdicts[begun : before["verdicts"]]
+        found.append(_tried(before, repair.reason, [v for v in about if v.filter == by]))
+        begun = before["verdicts"]
+    return tuple(found)
+
+
+def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> Tried:
+    return Tried(
+        question=wording["question"],
+        answer=wording["answer"],
+        wrong=tuple(o for o in wording["options"] if o != wording["answer"]),
+        reason=reason,
+        replies=explanations(about, solved=fault_of(reason) in SOLVED),
     )
-    return near or segments
 
 
 _LETTERS = re.compile(
@@ -130,21 +198,85 @@ _LETTERS = re.compile(
 )
 
 
-def explanations(question: Question, by: str) -> tuple[str, ...]:
-    """What the filter's model said, latest first, without the letters of options, which stood in
-    another order there.
+def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...]:
+    """What a filter's model said, latest first, those first that solved the question (or did not),
+    without the letters of options, which stood in another order there.
     """
-    replies = [_LETTERS.sub("", v.reply).strip() for v in question.verdicts if v.filter == by]
-    return tuple(dict.fromkeys(r for r in reversed(replies) if r))[:REPLIES]
+    latest = verdicts[::-1]
+    order = sorted(latest, key=lambda v: (v.correct is True) != solved)
+    replies = (_LETTERS.sub("", v.reply).strip() for v in order)
+    return tuple(dict.fromkeys(r for r in replies if r))[:REPLIES]
 
 
-def parse_repair(reply: str, decoys: int) -> Draft | None:
-    """The question mended; null for NONE. Raises Unparsed."""
+def others(video: Video, question: Question) -> tuple[str, ...]:
+    """What else is asked about the film: the first of its questions, as they were first asked."""
+    before = (json.loads(r.before)["question_id"] for r in _rewordings(question))
+    own = {question.question_id, *before}
+    asked = (q for q in video.questions or () if q.question_id not in own and q.drop is None)
+    return tuple(q.question for q in asked)[:OTHERS]
+
+
+def told(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
+    """The segments that the evidence touches; without evidence all of them."""
+    segments = video.segments or ()
+    near = tuple(s for s in segments if any(e.start < s.end and e.end > s.start for e in evidence))
+    return near or segments
+
+
+def parse_repair(reply: str, decoys: int, least: float = 0.0) -> Draft | None:
+    """The question mended; null for NONE. `least`: seconds that its moments must lie apart. Raises
+    Unparsed, also for a question that the checks on its text would drop.
+    """
     drafts = parse_questions(reply, 2)
     if not drafts:
         return None
     if len(drafts) != 1:
         raise Unparsed("it has more than one question; one is wanted, or NONE")
-    if len(drafts[0].decoys) != decoys:
-        raise Unparsed(f"it has {len(drafts[0].decoys)} wrong answers; {decoys} are wanted")
-    return drafts[0]
+    (draft,) = drafts
+    if len(draft.decoys) != decoys:
+        raise Unparsed(f"it has {len(draft.decoys)} wrong answers; {decoys} are wanted")
+    if wrong := fault(draft.question, draft.answer, draft.decoys, count=decoys):
+        raise Unparsed(f"the question has a fault: {wrong}")
+    if draft.evidence and (apart := reach(draft.evidence)) < least:
+        raise Unparsed(
+            f"its evidence holds moments {apart:.0f} s apart; moments that lie {least:.0f} s apart "
+            "at least are wanted, named in EVIDENCE, or NONE"
+        )
+    return draft
+
+
+def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
+    """What is said; of a scene with an audio description also what a narrator says of it."""
+    scene = video.scene
+    if scene is None:
+        return said(video.lines or (), (stretch(video),))
+    pairs = zip(scene.lines, scene.visual, strict=True)
+    return tuple(replace(x, speaker=DESCRIBED if p >= narrator else None) for x, p in pairs)
+
+
+def _marked(verdicts: Sequence[Verdict]) -> str:
+    """What a filter that only marks has found."""
+    if any(v.correct is not None for v in verdicts):
+        return f"right in {sum(v.correct is True for v in verdicts)} of {len(verdicts)} runs"
+    return "; ".join(v.reply for v in verdicts if v.reply) or "it does not pass"
+
+
+def _plain(question: Question) -> dict[str, Any]:
+    """A wording, with the number of verdicts that are about it and those before it."""
+    return {
+        "question_id": question.question_id,
+        "question": question.question,
+        "answer": question.answer,
+        "options": list(question.options),
+        "evidence": [[s.start, s.end] for s in question.evidence],
+        "verdicts": len(question.verdicts),
+    }
+
+
+def _rewordings(question: Question) -> list[Repair]:
+    return [r for r in question.repairs if r.kind == "wording"]
+
+
+def _verdicts_before(question: Question) -> int:
+    reworded = _rewordings(question)
+    return int(json.loads(reworded[-1].before)["verdicts"]) if reworded else 0

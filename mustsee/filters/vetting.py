@@ -2,8 +2,9 @@
 
 A filter asks the models of its roles about one question and gives the question back with its
 verdicts, and with the reason in `drop` where it does not pass. Filters work one after the other:
-what one has dropped, no later one is paid for. A new one is a class with these members, in a module
-of its own, and an entry under `filters` of a `conf/vet/*.yaml`.
+what one has dropped, no later one is paid for, and what one does not pass is mended, where the run
+mends, before the next is. A new one is a class with these members, in a module of its own, and an
+entry under `filters` of a `conf/vet/*.yaml`.
 """
 
 from __future__ import annotations
@@ -81,6 +82,18 @@ class Mends(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Version:
+    """One wording of a question, as far as it was vetted: `fallen_by` names the filter that dropped
+    it, else the first that it did not pass; `left`: those that were not asked yet.
+    """
+
+    question: Question
+    vetting: Vetting
+    fallen_by: str | None = None
+    left: tuple[QuestionFilter, ...] = ()
+
+
 def named(filters: Sequence[QuestionFilter]) -> None:
     """Raises UserError where two filters have one name."""
     names = [f.name for f in filters]
@@ -97,45 +110,78 @@ async def vet(
 ) -> Video:
     """The video whose questions carry the filters' verdicts. A question that every filter passes
     belongs to `subset`; one that a filter drops is asked about no further, unless it is mended.
+
+    What a filter does not pass is mended before the next is paid for, and the new wording is vetted
+    from the beginning, by that filter first. Of versions that none passed whole the earliest stays
+    that no filter drops: a repair that did not help takes no question's place.
     """
 
     async def one(question: Question) -> Question:
         unknown = question.answer_index is None and (question.options or not question.answer)
         if question.drop is not None or unknown:
             return question
-        best, fallen_by = await _passed(question, video, filters, vetting)
-        latest = best
-        for number in range(1, 1 + (repair.rounds if repair and question.options else 0)):
-            if fallen_by is None:
-                break
-            assert repair is not None
-            again = replace(vetting, seed=vetting.seed + ROUND * number)
-            mended = await repair(latest, video, again, fallen_by)
-            if mended is None:
-                break
-            latest, fallen_by = mended, mended.drop and "check"
-            if fallen_by is None:
-                latest, fallen_by = await _passed(mended, video, filters, again)
-            if latest.drop is None or best.drop is not None:
-                best = latest
-        if fallen_by is None and subset is not None and best.options:
-            best = replace(best, subsets=(*best.subsets, subset))
-        return best
+        versions = await _versions(question, video, filters, vetting, repair)
+        best = await _best(versions, video)
+        if len(versions) > 1:
+            metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
+            best = replace(best, question=replace(best.question, metrics=metrics))
+        found = best.question
+        if best.fallen_by is None and subset is not None and found.options:
+            return replace(found, subsets=(*found.subsets, subset))
+        return found
 
     return replace(video, questions=tuple(await gather(*map(one, video.questions or ()))))
 
 
-async def _passed(
-    question: Question, video: Video, filters: Sequence[QuestionFilter], vetting: Vetting
-) -> tuple[Question, str | None]:
-    """The question after the filters, and the name of the one that dropped it, else of the first
-    that it did not pass.
+async def _versions(
+    question: Question,
+    video: Video,
+    filters: Sequence[QuestionFilter],
+    vetting: Vetting,
+    repair: Mends | None,
+) -> list[_Version]:
+    """The question as it was asked, and its rewrites, until one passes or no more is to be had."""
+    left = repair.rounds if repair and question.options else 0
+    asked = _Version(question=question, vetting=vetting, left=tuple(filters))
+    versions = [await _on(asked, video, to_the_end=not left)]
+    for number in range(1, left + 1):
+        latest = versions[-1]
+        if latest.fallen_by is None:
+            break
+        assert repair is not None
+        again = replace(vetting, seed=vetting.seed + ROUND * number)
+        mended = await repair(latest.question, video, again, latest.fallen_by)
+        if mended is None:
+            break
+        order = sorted(filters, key=lambda f: f.name != latest.fallen_by)
+        new = replace(mended, subsets=question.subsets)
+        asked = _Version(question=new, vetting=again, left=tuple(order))
+        versions.append(await _on(asked, video, to_the_end=False))
+    return versions
+
+
+async def _best(versions: Sequence[_Version], video: Video) -> _Version:
+    """The version that stays, vetted to the end."""
+    if versions[-1].fallen_by is None:
+        return versions[-1]
+    whole = versions[0]
+    for version in versions:
+        whole = await _on(version, video, to_the_end=True)
+        if whole.question.drop is None:
+            break
+    return whole
+
+
+async def _on(version: _Version, video: Video, *, to_the_end: bool) -> _Version:
+    """The version after the filters that are left: until one drops it, and, unless it is vetted to
+    the end, until one does not pass it.
     """
-    fallen_by = None
-    for each in filters:
-        question = await each(question, video, vetting)
-        if question.drop is not None:
-            return question, each.name
-        if question.metrics.get(f"{each.name}_passed") == 0 and fallen_by is None:
+    question, fallen_by, left = version.question, version.fallen_by, version.left
+    while left and question.drop is None and (to_the_end or fallen_by is None):
+        each, *rest = left
+        left = tuple(rest)
+        question = await each(question, video, version.vetting)
+        marked = question.metrics.get(f"{each.name}_passed") == 0 and fallen_by is None
+        if marked or question.drop is not None:
             fallen_by = each.name
-    return question, fallen_by
+    return replace(version, question=question, fallen_by=fallen_by, left=left)

@@ -13,5 +13,4 @@ RULES: dict[str, Callable[[Request], str]] = {
     "cinepile/shortlist": cinepile_scene.shortlist,
     "cinepile/questions": cinepile_scene.questions,
     "cinepile/choose": cinepile_scene.choose,
-    "cinepile/rewrite": cinepile_scene.rewrite,
 }

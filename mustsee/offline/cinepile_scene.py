@@ -202,26 +202,3 @@ def _fit(question: str, option: str, lines: Sequence[Told]) -> float:
 
 def _find(text: str, lines: Sequence[Told]) -> int | None:
     return next((i for i, x in enumerate(lines) if holds(x.text, text)), None)
-
-
-def rewrite(request: Request) -> str:
-    """The same question with harder decoys: lines of the scene that are nearest in words to the
-    question and the answer; at later tries (by seed) others of them.
-    """
-    variables = request.variables
-    options = tuple(variables["options"])
-    answer = options[LETTERS.index(variables["letter"])]
-    question = variables["question"]
-    lines = read(variables["scene"])
-    place = _find(answer, lines)
-    visual = lines[place].visual if place is not None else None
-    pool = [x for x in lines if (visual is None or x.visual == visual) and x.text != answer]
-    rng = random.Random(f"{request.seed}/rewrite")
-    likeness = Terms([x.text for x in pool]).likeness(f"{question} {answer}") if pool else []
-    order = sorted(range(len(pool)), key=lambda i: -likeness[i] - 0.3 * rng.random())
-    decoys: list[str] = []
-    for text in [*(pool[i].text for i in order), *options]:
-        clash = any(holds(a, text) or holds(text, a) for a in (answer, *decoys))
-        if not clash and not holds(question, text) and len(decoys) < len(options) - 1:
-            decoys.append(text)
-    return _block(question, answer, decoys, "It is what the scene holds at that moment.", rng)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.llm import Request
-from mustsee.questions.checks import is_order
+from mustsee.questions.checks import holds, is_order
 from mustsee.text import LETTERS, NUMBERS, Terms, terms, words
 
 Scores = NDArray[np.float64]
@@ -156,8 +156,27 @@ def _counted(question: str, option: str, lines: tuple[str, ...]) -> float:
 
 
 def repair(request: Request) -> str:
-    """The rules cannot mend what they wrote."""
-    return "NONE"
+    """Of a guessed question on a described scene, the same with harder decoys: lines of its kind
+    that are nearest in words to question and answer; at later tries (by seed) others of them. What
+    else they wrote the rules cannot mend.
+    """
+    variables = request.variables
+    if not variables["described"] or variables["fault"] != "guessed":
+        return "NONE"
+    now, question = variables["now"], variables["now"].question
+    lines = [(" ".join(x.text.split()), x.speaker) for x in variables["lines"] if x.text.strip()]
+    kinds = [kind for text, kind in lines if holds(text, now.answer)]
+    pool = [x for x, kind in lines if kind == (kinds or [kind])[0] and x != now.answer]
+    likeness = Terms(pool).likeness(f"{question} {now.answer}") if pool else []
+    rng = random.Random(f"{request.seed}/repair")
+    order = sorted(range(len(pool)), key=lambda i: -likeness[i] - 0.3 * rng.random())
+    decoys: list[str] = []
+    for text in (*(pool[i] for i in order), *now.wrong):
+        clash = any(holds(a, text) or holds(text, a) for a in (now.answer, *decoys))
+        if not clash and not holds(question, text) and len(decoys) < len(now.wrong):
+            decoys.append(text)
+    listed = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(decoys, 1)]
+    return "\n".join((f"QUESTION 1: {question}", f"CORRECT ANSWER: {now.answer}", *listed))
 
 
 RULES: dict[str, Callable[[Request], str]] = {

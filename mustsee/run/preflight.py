@@ -1,4 +1,6 @@
-"""Checks, before anything starts, that all a job keeps running at once fits the cluster."""
+"""What is said before anything starts: whether all that a job keeps running at once fits the
+cluster, and where a model is to judge its own work.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,34 @@ def unplaced(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) ->
         else:
             return _lacking(demand, demands, nodes)
     return None
+
+
+def own_judges(models: Mapping[str, str]) -> tuple[str, ...]:
+    """A line where a model guesses at questions of its own, and one where several guessers are one
+    model. `models`: key in conf ("ask.llm", "vet.guesser") -> what it is. The rules are not meant:
+    those that write and those that guess have nothing in common.
+    """
+    asked = {key: name for key, name in models.items() if not name.startswith("offline")}
+    guessers = {key: name for key, name in asked.items() if ".guesser" in key}
+    writers = {name: key for key, name in asked.items() if key.startswith("ask.")}
+    lines = [
+        f"{writers[name]} and {', '.join(keys)} are one model ({name}): it guesses at questions of "
+        f"its own; {keys[0].replace('.', '/')}=openai {keys[0]}.model=... sets another"
+        for name, keys in _alike(guessers)
+        if name in writers
+    ]
+    lines += [
+        f"{', '.join(keys)} are one model ({name}), each with seeds and orders of its own: where "
+        "they agree, one model agrees with itself"
+        for name, keys in _alike(guessers)
+        if len(keys) > 1
+    ]
+    return tuple(lines)
+
+
+def _alike(models: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Each model with its keys."""
+    return [(n, [k for k, m in models.items() if m == n]) for n in dict.fromkeys(models.values())]
 
 
 def _lacking(

@@ -85,14 +85,29 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sieve:
+    """What a filter did: questions that it was asked about, those that it dropped, those that it
+    only marked, and why it most often dropped.
+    """
+
+    asked: int
+    dropped: int
+    marked: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuestionCounts:
-    """Questions made, kept, and dropped by reason; the kept ones by subset and by type."""
+    """Questions made, kept, and dropped by reason; the kept ones by subset and by type; what each
+    filter did.
+    """
 
     made: int = 0
     kept: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
+    filters: Mapping[str, Sieve] = field(default_factory=dict[str, Sieve])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +163,7 @@ class RunRecord:
                 "dropped": dict(counted.dropped),
                 "subsets": dict(counted.subsets),
                 "types": dict(counted.types),
+                "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
             "heard_by": dict(self.heard_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},

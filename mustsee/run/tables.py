@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from mustsee import schemas
 from mustsee.records import Question, Video
-from mustsee.run.record import QuestionCounts, Step
+from mustsee.run.record import QuestionCounts, Sieve, Step
 
 T = TypeVar("T")
 
@@ -118,15 +118,42 @@ def question_counts(tables: Tables) -> QuestionCounts:
     """How many questions were made, dropped by which filter, kept, and kept in each subset."""
     made = kept = 0
     dropped, subsets, types = (Counter[str]() for _ in range(3))
-    for question in tables.questions("drop", "subsets"):
+    asked, marked, reasons = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for question in tables.questions("drop", "subsets", "metrics"):
         made += 1
+        by, _, reason = (question.drop or "").partition(": ")
+        for name, passed in _told(question):
+            asked[name] += 1
+            marked[name] += not passed and name != by
         if question.drop is not None:
-            dropped[question.drop.split(":")[0]] += 1
+            dropped[by.partition(":")[0]] += 1
+            reasons[by, reason.partition(": ")[0]] += 1
             continue
         kept += 1
         types[question.question_type] += 1
         subsets.update(question.subsets)
-    return QuestionCounts(made=made, kept=kept, dropped=dropped, subsets=subsets, types=types)
+    filters = {
+        name: Sieve(
+            asked=n,
+            dropped=dropped[name],
+            marked=marked[name],
+            reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
+        )
+        for name, n in asked.items()
+    }
+    return QuestionCounts(
+        made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters
+    )
+
+
+def _told(question: Question) -> list[tuple[str, bool]]:
+    """The filters that said whether the question passes, and what they said."""
+    return [
+        (name, passed == 1)
+        for key, passed in question.metrics.items()
+        if (name := key.removesuffix("_passed")) != key
+        and not question.metrics.get(f"{name}_unseen")
+    ]
 
 
 def heard_by(tables: Tables) -> dict[str, int]:

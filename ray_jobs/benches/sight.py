@@ -195,7 +195,7 @@ class SightBench:
             columns=COLUMNS,
             rows=tuple(row for way in ways for row in way.rows()),
             notes=(
-                "sight: blind and asr mark, then sight; repair: also mends what falls; "
+                "sight: sight drops, then blind and asr mark; repair: also mends what falls; "
                 "guessing: blind and asr drop, all runs made (the old way)",
                 "of the kept: evidence mended, rewritten, in mma; of the dropped: why; calls for "
                 "each question",
@@ -265,7 +265,7 @@ class SightBench:
         blind = Guess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
         return Vet(
-            filters=(blind, asr) if old else (blind, asr, Sight(drop_unneeded=True)),
+            filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
             repair=Mend() if name == "repair" else None,
             guesser=model,
             looker=model,

@@ -87,7 +87,7 @@ class Scripted:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
         if "Rank all" in text:
             return guessed(text, rng, noisy=noisy)
-        if "\nMend it:" in text:
+        if "\nMend it." in text:
             return mended(text, pictures, rng, noisy=noisy)
         return looked(text, pictures, rng, noisy=noisy)
 
@@ -136,14 +136,13 @@ def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
 
 def mended(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
     """The question as a sensible writer mends it, by what is seen and what was explained."""
-    head = text.partition("The question, with its right answer")[0]
-    block = text.rpartition("What was found:")[0]
+    head, _, rest = text.partition("The question as it is now")
+    block, _, found_out = rest.partition("What was found:")
     question = re.findall(r"^QUESTION 1: \(\w+\) (.*)$", block, re.MULTILINE)[0]
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", block, re.MULTILINE)[0]
     wrong = re.findall(r"^WRONG ANSWER \d+: (.*)$", block, re.MULTILINE)
     evidence = re.findall(r"^EVIDENCE: (.*)$", block, re.MULTILINE)[0]
-    found_out = text.rpartition("What was found:")[2]
-    reason, _, replies = found_out.partition("Those who tried it explained:")
+    reason, _, replies = found_out.partition("Those who tried this version explained:")
     pool = vocabulary(question, (answer, *wrong))
     finding = found(question, head, pictures)
     seen = {pool[i] for i in finding.fitting(pool)} | (set(_SEEN.findall(replies)) & set(pool))
@@ -153,7 +152,7 @@ def mended(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
         true = seen.pop()
         wrong = [w for w in (answer, *wrong) if w != true][: len(wrong)]
         answer = true
-    elif "guessed without the video" in reason:
+    elif "picked out without the video" in found_out:
         question = re.sub(r", the same as [^?]+\?", "?", question)
         wrong = fresh([], len(wrong), pool, {answer, *seen}, rng)
     else:

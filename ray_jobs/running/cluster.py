@@ -16,9 +16,10 @@ from typing import Any
 import ray
 from ray.runtime_env import RuntimeEnv
 
+from actors.part import Asks
 from actors.stage import Hardware, Stage
 from mustsee.errors import UserError
-from mustsee.run.preflight import Demand, unplaced
+from mustsee.run.preflight import Demand, own_judges, unplaced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,8 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     """Raises UserError unless the stages of each phase fit the cluster at once, and for numbers or
     a `runtime_env` that Ray does not know.
 
-    Where the cluster grows by itself it only says what does not fit yet.
+    Where the cluster grows by itself it only says what does not fit yet. Says, too, where a model
+    guesses at questions of its own.
     """
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
@@ -135,6 +137,10 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             raise UserError(lacking)
         if lacking:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, Asks)]
+    models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
+    for line in own_judges(models):
+        print(line, file=sys.stderr)
 
 
 def _check_numbers(stage: Stage) -> None:

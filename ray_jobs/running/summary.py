@@ -18,6 +18,21 @@ from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 
 MOST = 20  # videos named one by one
+HARSH = 0.8  # share of its questions that a filter may take without a word
+FEW = 5  # questions; of fewer a share means little
+_EASY = (
+    "the wrong answers deceive nobody: try another writer (llm=), more rounds of repair "
+    "(vet.repair.rounds), or a lower min_failures under vet.filters in conf/vet"
+)
+ADVICE = {
+    "sight": "read its replies in the report: try another model that looks (vet/looker=openai "
+    "vet.looker.model=...) or another writer (llm=)",
+    "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
+    "blind": _EASY,
+    "asr": f"{_EASY}; films that say all they show are of no use here",
+    "refine": "try another writer (vet/repairer=openai vet.repairer.model=...), more rounds "
+    "(vet.repair.rounds), or a higher refine.most under vet.filters in conf/vet",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +92,7 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
             f"{unseen} questions were looked at by nobody: their film is not there, or vet.looker "
             "takes no pictures or gave no verdict; vet/looker=openai can look"
         )
+    yield from harsh(record.questions)
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     models = ", ".join(sorted(record.llm.by_model)) or "no model"
@@ -107,6 +123,22 @@ def _unread(record: RunRecord) -> Iterable[str]:
                 f"{share:.0%} of the replies to {prompt} could not be read and were asked for "
                 f"again, most often because {reason}"
             )
+
+
+def harsh(counted: QuestionCounts) -> Iterable[str]:
+    """A line for each filter that more than `HARSH` of what it saw did not pass."""
+    for name, sieve in counted.filters.items():
+        fell = sieve.dropped + sieve.marked
+        if sieve.asked < FEW or fell <= HARSH * sieve.asked:
+            continue
+        what = "dropped" if sieve.dropped >= sieve.marked else "kept out of the subset"
+        why = f", most often: {sieve.reason}" if sieve.reason else ""
+        saw = f"of the {sieve.asked} questions that it saw"
+        yield f"{name} {what} {fell} {saw}{why}; {_advice(name)}"
+
+
+def _advice(name: str) -> str:
+    return ADVICE.get(name, f"the settings of {name} are under vet.filters in conf/vet")
 
 
 def _stages(record: RunRecord) -> Table:

@@ -15,6 +15,7 @@ from mustsee.errors import Unparsed, UserError
 from mustsee.filters.blind import Guess, judged, parse_ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Request
+from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.text import LETTERS
 from tests.support.neptune_film import Rules, asker, film
@@ -291,3 +292,44 @@ def test_every_order_of_options_finds_its_answer_again() -> None:
         llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
         (found,) = vetted(row(asked), llm, BLIND)
         assert all(v.correct for v in found.verdicts)
+
+
+def test_the_form_shows_no_ranking_that_could_be_copied() -> None:
+    said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).user
+    form = said.partition("* ANSWER")[2]
+    with pytest.raises(Unparsed):
+        parse_ranking(f"* ANSWER{form}", 5)
+    assert form.partition("\n")[0].count("_") == 5
+
+
+@pytest.mark.parametrize(
+    ("heard_by", "recognised"),
+    [("subtitles (file)", False), (None, False), ("whisper (tiny)", True), ("sphinx", True)],
+)
+def test_only_what_a_machine_heard_is_called_recognised(
+    heard_by: str | None, recognised: bool
+) -> None:
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        asked.append(request.messages[-1].text)
+        return "* ANSWER: A > B > C > D > E"
+
+    vetted(replace(row(question()), heard_by=heard_by), Rules({"filters/asr": reply}), ASR)
+    assert asked
+    assert all(("recognised by a machine" in text) == recognised for text in asked)
+
+
+def test_the_prompts_of_one_film_begin_alike() -> None:
+    """What is said comes first, so that an endpoint caches it over a film's questions."""
+    asked: list[str] = []
+
+    def reply(request: Request) -> str:
+        asked.append(request.messages[-1].text)
+        return "* ANSWER: A > B > C > D > E"
+
+    vetted(row(*(question(n) for n in range(4))), Rules({"filters/asr": reply}), ASR)
+    openings = {text.partition("A question on this video")[0] for text in asked}
+    assert len(asked) >= 8
+    assert len(openings) == 1
+    assert "golden brown" in openings.pop()

@@ -2,24 +2,38 @@
 
 import asyncio
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
 
 from mustsee.errors import Unparsed
-from mustsee.filters.repair import Mend, explanations, parse_repair
-from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, vet
-from mustsee.llm import Asker
+from mustsee.filters.blind import Guess
+from mustsee.filters.repair import (
+    FAULTS,
+    PROMPT,
+    Mend,
+    Tried,
+    explanations,
+    fault_of,
+    others,
+    parse_repair,
+)
+from mustsee.filters.sight import AMBIGUOUS, Sight
+from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import Question, Repair, Verdict, Video
 from tests.support.looker import OPTIONS, PROSE, SCENE, Looker, Stills, question, row
 
 
-def repaired(looker: Looker, *filters: Sight, rounds: int = 2, **changes: object) -> Question:
+def repaired(
+    looker: Looker, *filters: QuestionFilter, rounds: int = 2, **changes: object
+) -> Question:
     asker = Asker(llm=looker, prompts=Prompts(), tries=1)
     video = row(question(**changes))
-    askers = {"looker": asker, "repairer": asker}
+    askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
     vetting = Vetting(askers=askers, film=Stills(video))
     done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", Mend(rounds=rounds)))
     (found,) = done.questions or ()
@@ -50,7 +64,7 @@ def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
     assert "blue shows" in said
     assert "ANSWER: C" not in said  # letters of an order that the writer does not see
     assert "\nWRONG ANSWER 4: purple" in said
-    assert {b"40.5", b"49.5"} <= set(request.messages[-1].images)
+    assert {b"41.0", b"49.0"} <= set(request.messages[-1].images)
 
 
 def test_what_cannot_be_mended_stays_as_it_was() -> None:
@@ -96,13 +110,162 @@ def test_rounds_of_repair_end() -> None:
     assert sum(r.prompt == "filters/repair" for r in looker.asked) == 2
 
 
-def test_explanations_are_the_latest_without_letters() -> None:
-    verdicts = [
-        Verdict(filter="sight", model="m", reply=f"* EXPLANATION: {n}.\n* ANSWER: B")
+def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_first() -> None:
+    said = [
+        Verdict(filter="f", model="m", reply=f"* EXPLANATION: {n}.\n* ANSWER: B", correct=n in "ab")
         for n in "abcd"
     ]
-    asked = question(verdicts=(*verdicts, Verdict(filter="blind", model="m", reply="x")))
-    assert explanations(asked, "sight") == tuple(f"* EXPLANATION: {n}." for n in "dcb")
+    assert explanations(said, solved=True) == tuple(f"* EXPLANATION: {n}." for n in "bad")
+    assert explanations(said, solved=False) == tuple(f"* EXPLANATION: {n}." for n in "dcb")
+
+
+def test_each_wording_stands_with_what_was_said_of_it() -> None:
+    """Two rounds: the second is told of both wordings, and whose explanations are whose."""
+    wordings = iter(("green", "orange"))
+    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft(next(wordings), "a", "b", "blue", "c"))
+    repaired(looker, rounds=2)
+    first, second = (r for r in looker.asked if r.prompt == "filters/repair")
+    assert first.variables["earlier"] == ()
+    (before,) = second.variables["earlier"]
+    now = second.variables["now"]
+    assert (before.answer, now.answer) == ("red", "green")
+    assert before.reason.startswith("sight: answer disputed")
+    assert before.replies
+    assert now.replies
+    said = second.messages[-1].text
+    assert said.index("CORRECT ANSWER: red") < said.index("CORRECT ANSWER: green")
+    assert "version 2" in said
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (f"sight: {AMBIGUOUS}", "ambiguous"),
+        ("sight: answer disputed: 'blue' is chosen", "disputed"),
+        ("sight: the evidence does not show the answer", "unshown"),
+        ("sight: cannot be told: right in 0 of 2 looks at the whole film", "untold"),
+        ("sight: the evidence is not needed", "unneeded"),
+        ("sight: 2.0 s of film are enough", "unneeded"),
+        ("giveaways: the right answer is by far the longest option", "worded"),
+        ("asr: right in 3 of 3 runs", "heard"),
+        ("blind: right in 3 of 3 runs", "guessed"),
+        ("refine: right in 4 of 5 runs", "guessed"),
+        ("refine: the scene gives another answer", "disputed"),
+    ],
+)
+def test_the_writer_is_told_only_what_mends_the_fault(reason: str, kind: str) -> None:
+    """Every instruction is shown for its own fault, and for no other."""
+    assert fault_of(reason) == kind
+    said = {k: instruction(k) for k in {*FAULTS.values()}}
+    assert len(set(said.values())) == len(said)
+    assert all(said[kind] not in other for k, other in said.items() if k != kind)
+
+
+def instruction(kind: str) -> str:
+    told = Tried(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
+    said = Prompts().render(
+        PROMPT, frames=(), segments=(), lines=(), described=False, others=(), question=question(),
+        kinds=(), now=told, earlier=(), fault=kind, least=0.0,
+    ).user  # fmt: skip
+    return said.partition("Mend it.\n")[2].partition("Every wrong answer")[0]
+
+
+def test_sight_says_no_reason_that_the_writer_has_no_instruction_for() -> None:
+    """The reasons that `sight` can give begin as the table of faults knows them."""
+    import inspect
+
+    from mustsee.filters import sight
+
+    said = re.findall(r'return f?"([a-z][^"]+)"', inspect.getsource(sight))
+    known = [start.removeprefix("sight: ") for start in FAULTS if start.startswith("sight: ")]
+    own = [s for s in said if any(s.startswith(start) for start in known)]
+    assert len(own) >= 4
+    assert {fault_of(f"sight: {s}") for s in own} >= {"disputed", "unshown", "untold"}
+
+
+def test_the_films_other_questions_are_shown_and_its_own_earlier_wording_is_not() -> None:
+    asked = question(drop="sight: more than one option fits")
+    film = row(
+        asked,
+        question(question_id="r", question="Who opens the door?"),
+        question(question_id="s", question="Who has left?", drop="check: an empty text"),
+    )
+    assert others(film, asked) == ("Who opens the door?",)
+    before = json.dumps({"question_id": "r", "verdicts": 0})
+    mended = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
+    assert others(film, mended) == ()
+
+
+def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> None:
+    far, near = (
+        draft("red", "green").replace("40.0-50.0", spans)
+        for spans in ("40.0-50.0; 130.0-131.0", "40.0-50.0; 60.0-61.0")
+    )
+    assert parse_repair(far, 1, 60.0) is not None
+    assert parse_repair(near, 1) is not None
+    with pytest.raises(Unparsed, match="60 s apart"):
+        parse_repair(near, 1, 60.0)
+    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
+    done = repaired(looker, rounds=1, metrics={"reach_seconds": 90.0})
+    assert done.repairs == ()
+    done = repaired(looker, rounds=1, metrics={"reach_seconds": 30.0})
+    assert done.answer == "blue"
+
+
+def test_a_mended_question_may_turn_into_another_known_kind() -> None:
+    def mend(tag: str) -> Question:
+        text = draft("blue", *OPTIONS[:2], *OPTIONS[3:]).replace("(kind)", f"({tag})")
+        asker = Asker(llm=Looker({"blue": [SCENE]}, mend=lambda _: text), prompts=Prompts())
+        video = row(question(question_type="Counting"))
+        vetting = Vetting(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+        mend = Mend(rounds=1, kinds=("Counting", "State Changes"))
+        return (asyncio.run(vet(video, (Sight(),), vetting, None, mend)).questions or ())[0]
+
+    assert mend("state changes").question_type == "State Changes"
+    assert mend("colour").question_type == "Counting"
+
+
+def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
+    """No look is paid for at a wording that is guessed again, none at one that is given up."""
+    looker = Looker(
+        {"red": [SCENE]}, guess=guesses("red"), mend=lambda _: draft("red", "a", "b", "c", "d")
+    )
+    blind = Guess(name="blind", prompt="filters/blind", drops=False)
+    done = repaired(looker, Sight(), blind, rounds=2)
+    prompts = [r.prompt for r in looker.asked]
+    assert prompts.count("filters/repair") == 2
+    assert "filters/sight" not in prompts[prompts.index("filters/blind") :]
+    assert (done.question_id, done.subsets, done.repairs) == ("q", (), ())
+    assert done.metrics["rewrites"] == 2
+
+
+def test_what_sight_drops_no_guesser_is_paid_for() -> None:
+    looker = Looker({"blue": [SCENE]}, guess=guesses("red"))
+    blind = Guess(name="blind", prompt="filters/blind", drops=False)
+    done = repaired(looker, Sight(), blind, rounds=0)
+    assert done.drop is not None
+    assert {r.prompt for r in looker.asked} == {"filters/sight"}
+
+
+def test_only_what_fell_by_the_filters_named_is_mended() -> None:
+    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
+    asker = Asker(llm=looker, prompts=Prompts())
+    video = row(question())
+    vetting = Vetting(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+    done = asyncio.run(vet(video, (Sight(),), vetting, None, Mend(of=("blind",))))
+    assert (done.questions or ())[0].repairs == ()
+
+
+def guesses(answer: str) -> Callable[[Request], str]:
+    """A guesser that ranks an answer first."""
+
+    def reply(request: Request) -> str:
+        options = list(request.variables["options"])
+        letters = ["ABCDE"[options.index(answer)]]
+        ranked = [*letters, *(x for x in "ABCDE" if x not in letters)]
+        return f"* ANSWER: {' > '.join(ranked)}\n* EXPLANATION: so."
+
+    return reply
 
 
 def test_a_repair_has_as_many_wrong_answers_as_before() -> None:

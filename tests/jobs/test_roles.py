@@ -154,3 +154,18 @@ def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     for part in ("grade/llm", "answer/llm", "the run's llm", "base_url=", "+experiment=api"):
         assert part in told
+
+
+def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
+    from mustsee.recipes.neptune.ask import TYPES
+
+    job = build(compose("neptune", ["videos=x", "out=y"]))
+    assert list(job.vet.repair.kinds) == list(TYPES)
+    assert job.vet.repair.of is None
+    assert [f.name for f in job.vet.filters] == ["giveaways", "sight", "blind", "asr"]
+
+
+def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
+    job = build(compose("cinepile", ["videos=x", "out=y", "descriptions=z"]))
+    mend = job.vet.repair
+    assert (mend.rounds, list(mend.of), mend.see, mend.near) == (5, ["refine"], None, None)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.run.preflight import Demand, unplaced
+from mustsee.run.preflight import Demand, own_judges, unplaced
 
 amounts = st.integers(1, 4)
 
@@ -36,3 +36,19 @@ def test_a_yes_never_exceeds_what_there_is(wanted: list[tuple[int, int]], nodes:
     if unplaced(demands, [{"CPU": n} for n in nodes]) is None:
         assert sum(count * cpus for count, cpus in wanted) <= sum(nodes)
         assert max(cpus for _, cpus in wanted) <= max(nodes)
+
+
+def test_a_model_that_guesses_at_its_own_questions_is_named() -> None:
+    others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.looker": "openai a"}
+    assert own_judges(others) == ()
+    (line,) = own_judges({**others, "vet.guesser": "openai a"})
+    for part in ("ask.llm and vet.guesser", "openai a", "vet/guesser=openai vet.guesser.model="):
+        assert part in line
+    assert own_judges({"ask.llm": "offline 5", "vet.guesser": "offline 5"}) == ()
+
+
+def test_guessers_that_are_one_model_are_named() -> None:
+    three = {f"vet.{role}": "openai b" for role in ("guesser", "guesser_2", "guesser_3")}
+    (line,) = own_judges({"ask.llms.reasoning": "openai a", **three})
+    assert "vet.guesser, vet.guesser_2, vet.guesser_3 are one model" in line
+    assert len(own_judges({"ask.llms.reasoning": "openai b", **three})) == 2

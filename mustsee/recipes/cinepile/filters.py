@@ -1,14 +1,13 @@
-"""CinePile's measures as question filters: refinement, degeneracy, vision reliance, hardness."""
+"""CinePile's measures as question filters: degeneracy, vision reliance, hardness."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mustsee.filters.vetting import Vetting
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.refine import Refinement, refine
 from mustsee.recipes.cinepile.scene import Told, told, written
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question, Video
@@ -18,39 +17,6 @@ GUESSERS = ("guesser", "guesser_2", "guesser_3")
 
 def _told(video: Video, threshold: float) -> tuple[Told, ...]:
     return told(video.scene, threshold=threshold) if video.scene else ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refine:
-    """Rewrites what `guesser` guesses blind (`mustsee.recipes.cinepile.refine`): `repairer`
-    rewrites, `reader` must find the answer in the scene. A weak question of the test split that
-    was not fixed is dropped. `threshold`: probability from which a line is the narrator's.
-    """
-
-    name: ClassVar[str] = "refine"
-    roles: ClassVar[tuple[str, ...]] = ("guesser", "repairer", "reader")
-    prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose", "cinepile/rewrite")
-    reads: ClassVar[tuple[str, ...]] = ("scene",)
-
-    settings: Refinement
-    threshold: float = 0.5
-
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        askers = vetting.askers
-        found = await refine(
-            question, written(_told(video, self.threshold)), blind=askers["guesser"],
-            writer=askers["repairer"], judge=askers["reader"], settings=self.settings,
-            seed=vetting.seed,
-        )  # fmt: skip
-        question = found.question
-        if question.metrics.get("weak"):
-            vetting.count("weak questions", 1)
-        if question.metrics.get("fixed"):
-            vetting.count("weak questions fixed", 1)
-        if found.status == "unfixed" and "test" in question.subsets:
-            times = f"{found.rewrites} rewrites"
-            question = replace(question, drop=f"refine: guessed without the scene after {times}")
-        return question
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,11 +80,6 @@ def parse_mcqs(reply: str, *, options: int = 5) -> tuple[Mcq, ...]:
     return tuple(found)
 
 
-def parse_mcq(reply: str, *, options: int = 5) -> Mcq:
-    """The one question of a reply; of several the first."""
-    return parse_mcqs(reply, options=options)[0]
-
-
 def _blocks(reply: str) -> list[_Block]:
     blocks: list[_Block] = []
     template = ""

@@ -125,8 +125,9 @@ def test_the_parts_against_an_endpoint_with_faults(
     from actors.llm.replay import Replay
     from actors.part import RunContext
     from actors.vet import Vet
-    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Refine, Vision
-    from mustsee.recipes.cinepile.refine import Refinement
+    from mustsee.filters.repair import Mend
+    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
+    from mustsee.recipes.cinepile.refine import Refine
     from mustsee.store import Store
     from ray_jobs.benches.loopback import Faults, Loopback, recorded
 
@@ -145,9 +146,9 @@ def test_the_parts_against_an_endpoint_with_faults(
         )
         roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
         part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]
-        refine = Refine(settings=Refinement(rewrites=2))
-        filters = (refine, Degenerate(), Vision(), Hardness())
-        vet = Vet(filters=filters, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
+        filters = (Refine(), Degenerate(), Vision(), Hardness())
+        mend = Mend(rounds=2, see=None, near=None)
+        vet = Vet(filters=filters, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
         async def both() -> Video:
             video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
 from mustsee.recipes.cinepile.ask import parse_shortlist
-from mustsee.recipes.cinepile.mcq import parse_choice, parse_mcq, parse_mcqs
+from mustsee.recipes.cinepile.mcq import parse_choice, parse_mcqs
 
 FORM = """Template: Thing in hand
 Question: What does he hold?
@@ -33,7 +33,7 @@ Rationale: He leans on it."""
     ],
 )
 def test_drifted_forms_are_read(reply: str) -> None:
-    found = parse_mcq(reply)
+    found = parse_mcqs(reply)[0]
     assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
     assert found.rationale == "He leans on it."
     assert len(found.draft().decoys) == 4

@@ -1,0 +1,36 @@
+"""What the summary says of filters that leave almost nothing."""
+
+import pytest
+
+from mustsee.run.record import QuestionCounts, Sieve
+from ray_jobs.running.summary import harsh
+
+
+def said(**filters: Sieve) -> list[str]:
+    return list(harsh(QuestionCounts(made=20, kept=2, filters=filters)))
+
+
+def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a_way_out() -> None:
+    (line,) = said(
+        sight=Sieve(asked=20, dropped=17, marked=0, reason="cannot be told"),
+        blind=Sieve(asked=3, dropped=0, marked=1),
+    )
+    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/looker="):
+        assert part in line
+
+
+@pytest.mark.parametrize(("fell", "lines"), [(16, 0), (17, 1), (20, 1)])
+def test_more_than_four_fifths_of_what_it_saw(fell: int, lines: int) -> None:
+    assert len(said(blind=Sieve(asked=20, dropped=0, marked=fell))) == lines
+
+
+def test_what_is_only_marked_is_said_to_be_out_of_the_subset() -> None:
+    (line,) = said(blind=Sieve(asked=8, dropped=0, marked=8))
+    assert line.startswith("blind kept out of the subset 8 of the 8")
+    assert "vet.repair.rounds" in line
+    (line,) = said(own=Sieve(asked=8, dropped=8, marked=0, reason="too red"))
+    assert "the settings of own are under vet.filters" in line
+
+
+def test_of_few_questions_nothing_is_said() -> None:
+    assert said(sight=Sieve(asked=4, dropped=4, marked=0, reason="x")) == []

@@ -36,12 +36,15 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One transcript line: a subtitle cue or one stretch of recognised speech."""
+    """One transcript line: a subtitle cue or one stretch of recognised speech. `turn`: whether
+    somebody else begins to speak here than in the line before, as a dash in a subtitle says.
+    """
 
     start: float
     end: float
     text: str
     speaker: str | None = None
+    turn: bool = False
     words: tuple[Word, ...] = ()
 
 

@@ -107,7 +107,7 @@ class Caption:
 @dataclass(frozen=True, kw_only=True)
 class Segment:
     """One topic of the video (Neptune, C.2.2), with its dense caption and what the pictures say in
-    its support.
+    its support. `words_cut`: how many words of the dense caption were over the limit, and left out.
     """
 
     start: float
@@ -115,6 +115,7 @@ class Segment:
     topic: str
     dense_caption: str
     visual_support: str = ""
+    words_cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,7 +193,7 @@ def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, .
     ]
 
 
-def _close(endpoint: LlmConfig) -> LlmConfig:
+def _close(endpoint: Any) -> LlmConfig:
     """The endpoint, looking closely at pictures where that can be told it."""
     return dataclasses.replace(endpoint, detail="high") if hasattr(endpoint, "detail") else endpoint
 

@@ -219,6 +219,9 @@ def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:
     assert first.dense_caption.endswith("eggs.")
     assert first.words_cut == 72
     assert not any(s.words_cut for s in run(film(), Rules()).segments or ())
+    llm = Rules({"neptune/dense": lambda r: "eggs and " * 26})
+    first, *_ = run(film(), llm, replace(SETTINGS, dense_words=50)).segments or ()
+    assert first.words_cut == 2
 
 
 def test_a_dense_caption_is_shorter_than_its_scene() -> None:

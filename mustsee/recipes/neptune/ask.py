@@ -191,7 +191,9 @@ async def retell(
         most=most,
     )
     kept = shortened(story, most)
-    scene = replace(scene, story=kept, words_cut=max(0, len(story.split()) - len(kept.split())))
+    over = len(story.split()) - len(kept.removesuffix(" ...").split())
+    cut = 0 if kept == story else over
+    scene = replace(scene, story=kept, words_cut=cut)
     if not settings.support_words:
         return scene
     support = await asker.ask(

@@ -85,6 +85,9 @@ class Ask:
         )
 
         async def ask(video: Video) -> Video:
-            return await self.recipe(video, asker, self.settings)
+            done = await self.recipe(video, asker, self.settings)
+            if cut := sum(segment.words_cut > 0 for segment in done.segments or ()):
+                run.count("dense captions cut", cut)
+            return done
 
         return ask

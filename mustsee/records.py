@@ -36,12 +36,15 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One transcript line: a subtitle cue or one stretch of recognised speech."""
+    """One transcript line: a subtitle cue or one stretch of recognised speech. `turn`: whether
+    somebody else begins to speak here than in the line before, as a dash in a subtitle says.
+    """
 
     start: float
     end: float
     text: str
     speaker: str | None = None
+    turn: bool = False
     words: tuple[Word, ...] = ()
 
 
@@ -104,7 +107,7 @@ class Caption:
 @dataclass(frozen=True, kw_only=True)
 class Segment:
     """One topic of the video (Neptune, C.2.2), with its dense caption and what the pictures say in
-    its support.
+    its support. `words_cut`: how many words of the dense caption were over the limit, and left out.
     """
 
     start: float
@@ -112,6 +115,7 @@ class Segment:
     topic: str
     dense_caption: str
     visual_support: str = ""
+    words_cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

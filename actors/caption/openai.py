@@ -1,11 +1,17 @@
-"""caption=openai: keyframes to sentences, by any OpenAI-compatible endpoint that takes pictures."""
+"""caption=openai: keyframes to sentences, by any OpenAI-compatible endpoint that takes pictures.
+
+Each request shows the keyframes before and after as well, small, so that people and things can be
+recognised. Where the captions of one shot do not agree, its frames are looked at once more,
+together and larger.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
@@ -14,25 +20,47 @@ from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Video
+from mustsee.text import overlap
 
 PROMPT = "caption/frames"
+QUALITY = 85  # of the JPEGs made here
+TOGETHER = 6  # frames of a shot in one second look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Keyframes to be described, with the keyframes before and after them, where there are any, and
+    what was written of them before.
+    """
+
+    keyframes: tuple[Keyframe, ...]
+    before: Keyframe | None = None
+    after: Keyframe | None = None
+    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAICaptioner:
     """`frames`: keyframes in one request. `title`: whether the model is told the video's title.
+    `neighbours`: longer side in pixels of the keyframes before and after, which are shown too; 0:
+    they are not. `agree`: captions of one shot that share fewer of their words (0 to 1) are
+    doubtful, and the frames are shown once more with `again` pixels; 0: never.
 
     A frame that the endpoint will not describe (a content filter) is left out; a video of which
-    more than half the frames are left out is a bad row.
+    more than half the frames are left out is a bad row. Frames whose second look fails keep their
+    captions.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes", "title")
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("captions",)
     endpoint: LlmConfig
     frames: int = 1
     title: bool = False
+    neighbours: int = 256
+    agree: float = 0.15
+    again: int = 1024
     max_tokens: int = 120
     temperature: float = 0.0
     tries: int = 3
@@ -45,51 +73,132 @@ class OpenAICaptioner:
         return {"class": type(self).__name__, "version": self.version, **plain}
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError for requests without a frame."""
-        if self.frames < 1:
-            raise UserError(f"caption.frames={self.frames!r}: at least 1")
+        """Raises UserError for requests without a frame, and for pictures of no size."""
+        for name, least in (("frames", 1), ("neighbours", 0), ("again", 1)):
+            if getattr(self, name) < least:
+                raise UserError(f"caption.{name}={getattr(self, name)!r}: at least {least}")
+        if not 0 <= self.agree <= 1:
+            raise UserError(f"caption.agree={self.agree!r}: from 0 (no second look) to 1")
 
     def open(self, run: RunContext) -> Opened:
-        sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * self.frames)
-        llm = run.llm(self.endpoint)
-        asker = Asker(llm=llm, prompts=Prompts(), sampling=sampling, tries=self.tries)
+        asker = self._asker(run, self.endpoint, self.frames)
+        closer = self._asker(run, _close(self.endpoint), TOGETHER)
 
         async def caption(video: Video) -> Video:
-            keyframes = video.keyframes or ()
             title = (video.title or "") if self.title else ""
-            starts = range(0, len(keyframes), self.frames)
-            batches = [self._batch(asker, keyframes[i : i + self.frames], title) for i in starts]
-            found = [text for texts in await asyncio.gather(*batches) for text in texts]
-            left_out = [error for error in found if isinstance(error, BadRow)]
+            found = await self._first(asker, video.keyframes or (), title)
+            left_out = [error for error in found.values() if isinstance(error, BadRow)]
             run.count("frames not captioned", len(left_out))
             if len(left_out) > len(found) / 2:
                 raise BadRow(f"{len(left_out)} of {len(found)} frames were refused: {left_out[0]}")
-            captions = tuple(
-                Caption(keyframe.time, text)
-                for keyframe, text in zip(keyframes, found, strict=True)
-                if isinstance(text, str)
-            )
+            told = {k: text for k, text in found.items() if isinstance(text, str)}
+            doubtful = [
+                Shown(keyframes=s, first=tuple(told[k] for k in s))
+                for s in doubts(told, self.agree)
+            ]
+            looks = await asyncio.gather(*(self._again(closer, video, s, title) for s in doubtful))
+            again = {k: text for look in looks for k, text in look.items()}
+            run.count("frames looked at again", len(again))
+            captions = tuple(Caption(k.time, text) for k, text in (told | again).items())
             return dataclasses.replace(video, captions=captions)
 
         return caption
 
-    async def _batch(
+    def _asker(self, run: RunContext, endpoint: LlmConfig, frames: int) -> Asker:
+        sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * frames)
+        return Asker(llm=run.llm(endpoint), prompts=Prompts(), sampling=sampling, tries=self.tries)
+
+    async def _first(
         self, asker: Asker, keyframes: Sequence[Keyframe], title: str
-    ) -> list[str | BadRow]:
-        """A sentence for each keyframe, or why there is none; refused together, they are asked
-        about one by one.
-        """
-        try:
-            texts = await asker.ask(
-                PROMPT,
-                lambda reply: numbered.parse(reply, len(keyframes)),
-                images=[keyframe.jpeg for keyframe in keyframes],
-                times=[keyframe.time for keyframe in keyframes],
-                title=title,
+    ) -> dict[Keyframe, str | BadRow]:
+        """A sentence for each keyframe, or why there is none."""
+        batches = [
+            Shown(
+                keyframes=tuple(keyframes[i : i + self.frames]),
+                before=keyframes[i - 1] if i else None,
+                after=keyframes[i + self.frames] if i + self.frames < len(keyframes) else None,
             )
-            return list(texts)
+            for i in range(0, len(keyframes), self.frames)
+        ]
+        done = await asyncio.gather(*(self._batch(asker, batch, title) for batch in batches))
+        texts = [text for texts in done for text in texts]
+        return dict(zip(keyframes, texts, strict=True))
+
+    async def _batch(self, asker: Asker, shown: Shown, title: str) -> list[str | BadRow]:
+        """A sentence for each keyframe; refused together, they are asked about one by one."""
+        try:
+            return list(await self._ask(asker, shown, [k.jpeg for k in shown.keyframes], title))
         except BadRow as error:
-            if len(keyframes) == 1:
-                return [error]
-            alone = await asyncio.gather(*(self._batch(asker, [k], title) for k in keyframes))
-            return [text for texts in alone for text in texts]
+            if len(shown.keyframes) == 1:
+                if shown.before is None and shown.after is None:
+                    return [error]
+                return await self._batch(asker, Shown(keyframes=shown.keyframes), title)
+            each = [self._batch(asker, Shown(keyframes=(k,)), title) for k in shown.keyframes]
+            return [text for texts in await asyncio.gather(*each) for text in texts]
+
+    async def _again(
+        self, asker: Asker, video: Video, shown: Shown, title: str
+    ) -> Mapping[Keyframe, str]:
+        """What a second look says of frames of one shot; nothing where it fails."""
+        try:
+            times = [keyframe.time for keyframe in shown.keyframes]
+            pictures = await asyncio.to_thread(_large, video.uri, times, self.again)
+            texts = await self._ask(asker, shown, pictures, title)
+        except BadRow:
+            return {}
+        return dict(zip(shown.keyframes, texts, strict=True))
+
+    async def _ask(
+        self, asker: Asker, shown: Shown, pictures: Sequence[bytes], title: str
+    ) -> tuple[str, ...]:
+        before, after = (self._small(keyframe) for keyframe in (shown.before, shown.after))
+        return await asker.ask(
+            PROMPT,
+            lambda reply: numbered.parse(reply, len(pictures)),
+            images=[*before, *pictures, *after],
+            times=[keyframe.time for keyframe in shown.keyframes],
+            before=shown.before.time if shown.before and before else None,
+            after=shown.after.time if shown.after and after else None,
+            first=shown.first,
+            title=title,
+        )
+
+    def _small(self, keyframe: Keyframe | None) -> list[bytes]:
+        """A neighbour's picture; none where there is none, or where it is damaged."""
+        if keyframe is None or not self.neighbours:
+            return []
+        import cv2
+        import numpy as np
+
+        from mustsee.media.pictures import encode, shrunk
+
+        image: Any = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
+        return [] if image is None else [encode(shrunk(image, self.neighbours), QUALITY)]
+
+
+def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
+    """The frames of each shot in which captions of neighbours share fewer than `agree` of their
+    words (of the shorter caption's). At most `TOGETHER` at once.
+    """
+    shots: dict[int, list[Keyframe]] = {}
+    for keyframe in told:
+        shots.setdefault(keyframe.shot, []).append(keyframe)
+    doubtful = [
+        shot
+        for shot in shots.values()
+        if any(overlap(told[one], told[other]) < agree for one, other in pairwise(shot))
+    ]
+    return [
+        tuple(shot[i : i + TOGETHER]) for shot in doubtful for i in range(0, len(shot), TOGETHER)
+    ]
+
+
+def _close(endpoint: Any) -> LlmConfig:
+    """The endpoint, looking closely at pictures where that can be told it."""
+    return dataclasses.replace(endpoint, detail="high") if hasattr(endpoint, "detail") else endpoint
+
+
+def _large(uri: str, times: Sequence[float], longest: int) -> list[bytes]:
+    from mustsee.media.video import frames_at
+
+    return [picture.jpeg(longest, QUALITY) for picture in frames_at(uri, times)]

@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from actors.part import Opened, RunContext
+from mustsee.media.certainty import is_surely_read
 from mustsee.media.pixels import captions
 from mustsee.records import Caption, Video
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pixels:
-    """Light, colours and where they are, motion, faces and on-screen text of each keyframe, in
-    words.
+    """Light, colours and where they are, motion, faces and surely read on-screen text of each
+    keyframe, in words.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     def open(self, run: RunContext) -> Opened:
         def caption(video: Video) -> Video:
-            found = captions(video.keyframes or (), video.frames or (), video.texts or ())
+            read = [text for text in video.texts or () if is_surely_read(text)]
+            found = captions(video.keyframes or (), video.frames or (), read)
             return dataclasses.replace(
                 video, captions=tuple(Caption(time, text) for time, text in found)
             )

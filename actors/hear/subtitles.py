@@ -20,7 +20,7 @@ class Subtitles:
     sound; `sentences`: join lines that continue a sentence.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")

@@ -24,8 +24,14 @@ _VOICE = re.compile(r"<v(?:\.[^ >]*)?\s+([^>]+)>")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _OVERRIDE = re.compile(r"\{\\[^{}]*\}")
 DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
-_NAME = re.compile(r"^(?:>>+\s*)?([A-Z][A-Z0-9 .'\-]{1,30}):\s+(?=\S)")
-_TURN = re.compile(r"^(?:>>+|[-–—])\s*")
+_NAME = re.compile(r"^([A-Z][A-Z0-9 .'\-]{1,30}):\s+(?=\S)")
+_TURN = re.compile(r"^(?:>>+|[-–—](?![-–—]))\s*")
+_ROW = re.compile(r"\\N|\\n|\n|<br\s*/?>|(?=<v[. ])", re.IGNORECASE)
+# A second speaker in the same row, "- Ready? - Not yet.": after the end of a sentence, or with a
+# capital that is no "I" of the same speaker.
+_INNER = re.compile(
+    r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
+)
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
@@ -109,24 +115,25 @@ class Cue:
 
 
 def read_cue(start: float, end: float, text: str, name: str) -> Cue:
-    """Rows without markup; a speaker named in one row speaks the rows after it as well."""
+    """Rows without markup; a speaker named in one row speaks the rows after it as well. What two
+    speakers say in one row becomes two.
+    """
     rows: list[Row] = []
     speaker = " ".join(name.split()) or None
-    for raw in re.split(r"\\N|\\n|\n", text.replace(r"\h", " ")):
+    for raw in _ROW.split(text.replace(r"\h", " ")):
         voice = _VOICE.search(raw)
         if voice:
             speaker = " ".join(html.unescape(voice.group(1)).split()) or speaker
-        row = _plain(_MARK.sub("", raw))
-        turn = bool(_TURN.match(row))
-        named = _NAME.match(row)
-        if named:
-            speaker, row = named.group(1).strip(), row[named.end() :]
-        elif turn:
-            row = _TURN.sub("", row)
-            speaker = None
-        if row:
-            turn = turn or bool(voice) or bool(named)
-            rows.append(Row(row, speaker, turn, _marks(raw)))
+        row, marks = _plain(_MARK.sub("", raw)), _marks(raw)
+        dashed = _TURN.match(row)
+        for said in _INNER.split(row) if dashed and not marks else [row]:
+            if dashed:
+                said, speaker = _TURN.sub("", said), None
+            named = _NAME.match(said)
+            if named:
+                speaker, said = named.group(1).strip(), said[named.end() :]
+            if said:
+                rows.append(Row(said, speaker, bool(dashed or voice or named), marks))
     return Cue(start, end, tuple(rows))
 
 
@@ -168,6 +175,7 @@ def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
                         end=cue.end,
                         text=text,
                         speaker=rows[0].speaker,
+                        turn=rows[0].turn,
                         words=words,
                     )
                 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from mustsee.records import Line
 
@@ -68,16 +69,21 @@ def joined(
 ) -> tuple[Line, ...]:
     """Lines that continue a sentence, joined to it.
 
-    A line continues the one before it when that one does not end a sentence, the speaker is the
-    same, at most `gap` seconds of silence lie between, and the whole stays within `seconds` and
-    `characters`.
+    A line continues the one before it when that one does not end a sentence, nobody else begins to
+    speak, at most `gap` seconds of silence lie between, and the whole stays within `seconds` and
+    `characters`. Where full stops are left out, a line that begins with a capital begins a
+    sentence.
     """
+    lines = tuple(lines)
+    bare = _bare(lines)
     result: list[Line] = []
     for line in lines:
         last = result[-1] if result else None
         if (
             last is not None
             and last.speaker == line.speaker
+            and not line.turn
+            and not (bare and _capital(line.text))
             and line.start - last.end <= gap
             and line.end - last.start <= seconds
             and len(last.text) + 1 + len(line.text) <= characters
@@ -88,6 +94,19 @@ def joined(
         else:
             result.append(line)
     return tuple(result)
+
+
+def _bare(lines: Sequence[Line]) -> bool:
+    """Whether full stops are left out: of the lines after one without an end, most begin with a
+    capital. Where sentences have their full stops, only names and nouns do.
+    """
+    after = [_capital(b.text) for a, b in pairwise(lines) if not _SENTENCE_END.search(a.text)]
+    return 2 * sum(after) > len(after)
+
+
+def _capital(text: str) -> bool:
+    """Whether a text begins with a capital, unless all of it is in capitals."""
+    return text.lstrip("\"'“‘«¿¡([")[:1].isupper() and not text.isupper()
 
 
 def within(

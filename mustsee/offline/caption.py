@@ -10,8 +10,11 @@ from mustsee.records import Keyframe
 
 
 def frames(request: Request) -> str:
-    """A numbered sentence for each picture of the request."""
-    pictures = [image for message in request.messages for image in message.images]
+    """A numbered sentence for each picture of the request that is to be described."""
+    known = request.variables
+    first = 0 if known["before"] is None else 1
+    images = [image for message in request.messages for image in message.images]
+    pictures = images[first : first + len(known["times"])]
     keyframes = [Keyframe(time=float(i), shot=0, jpeg=p) for i, p in enumerate(pictures)]
     found = captions(keyframes, (), ())
     return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))

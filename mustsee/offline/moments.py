@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 from typing import TypedDict
 
+from mustsee.media.certainty import is_surely_heard, is_surely_read
 from mustsee.prompts import neutral
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.recipes.neptune.ask import ScriptPart
@@ -124,7 +125,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
                     cards=cards,
                     quotable=quotable,
                     visible=visible,
-                    said=tuple(_quotable(x, len(found)) for x in said if _heard(x)),
+                    said=tuple(_quotable(x, len(found)) for x in said if is_surely_heard(x)),
                     shots=unit.shots if first == 0 else 0,
                 )
             )
@@ -177,8 +178,6 @@ def _described(told: str) -> _Described:
     )
 
 
-SURE_READ = 0.95  # of the reader's own score
-SURE_HEARD = 0.9  # mean of the words' scores; written subtitles have none
 CROWDED = 12  # lines on the screen: nobody reads them all
 _LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
 
@@ -192,7 +191,7 @@ def _cards(texts: Sequence[ScreenText]) -> list[str]:
         clean = tidy(text.text).strip(" .:;,-_|'\"“”")
         letters = sum(c.isalpha() for c in clean)
         whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
-        sure = text.score >= SURE_READ and letters >= 4 and letters >= 0.5 * len(words_only(clean))
+        sure = is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(words_only(clean))
         if sure and whole and len(clean.split()) <= 12 and not any(_same(clean, f) for f in found):
             found.append(clean)
     return found
@@ -201,12 +200,6 @@ def _cards(texts: Sequence[ScreenText]) -> list[str]:
 def words_only(text: str) -> str:
     """A text without its spaces."""
     return "".join(text.split())
-
-
-def _heard(line: Line) -> bool:
-    """Whether a line may be quoted: written down, or recognised with hardly a doubt."""
-    scores = [w.score for w in line.words]
-    return not scores or (sum(scores) / len(scores) >= SURE_HEARD and min(scores) >= 0.5)
 
 
 def _same(one: str, other: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,8 @@ def look(payload: Any) -> str:
     for url in urls:
         if not base64.b64decode(url.partition(",")[2]).startswith(b"\xff\xd8"):
             raise Refused(400, "this is no picture", "invalid_image")
-    return "\n".join(f"{i}: a wall" for i in range(1, len(urls) + 1))
+    count = int(re.findall(r"You describe (\d+) frame", parts[-1]["text"])[0])
+    return "\n".join(f"{i}: a wall" for i in range(1, count + 1))
 
 
 def jpeg(seed: int) -> bytes:

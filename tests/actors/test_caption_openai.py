@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import io
+import re
 
 import pytest
 from PIL import Image
@@ -17,6 +19,7 @@ from mustsee.records import Keyframe, Video
 from mustsee.store import digest
 from ray_jobs.benches.loopback import Faults, Loopback, Refused
 from tests.support.bench import MENDED, Bench, video
+from tests.support.films import scene, write
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -31,10 +34,24 @@ def keyframes(n: int) -> tuple[Keyframe, ...]:
 
 
 def look(payload) -> str:
-    """What the server says of pictures: a numbered line each, with the picture's hash."""
+    """What the server says of the pictures that it is to describe: a numbered line each, with the
+    picture's hash.
+    """
+    urls = described(payload)
+    return "\n".join(f"{i}: picture {name(url)}" for i, url in enumerate(urls, 1))
+
+
+def described(payload) -> list[str]:
+    """The pictures to be described, without those that are there for company."""
     parts = payload["messages"][-1]["content"]
     urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
-    return "\n".join(f"{i}: picture {name(url)}" for i, url in enumerate(urls, 1))
+    count = int(re.findall(r"You describe (\d+) frame", parts[-1]["text"])[0])
+    first = int("taken before" in parts[-1]["text"])
+    return urls[first : first + count]
+
+
+def size(url: str) -> tuple[int, int]:
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size
 
 
 def name(url: str) -> str:
@@ -118,6 +135,102 @@ def test_the_title_is_told_only_where_wanted_and_fenced(tmp_path):
     assert texts[1].count(">>>") == 1
 
 
+@pytest.mark.parametrize(
+    ("frames", "neighbours", "pictures"),
+    [
+        (1, 16, ["x.", ".x.", ".x.", ".x"]),
+        (3, 16, ["xxx.", ".x"]),
+        (1, 0, ["x", "x", "x", "x"]),
+    ],
+)
+def test_a_frame_is_shown_between_its_neighbours(frames, neighbours, pictures, tmp_path):
+    """The keyframes before and after are small, and nothing is written of them."""
+    row = video(keyframes=keyframes(4))
+    with Loopback(reply=look, payloads=[]) as server:
+        part = captioner(server, frames=frames, neighbours=neighbours)
+        (found,) = Bench(tmp_path).run(part, row)
+        seen = []
+        for payload in server.payloads:
+            parts = payload["messages"][-1]["content"][:-1]
+            sizes = [size(part["image_url"]["url"]) for part in parts]
+            assert set(sizes) <= {(32, 18), (16, 9)}
+            seen.append("".join("x" if s == (32, 18) else "." for s in sizes))
+    assert sorted(seen) == sorted(pictures)
+    assert [c.text for c in found.captions] == [
+        f"picture {name('data:image/jpeg;base64,' + _base64(row, i))}" for i in range(4)
+    ]
+
+
+def test_a_refused_neighbour_does_no_harm(tmp_path):
+    """A frame is asked about alone where it is refused in company."""
+
+    def refusing(payload):
+        if len(payload["messages"][-1]["content"]) > 2:
+            raise Refused(400, "not allowed", "content_policy_violation")
+        return look(payload)
+
+    with Loopback(reply=refusing) as server:
+        (found,) = Bench(tmp_path).run(captioner(server), video(keyframes=keyframes(3)))
+        assert len(found.captions) == 3
+
+
+WALL, DOOR, CAT = "a red brick wall", "a red brick wall with a door", "a cat sleeps on the sofa"
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "looked"),
+    [
+        ((WALL, DOOR, CAT), {}, 0),  # of three shots
+        ((WALL, DOOR), {"shot": 0}, 0),
+        ((WALL, CAT), {"shot": 0}, 2),
+        ((WALL, CAT), {"shot": 0, "agree": 0.0}, 0),
+        ((WALL, DOOR, CAT), {"shot": 0}, 3),
+        ((WALL, CAT), {"shot": 0, "uri": "nowhere.mp4"}, 0),
+    ],
+)
+def test_frames_of_a_shot_with_doubtful_captions_are_looked_at_again(texts, more, looked, tmp_path):
+    """Once, together, larger, from the film, and told what was written; where that fails, the
+    captions stay.
+    """
+    more = dict(more)
+    write(tmp_path / "film.mp4", [scene(7, width=640, height=360)] * 60, fps=10)
+    shot, uri = more.pop("shot", None), more.pop("uri", str(tmp_path / "film.mp4"))
+    frames = keyframes(len(texts))
+    if shot is not None:
+        frames = tuple(dataclasses.replace(k, shot=shot) for k in frames)
+    told = dict(
+        zip(
+            (
+                name(f"data:image/jpeg;base64,{_base64(video(keyframes=frames), i)}")
+                for i in range(len(frames))
+            ),
+            texts,
+            strict=True,
+        )
+    )
+
+    def reply(payload):
+        urls = described(payload)
+        return "\n".join(
+            f"{i}: {told.get(name(url), f'large {size(url)}')}" for i, url in enumerate(urls, 1)
+        )
+
+    row = dataclasses.replace(video(keyframes=frames), uri=uri)
+    with Loopback(reply=reply, payloads=[]) as server:
+        bench = Bench(tmp_path / "store")
+        (found,) = bench.run(captioner(server, again=320, **more), row)
+        second = [
+            p for p in server.payloads if "do not agree" in p["messages"][-1]["content"][-1]["text"]
+        ]
+    assert bench.counts["frames looked at again"] == looked
+    assert [c.text for c in found.captions] == (["large (320, 180)"] * looked or list(texts))
+    assert len(second) == bool(looked)
+    if looked:
+        parts = second[0]["messages"][-1]["content"]
+        assert all(text in parts[-1]["text"] for text in texts)
+        assert {p["image_url"]["detail"] for p in parts[:-1]} == {"high"}
+
+
 def test_rules_caption_the_same_frames(tmp_path):
     part = OpenAICaptioner(endpoint=Offline(), frames=2)
     (found,) = Bench(tmp_path).run(part, video(keyframes=keyframes(3)))
@@ -131,6 +244,8 @@ def test_what_decides_a_caption_is_identity():
     others = [
         OpenAICaptioner(endpoint=OpenAI(model="n")),
         OpenAICaptioner(endpoint=OpenAI(model="m"), frames=2),
+        OpenAICaptioner(endpoint=OpenAI(model="m"), neighbours=0),
+        OpenAICaptioner(endpoint=OpenAI(model="m"), agree=0.5),
     ]
     assert digest(base) == digest(faster)
-    assert len({digest(part) for part in (base, *others)}) == 3
+    assert len({digest(part) for part in (base, *others)}) == 5

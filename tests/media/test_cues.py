@@ -1,8 +1,11 @@
 """Cues to lines: markup, speakers, sounds, rolling captions."""
 
+from itertools import pairwise
+
 from hypothesis import given
 
 from mustsee.media.cues import lines as cues_of
+from mustsee.media.transcript import joined
 from mustsee.records import Line
 from tests.support.subtitles import cues, said, srt
 
@@ -67,6 +70,55 @@ Note: nothing.
     ]
     assert found[1].end == found[2].start
     assert 2 < found[1].end < 4
+
+
+def test_two_speakers_of_one_cue_are_two_lines() -> None:
+    """In rows of their own, in one row, with tags, and in SRT as in VTT."""
+    srt = """1
+00:00:12,700 --> 00:00:15,100
+<i>- This is nine, I'm going in</i>
+<i>- Good luck, Nadia</i>
+
+2
+00:00:15,300 --> 00:00:17,300
+- Ready? - Not yet. I can - I think - find
+another one.
+
+3
+00:00:18,000 --> 00:00:20,000
+-Out of the way<br/>-MR. OTT: Never!
+
+4
+00:00:21,000 --> 00:00:23,000
+- And now, as ever -
+the weather.
+
+5
+00:00:24,000 --> 00:00:26,000
+A well-known man - one of us -
+-- who never came back.
+"""
+    found = cues_of(srt, "srt")
+    assert [(x.speaker, x.turn, x.text) for x in found] == [
+        (None, True, "This is nine, I'm going in"),
+        (None, True, "Good luck, Nadia"),
+        (None, True, "Ready?"),
+        (None, True, "Not yet. I can - I think - find another one."),
+        (None, True, "Out of the way"),
+        ("MR. OTT", True, "Never!"),
+        (None, True, "And now, as ever - the weather."),
+        (None, False, "A well-known man - one of us - -- who never came back."),
+    ]
+    assert [round(x.start, 2) for x in found[:2]] == [12.7, 14.19]  # 26 of 42 letters, then 16
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    assert [x.text for x in joined(found)] == [x.text for x in found]
+    vtt = "WEBVTT\n\n00:01.000 --> 00:03.000\n<v Ann>Wait for</v> <v Bo>No time to"
+    vtt += "\n\n00:03.000 --> 00:04.000\n<v Bo>lose.\n"
+    assert [(x.speaker, x.text) for x in cues_of(vtt, "vtt")] == [
+        ("Ann", "Wait for"),
+        ("Bo", "No time to"),
+        ("Bo", "lose."),
+    ]
 
 
 def test_sounds_are_left_out_unless_asked_for() -> None:

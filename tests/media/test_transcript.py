@@ -46,6 +46,26 @@ def test_joining_keeps_words_and_limits(lines: list[Line], gap: float, seconds: 
     assert all(x.end in ends for x in lines if x.text.endswith("?"))
 
 
+def told(*texts: str, turns: tuple[int, ...] = ()) -> list[str]:
+    """Cues of a second, one right after the other, joined to sentences."""
+    lines = [Line(start=n, end=n + 1, text=text, turn=n in turns) for n, text in enumerate(texts)]
+    return [x.text for x in transcript.joined(lines)]
+
+
+def test_a_sentence_goes_on_in_the_next_line_but_not_in_another_mouth() -> None:
+    plain = ("We wait for", "Peter and", "the others.", "They are late.")
+    assert told(*plain) == ["We wait for Peter and the others.", "They are late."]
+    assert told(*plain, turns=(1,))[:2] == ["We wait for", "Peter and the others."]
+
+
+def test_without_full_stops_a_capital_begins_a_sentence() -> None:
+    bare = ("This is nine, I'm going in", "Good luck, Nadia", "such a lovely place", "Is it empty?")
+    assert told(*bare) == [bare[0], f"{bare[1]} {bare[2]}", bare[3]]
+    assert told("SO WE WAIT FOR", "PETER AND", "THE OTHERS.") == [
+        "SO WE WAIT FOR PETER AND THE OTHERS."
+    ]
+
+
 @given(cues(), MS, MS)
 def test_a_clip_holds_what_is_said_in_it(lines: list[Line], a: int, b: int) -> None:
     start, end = min(a, b) / 1000, max(a, b) / 1000

@@ -11,6 +11,7 @@ leaves open (numbers of questions, how a script is windowed) is a setting. See d
 
 from __future__ import annotations
 
+import math
 import re
 from asyncio import gather
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,8 @@ TYPES: Mapping[str, str] = {
 }
 
 
+STORY_SHARE = 0.5  # a scene's dense caption to its script, in words
+LEAST_STORY = 80  # words that a dense caption may have, however little there is to retell
 OVERVIEW_WORDS = 12  # of a scene in an overview, besides its story: times, topic, labels
 
 
@@ -79,6 +82,7 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
             end=scene.end,
             topic=scene.topic,
             dense_caption=scene.story,
+            words_cut=scene.words_cut,
             visual_support=scene.support,
         )
         for scene in scenes
@@ -173,28 +177,33 @@ async def retell(
     scene: Scene, cast: Sequence[Member], asker: Asker, settings: NeptuneSettings
 ) -> Scene:
     """The scene with its dense caption and, where it is wanted, what the pictures say in its
-    support.
+    support. The dense caption is shorter than what it retells: later prompts have both.
     """
     here = {name for unit in scene.units for name in unit.cast}
+    share = max(LEAST_STORY, math.ceil(STORY_SHARE * scene.words))
+    most = min(settings.dense_words, share)
     story = await asker.ask(
         "neptune/dense",
-        prose(settings.dense_words),
+        prose,
         seed=settings.seed,
         scene=scene,
         cast=[member for member in cast if member.name in here],
-        most=settings.dense_words,
+        most=most,
     )
-    scene = replace(scene, story=story)
+    kept = shortened(story, most)
+    over = len(story.split()) - len(kept.removesuffix(" ...").split())
+    cut = 0 if kept == story else over
+    scene = replace(scene, story=kept, words_cut=cut)
     if not settings.support_words:
         return scene
     support = await asker.ask(
         "neptune/support",
-        prose(settings.support_words),
+        prose,
         seed=settings.seed,
         scene=scene,
         most=settings.support_words,
     )
-    return replace(scene, support=support)
+    return replace(scene, support=shortened(support, settings.support_words))
 
 
 def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart]:

@@ -19,6 +19,8 @@ from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
+LEAST_APART = 10.0  # seconds; moments nearer to each other than this are hardly two
+
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
     """Questions with answers on one part, then wrong answers for them; none where the model finds
@@ -35,13 +37,10 @@ async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> t
     of the others make room for more of that kind.
     """
     target = max(settings.questions, part.words // settings.words_each)
-    joined = math.ceil(settings.apart_share * target) if _is_long(part, settings) else 0
-    variables: dict[str, Any] = {
-        "part": part,
-        "target": target,
-        "joined": joined,
-        "apart": settings.apart_seconds,
-    }
+    apart = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
+    reaches = len(part.scenes) > 1 and apart >= LEAST_APART
+    joined = math.ceil(settings.apart_share * target) if reaches else 0
+    variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": apart}
     reply, drafts = await asker.ask(
         "neptune/questions",
         lambda text: (text, parse_questions(text, target)),
@@ -49,13 +48,13 @@ async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> t
         **variables,
     )
     drafts = _placed(drafts, part)
-    near = [d for d in drafts if not joins(d.evidence, part, settings.apart_seconds)]
+    near = [d for d in drafts if not joins(d.evidence, part, apart)]
     enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
     if not joined or enough:
         return drafts
     lacking = joined - (len(drafts) - len(near))
     more = _placed(await _further(reply, lacking, variables, asker, settings.seed), part)
-    more = tuple(d for d in more if joins(d.evidence, part, settings.apart_seconds))
+    more = tuple(d for d in more if joins(d.evidence, part, apart))
     room = max(0, len(drafts) + len(more) - target)
     left_out = near[len(near) - room :]
     return (*(d for d in drafts if d not in left_out), *more)
@@ -122,11 +121,6 @@ def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:
         return False
     first, last = min(s.end for s in evidence), max(s.start for s in evidence)
     return part.scene_at(first) != part.scene_at(last)
-
-
-def _is_long(part: ScriptPart, settings: NeptuneSettings) -> bool:
-    """Whether there is room for moments that lie apart."""
-    return len(part.scenes) > 1 and part.span.seconds >= 2 * settings.apart_seconds
 
 
 def _placed(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:

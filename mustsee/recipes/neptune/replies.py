@@ -5,11 +5,11 @@ can be understood is kept, and what is missing is asked for alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import fields, plain
-from mustsee.recipes.neptune.script import Member, shortened
+from mustsee.recipes.neptune.script import Member
 
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # a member of the cast, and its units
@@ -86,24 +86,20 @@ def closed(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
     return tuple((a, b, topic) for a, b, (_, _, topic) in zip(starts, ends, order, strict=True))
 
 
-def prose(most: int) -> Callable[[str], str]:
-    """A parser of plain text, of at most `most` words: a heading or an introduction is left out."""
-
-    def parse(reply: str) -> str:
-        kept = [
-            x
-            for x in reply.strip().splitlines()
-            if not re.match(r"\s*(?:#|```|\*\*[^*]+\*\*:?\s*$)", x)
-        ]
-        if len(kept) > 1 and re.match(
-            r"(?i)\s*(?:sure|certainly|here(?:'s| is| are))\b.*:\s*$", kept[0]
-        ):
-            kept = kept[1:]
-        text = plain(" ".join(kept))
-        if not text:
-            raise Unparsed("it is empty")
-        if re.match(r"(?i)(?:i(?:'m| am) sorry|i (?:can(?:no|')t|am unable))\b", text):
-            raise Unparsed(f"it is a refusal: {text[:80]!r}")
-        return shortened(text, most)
-
-    return parse
+def prose(reply: str) -> str:
+    """Plain text: a heading or an introduction is left out. Raises Unparsed for a refusal."""
+    kept = [
+        x
+        for x in reply.strip().splitlines()
+        if not re.match(r"\s*(?:#|```|\*\*[^*]+\*\*:?\s*$)", x)
+    ]
+    if len(kept) > 1 and re.match(
+        r"(?i)\s*(?:sure|certainly|here(?:'s| is| are))\b.*:\s*$", kept[0]
+    ):
+        kept = kept[1:]
+    text = plain(" ".join(kept))
+    if not text:
+        raise Unparsed("it is empty")
+    if re.match(r"(?i)(?:i(?:'m| am) sorry|i (?:can(?:no|')t|am unable))\b", text):
+        raise Unparsed(f"it is a refusal: {text[:80]!r}")
+    return text

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from mustsee.media.certainty import is_doubtful
 from mustsee.media.transcript import joined
+from mustsee.recipes.neptune.readings import Reading, readings
 from mustsee.records import Caption, Line, ScreenText, Span, Video
 
 T = TypeVar("T")
 _SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*$")
+SHOWN = 3  # units that evidence is quoted from; where it is more, it is found in the script
 _LETTERS = re.compile(r"[^\W_]{2}")
 
 
@@ -35,7 +38,8 @@ class Member:
 @dataclass(frozen=True, kw_only=True)
 class Unit:
     """A stretch of the video. `captions`: what was written of its frames; `caption`: one sentence
-    on them. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and where
+    on them. `texts`: what was read in each frame; `readings`: what comes up on the screen in it,
+    each once. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and where
     shots are not known. `cast`: names of the members seen in it.
     """
 
@@ -43,6 +47,7 @@ class Unit:
     end: float
     captions: tuple[Caption, ...] = ()
     texts: tuple[ScreenText, ...] = ()
+    readings: tuple[Reading, ...] = ()
     lines: tuple[Line, ...] = ()
     caption: str = ""
     shots: int = 0
@@ -52,17 +57,25 @@ class Unit:
     def words(self) -> int:
         """About how many words the unit adds to a prompt."""
         parts = [*self.cast, self.caption or " ".join(c.text for c in self.captions)]
-        parts += [t.text for t in self.texts] + [x.text for x in self.lines]
+        parts += [t.text for t in self.readings] + [x.text for x in self.lines]
         return 4 + sum(len(p.split()) for p in parts)
+
+    @property
+    def heard(self) -> tuple[tuple[Line, bool], ...]:
+        """The lines, each with whether a reader is to be warned of it."""
+        return tuple((line, is_doubtful(line)) for line in self.lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One topic at work: its units, and what was written of them so far."""
+    """One topic at work: its units, and what was written of them so far. `words_cut`: of its story,
+    how many were too many.
+    """
 
     topic: str
     units: tuple[Unit, ...]
     story: str = ""
+    words_cut: int = 0
     support: str = ""
 
     @property
@@ -104,6 +117,23 @@ class ScriptPart:
         """The place of the scene that runs at `time`."""
         return max((n for n, s in enumerate(self.scenes) if s.start <= time), default=0)
 
+    def shown(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
+        """The units in which spans lie, with what is read and said in these; none where they are
+        more than `SHOWN`, or where the part is an overview.
+        """
+        units = () if self.overview else [u for scene in self.scenes for u in scene.units]
+        found = [unit for unit in units if _meets(unit, spans)]
+        if len(found) > SHOWN:
+            return ()
+        return tuple(
+            replace(
+                unit,
+                readings=tuple(x for x in unit.readings if _meets(x, spans)),
+                lines=tuple(x for x in unit.lines if _meets(x, spans)),
+            )
+            for unit in found
+        )
+
 
 def units(video: Video, longest: float) -> tuple[Unit, ...]:
     """The video's shots in order, those longer than `longest` seconds in equal pieces, with the
@@ -117,6 +147,7 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
     if any(_SENTENCE.search(line.text) for line in spoken):
         spoken = joined(spoken)
     read = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
+    come_up = readings(read, (c.time for c in video.captions or ()))
     found: list[Unit] = []
     for index, (piece, shots) in enumerate(pieces):
         low = piece.start if index else -math.inf
@@ -126,6 +157,7 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
             end=piece.end,
             captions=tuple(c for c in video.captions or () if low <= c.time < high),
             texts=tuple(t for t in read if low <= t.time < high),
+            readings=tuple(r for r in come_up if low <= r.start < high),
             lines=tuple(x for x in spoken if low <= (x.start + x.end) / 2 < high),
             shots=shots,
         )
@@ -152,6 +184,17 @@ def _pieces(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
             yield Span(shot.start + i * step, end), int(i == 0 and bool(video.shots))
 
 
+def _meets(one: Unit | Reading | Line, spans: Sequence[Span]) -> bool:
+    """Whether any of the spans lies in a stretch at least in part, or either in the other where it
+    is a moment without length.
+    """
+    return any(
+        max(one.start, s.start) < min(one.end, s.end)
+        or (min(one.end - one.start, s.seconds) == 0 and one.start <= s.end and s.start <= one.end)
+        for s in spans
+    )
+
+
 def windows(items: Sequence[T], size: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
     """Consecutive items in as few groups as hold at most `most` each; one that is larger stands
     alone.
@@ -168,12 +211,12 @@ def windows(items: Sequence[T], size: Callable[[T], int], most: int) -> list[tup
 
 
 def shortened(text: str, most: int) -> str:
-    """Text of at most `most` words, cut at the last sentence that fits, or else at a word."""
+    """Text of at most `most` words, cut at the last sentence that fits; at a word where not even
+    the first one does.
+    """
     parts = text.split()
     if len(parts) <= most:
         return text.strip()
     kept = parts[:most]
     ends = [i for i, word in enumerate(kept) if _SENTENCE.search(word)]
-    if ends and ends[-1] >= most // 2:
-        return " ".join(kept[: ends[-1] + 1])
-    return " ".join(kept) + " ..."
+    return " ".join(kept[: ends[-1] + 1]) if ends else " ".join(kept) + " ..."

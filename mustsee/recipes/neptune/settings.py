@@ -13,13 +13,14 @@ class NeptuneSettings:
     """`questions`: asked for in each part of the script; of a part of many words, one for every
     `words_each`. `max_words`: of the video's content in one prompt; a longer video is worked on in
     parts. `overview`: of a video in several parts, also ask for questions on the whole.
-    `unit_seconds`: longer shots are cut into pieces. `apart_share`: of the questions on a part that
-    is long enough, those that join moments of different scenes, at least `apart_seconds` apart; if
-    there are fewer, the model is asked for more, once. `dense_words` and `support_words`: longest
-    dense caption and visual support (C.2.2: 200), which no later prompt needs; 0: none is made.
+    `unit_seconds`: longer shots are cut into pieces. `apart_share`: of the questions on a part of
+    several scenes, those that join moments of different ones, at least `apart_seconds` apart, or
+    `apart_of_part` of its length where that is less; if there are fewer, the model is asked for
+    more, once. `dense_words` and `support_words`: longest dense caption and visual support (C.2.2:
+    200), which no later prompt needs; 0: none is made.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -37,6 +38,7 @@ class NeptuneSettings:
     overview: bool = True
     unit_seconds: float = 30.0
     apart_seconds: float = 60.0
+    apart_of_part: float = 0.25
     apart_share: float = 0.5
     dense_words: int = 300
     support_words: int = 0
@@ -47,8 +49,9 @@ class NeptuneSettings:
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
-        if not 0 <= self.apart_share <= 1:
-            raise UserError(f"ask.settings.apart_share={self.apart_share!r}: from 0 to 1")
+        for name in ("apart_share", "apart_of_part"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")
         if self.max_words < 500:
             raise UserError(f"ask.settings.max_words={self.max_words!r}: at least 500")
         if self.unit_seconds <= 0:

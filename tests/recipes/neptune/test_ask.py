@@ -41,6 +41,7 @@ def test_a_film_becomes_checked_questions() -> None:
         "dense",
         "support",
         "questions",
+        "further",
         "decoys",
     }
     for question in done.questions:
@@ -177,7 +178,7 @@ def test_prompts_show_the_content_and_keep_it_fenced() -> None:
     llm = Rules()
     run(replace(video, lines=(evil, *(video.lines or ())[1:])), llm)
     for request in llm.asked:
-        text = request.messages[-1].text
+        text = "\n".join(m.text for m in request.messages if m.role == "user")
         assert "<|im_start|>" not in text
         assert text.count("<<<") == text.count(">>>") >= 1
     asked = next(r for r in llm.asked if r.prompt == "neptune/questions").messages[-1].text
@@ -258,13 +259,24 @@ def test_shots_are_read_by_number() -> None:
         parse_shots("SHOT 4: a", 3)
 
 
-def test_prose_is_plain_and_bounded() -> None:
-    parse = prose(6)
-    assert parse("Here is the text:\n\n# Title\n**Eggs** are broken.") == "Eggs are broken."
-    assert parse("One two three four. Five six seven.") == "One two three four."
+def test_prose_is_plain() -> None:
+    assert prose("Here is the text:\n\n# Title\n**Eggs** are broken.") == "Eggs are broken."
     for reply in ("", "  \n", "I'm sorry, I can't help with that."):
         with pytest.raises(Unparsed):
-            parse(reply)
+            prose(reply)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("One two three four. Five six seven.", "One two three four."),
+        ("One. Two three four five six seven eight.", "One."),
+        ("One two three four five six seven.", "One two three four five six ..."),
+        ("One two three.", "One two three."),
+    ],
+)
+def test_a_text_is_cut_at_a_sentence(text: str, short: str) -> None:
+    assert shortened(text, 6) == short
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 60))

@@ -310,8 +310,8 @@ def _missed(way: Way) -> list[str]:
 
 
 def _add(tally: Tally, told: Mapping[str, Any]) -> None:
-    for name in vars(tally):
-        setattr(tally, name, getattr(tally, name) + told[name])
+    for name, value in vars(tally).items():
+        setattr(tally, name, value + type(value)(told[name]))
 
 
 async def _briefly(seconds: float) -> None:

@@ -64,6 +64,8 @@ class Refine:
                 drop = "refine: the scene gives another answer"
                 if read.correct is None:
                     drop = "refine: it could not be checked against the scene"
+        elif reworded and not complete:
+            drop = "refine: the rewrite could not be tested"
         elif complete and not strong and "test" in question.subsets:
             drop = f"refine: guessed without the scene in {hits} of {len(given)} rotations"
         passed = strong and drop is None

@@ -77,8 +77,7 @@ def blend(
     if not length:
         return 0.0, 1.0
     share = float(gone @ way) / length
-    rest: NDArray[np.float32] = gone - np.float32(share) * way
-    return share, float(np.abs(rest).sum() / np.abs(way).sum())
+    return share, float(np.abs(gone - share * way).sum() / np.abs(way).sum())
 
 
 def coarse(thumbnail: Thumbnail) -> NDArray[np.float32]:

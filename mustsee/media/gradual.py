@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +121,7 @@ class GradualFinder:
             return None
         if sum(0.1 < way < 0.9 for way in ways) < 2:
             return None  # a cut
-        if any(y < x - 0.1 for x, y in zip(ways, ways[1:], strict=False)):
+        if any(y < x - 0.1 for x, y in pairwise(ways)):
             return None
         if unlike(a, b, 1 / 3) < GONE:
             return None

@@ -23,10 +23,10 @@ BRIEF = 1.0  # seconds that a picture stays at least to be one of its own within
 
 @dataclass(frozen=True, kw_only=True)
 class KeyframeRules:
-    """`per_stretch` keyframes from each stretch: a shot, or of a longer one `every` seconds, or less
-    where the picture has changed by `change` within it (mean difference of brightness and colour,
-    in 8-bit levels; null: that begins no stretch). At most `most` in all, then spread over the
-    film. `longest`: the JPEG's longer side in pixels.
+    """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one, or
+    less where the picture has changed by `change` within it (mean difference of brightness and
+    colour, in 8-bit levels; null: that begins no stretch). At most `most` in all, then spread over
+    the film. `longest`: the JPEG's longer side in pixels.
     """
 
     per_stretch: int = 1

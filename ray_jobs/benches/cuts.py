@@ -11,6 +11,7 @@ scenes, chosen on the same labels.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,6 +39,13 @@ TRIED = {
     "Hash": (0.25, 0.3, 0.4, 0.45, 0.5),
     "Histogram": (0.05, 0.1, 0.15, 0.25, 0.3, 0.4),
     "Threshold": (6.0, 20.0, 30.0),
+}
+KNOB = {"Adaptive": "adaptive_threshold"}  # what their thresholds are called elsewhere
+SCORES = {
+    "Content": "_calculate_frame_score",
+    "Adaptive": "_calculate_frame_score",
+    "Hash": "hash_frame",
+    "Histogram": "calculate_histogram",
 }
 Key = tuple[str, str]  # detector, settings
 
@@ -94,6 +102,7 @@ class CutsBench:
         chosen, shown, whole = dict[Key, Tally](), dict[Key, Tally](), dict[Key, Tally]()
         known = list(self.known())
         for path, label in known:
+            print(f"{label.what} ...", file=sys.stderr)
             fps, found = cuts_of(path)
             for key, times in found.items():
                 for tallies, part in (
@@ -150,9 +159,11 @@ class CutsBench:
         with tempfile.TemporaryDirectory() as folder:
             short = head(path, f"{folder}/head.mkv", self.seconds)
             contest: dict[str, Callable[[], Any]] = {
-                "": partial(decode, short),
-                OURS: partial(shots_of, short),
-            } | {name: partial(theirs, short, name) for name in TRIED}
+                "": lambda: decode(short),
+                OURS: lambda: shots_of(short),
+            }
+            for name in TRIED:
+                contest[name] = partial(theirs, short, name)
             best = dict.fromkeys(contest, float("inf"))
             for _ in range(self.repeats):
                 for name, run in contest.items():
@@ -201,63 +212,59 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
     with film(path) as watched:
         fps = watched.fps or USUAL_FPS
         ours, grey = ShotFinder(ShotRules(), fps), ShotFinder(ShotRules(), fps)
-        peers, score = detectors(), Score()
+        peers = detectors()
         found: dict[Key, list[float]] = {key: [] for key in peers}
         times: list[float] = []
+        end = 0.0
         rate = Fraction(fps).limit_denominator(100_000)
         for picture in watched.pictures():
             ours.see(picture)
             grey.see(Picture(picture.time, picture.frame.reformat(format="gray")))
             frame, stamp = bgr(picture), FrameTimecode(len(times), rate)
+            end = picture.end(fps)
             times.append(picture.time)
-            score(frame)
             for key, detector in peers.items():
-                detector.score = score.value
                 cuts = detector.process_frame(stamp, frame)
                 found[key] += [times[cut.frame_num] for cut in cuts]
-        end = picture.end(fps)
         for name, finder in ((OURS, ours), (GREY, grey)):
             found[name, "default"] = [shot.start for shot in finder.shots(end)[1:]]
     first = (OURS, GREY)
     return fps, dict(sorted(found.items(), key=lambda pair: pair[0][0] not in first))
 
 
-class Score:
-    """PySceneDetect's content score, once for all detectors that use it: the mean change of hue,
-    saturation and value.
-    """
-
-    def __init__(self) -> None:
-        self.value = 0.0
-        self._before: Any = None
-
-    def __call__(self, frame: Any) -> None:
-        import cv2
-
-        now: Any = cv2.cvtColor(frame, cv2.COLOR_BGR2HSV)
-        before, self._before = self._before, now
-        self.value = 0.0 if before is None else cv2.norm(now, before, cv2.NORM_L1) / now.size
-
-
 def detectors() -> dict[Key, Any]:
-    """PySceneDetect's detectors at every setting that is tried."""
+    """PySceneDetect's detectors at every setting that is tried. What those of a kind compute of a
+    frame is computed once.
+    """
     import scenedetect
 
     made: dict[Key, Any] = {}
     for name, tried in TRIED.items():
         cls = getattr(scenedetect, f"{name}Detector")
-        if name in ("Content", "Adaptive"):
-            score = {"_calculate_frame_score": lambda self, stamp, frame: self.score}
-            cls = type(name, (cls,), score)
-        named = next(p for p in inspect.signature(cls).parameters if p.endswith("threshold"))
+        if name in SCORES:
+            score = once(getattr(cls(), SCORES[name]))
+            cls = type(name, (cls,), {SCORES[name]: lambda self, *a, s=score, **k: s(*a, **k)})
+        threshold = inspect.signature(cls).parameters[KNOB.get(name, "threshold")]
         made[name, "default"] = cls()
-        for threshold in tried:
-            made[name, f"{threshold:g}"] = cls(**{named: threshold})
-        usual = inspect.signature(cls).parameters[named].default
-        for threshold in (usual, *tried):
-            short = f"{threshold:g}, 0.25 s"
-            made[name, short] = cls(**{named: threshold, "min_scene_len": 0.25})
+        for value in (threshold.default, *tried):
+            for short in (None, 0.25):
+                scene = {} if short is None else {"min_scene_len": short}
+                label = f"{value:g}" + ("" if short is None else f", {short} s")
+                made[name, label] = cls(**{threshold.name: value}, **scene)
     return made
+
+
+def once(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, computed anew only when the picture among the arguments is another one."""
+    last: list[Any] = [None, None]
+
+    def computed(*given: Any, **named: Any) -> Any:
+        frame = next(x for x in (*given, *named.values()) if hasattr(x, "shape"))
+        if frame is not last[0]:
+            last[:] = frame, compute(*given, **named)
+        return last[1]
+
+    return computed
 
 
 def bgr(picture: Picture) -> Any:

@@ -28,11 +28,26 @@ GONE = 0.35  # what most of the picture must have lost at the other end, see `un
 
 @dataclass(frozen=True, slots=True)
 class Stood:
-    """A picture at a time, and its pixels for `blend`."""
+    """A picture at a time; its pixels for `blend`; mean and standard deviation of brightness."""
 
     time: float
     thumbnail: Thumbnail
     coarse: NDArray[np.float32]
+    mean: float
+    spread: float
+
+    def plain(self, black: float) -> bool:
+        """Is the picture black, or all of one brightness?"""
+        dark = self.mean < 16 + black * 219 / 255
+        return self.spread < (DARK if dark else PLAIN)
+
+
+def stood(time: float, thumbnail: Thumbnail) -> Stood:
+    """A picture, measured."""
+    import cv2
+
+    mean, spread = (float(v[0, 0]) for v in cv2.meanStdDev(thumbnail.luma))
+    return Stood(time, thumbnail, coarse(thumbnail), mean, spread)
 
 
 class GradualFinder:
@@ -55,8 +70,9 @@ class GradualFinder:
         """
         for cut in cuts:
             self._cut(cut)
-        found = self._fade(time, thumbnail) if self._black is not None else []
-        self._seen.append(Stood(time, thumbnail, coarse(thumbnail)))
+        now = stood(time, thumbnail)
+        found = self._fade(now, self._black) if self._black is not None else []
+        self._seen.append(now)
         while self._seen[0].time < time - LENGTHS[-1] - 0.5:
             self._seen.popleft()
         if self._least is not None and (middle := self._dissolve()) is not None:
@@ -78,23 +94,23 @@ class GradualFinder:
         while self._seen and self._seen[0].time < cut:
             self._seen.popleft()
 
-    def _fade(self, time: float, thumbnail: Thumbnail) -> list[float]:
+    def _fade(self, now: Stood, black: float) -> list[float]:
         """The middle of a passage of plain pictures, when no cut into or out of it was found."""
-        if plain(thumbnail, self._black or 0.0):
+        if now.plain(black):
             if self._begun:
-                self._plain.append(time)
+                self._plain.append(now.time)
             self._after = None
             return []
         self._begun = True
         if self._plain:
-            self._after = self._after or time
-            if time >= self._after + NEAR:
+            self._after = self._after or now.time
+            if now.time >= self._after + NEAR:
                 return self.rest()
         return []
 
     def _dissolve(self) -> float | None:
         seen, now = list(self._seen), self._seen[-1]
-        if spread(now.thumbnail) < DARK:
+        if now.spread < DARK:
             return None  # what fades is no dissolve
         for length in LENGTHS:
             first = next((n for n, s in enumerate(seen) if s.time >= now.time - length - 0.05), 0)
@@ -108,7 +124,7 @@ class GradualFinder:
     def _blends(self, stretch: Sequence[Stood]) -> float | None:
         """The middle of a dissolve from the stretch's first picture to its last, or None."""
         a, b = stretch[0].thumbnail, stretch[-1].thumbnail
-        if change(a, b) < (self._least or 0.0) or spread(a) < DARK:
+        if change(a, b) < (self._least or 0.0) or stretch[0].spread < DARK:
             return None
         ways = [0.0] * len(stretch)
         middle = len(stretch) // 2
@@ -127,14 +143,3 @@ class GradualFinder:
             return None
         half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
         return stretch[half + 1].time
-
-
-def plain(thumbnail: Thumbnail, black: float) -> bool:
-    """Is the picture black, or all of one brightness?"""
-    dark = float(thumbnail.luma.mean()) < 16 + black * 219 / 255
-    return spread(thumbnail) < (DARK if dark else PLAIN)
-
-
-def spread(thumbnail: Thumbnail) -> float:
-    """The standard deviation of brightness."""
-    return float(thumbnail.luma.std())

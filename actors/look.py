@@ -94,7 +94,7 @@ class Look:
     none are looked for (the columns stay null). `threads`: of the decoder.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")
@@ -133,8 +133,6 @@ class Look:
         """The row with what was seen. Raises BadRow when not one frame can be decoded."""
         from mustsee.media.video import film
 
-        rules = self.shots or ShotRules()
-        small = Thumbnails(rules.thumbnail)
         picker = KeyframePicker(self.keyframes, self.texts.longest if self.texts else None)
         sampler = Sampler(self.sample_every, find)
         first = last = None
@@ -142,7 +140,7 @@ class Look:
             if watched.stream is None:
                 raise BadRow(f"no video stream in {video.uri!r}")
             fps = watched.fps or USUAL_FPS
-            finder = ShotFinder(rules, fps) if self.shots else None
+            finder = ShotFinder(self.shots, fps) if self.shots else None
             stop = _end(video) if finder is None else video.end or math.inf
             pictures = (
                 self._sparse(video, stop)
@@ -150,10 +148,8 @@ class Look:
                 else watched.pictures(video.start or 0.0, stop)
             )
             for picture in pictures:
-                thumbnail = small(picture.frame)
-                cuts = finder.see(picture.time, thumbnail.bgr) if finder else ()
-                picker.see(picture, cuts)
-                sampler.see(picture, thumbnail)
+                picker.see(picture, finder.see(picture) if finder else ())
+                sampler.see(picture)
                 first, last = first or picture, picture
             if watched.broken:
                 count("look.broken_packets", watched.broken)
@@ -210,10 +206,11 @@ class Sampler:
     ) -> None:
         self._every, self._find = every, find
         self._next: float | None = None
+        self._small = Thumbnails()
         self._before: Thumbnail | None = None
         self.frames: list[Frame] = []
 
-    def see(self, picture: Picture, thumbnail: Thumbnail) -> None:
+    def see(self, picture: Picture) -> None:
         """Look at the next frame."""
         time = picture.time
         if self._next is None:
@@ -221,6 +218,7 @@ class Sampler:
         if time < self._next - 1e-4:
             return
         self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
+        thumbnail = self._small(picture.frame)
         self.frames.append(
             Frame(
                 time=time,

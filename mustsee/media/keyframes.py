@@ -11,22 +11,27 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mustsee.media.pictures import Picture, encode, shrunk
+from mustsee.media.changes import change
+from mustsee.media.pictures import Picture, Thumbnail, Thumbnails, encode, shrunk
 from mustsee.records import Keyframe, Span
 
 SPACING = 0.25  # seconds between candidate frames
-RECENT = 1.25  # seconds for which every candidate is held, since cuts are found that late
-OLDER = 8  # older candidates held, spread over the stretch
+RECENT = 2.0  # seconds for which every candidate is held, since cuts are found that late
+OLDER = 6  # older candidates held, spread over the stretch
+BRIEF = 1.0  # seconds that a picture stays at least to be one of its own within a shot
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyframeRules:
-    """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one.
-    At most `most` in all, then spread over the film. `longest`: the JPEG's longer side in pixels.
+    """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one, or
+    less where the picture has changed by `change` within it (mean difference of brightness and
+    colour, in 8-bit levels; null: that begins no stretch). At most `most` in all, then spread over
+    the film. `longest`: the JPEG's longer side in pixels.
     """
 
     per_stretch: int = 1
-    every: float = 10.0
+    every: float = 4.0
+    change: float | None = 25.0
     most: int = 240
     longest: int = 512
     quality: int = 80
@@ -50,6 +55,8 @@ class KeyframePicker:
         self._next = float("-inf")
         self._begin: float | None = None
         self._fresh = True  # whether the stretch begins a shot
+        self._small = Thumbnails()
+        self._look: Thumbnail | None = None  # what the stretch began with
         self.kept: list[Kept] = []
 
     def see(self, picture: Picture, cuts: Sequence[float]) -> None:
@@ -61,6 +68,8 @@ class KeyframePicker:
         while time - self._begin >= self._rules.every:
             self._close(self._begin + self._rules.every, fresh=False)
         if time >= self._next:
+            if self._changed(picture):
+                self._close(time, fresh=False)
             self._held.append(picture)
             self._next = time + SPACING
             older = [p.time for p in self._held if p.time < time - RECENT]
@@ -71,15 +80,24 @@ class KeyframePicker:
         """Keep the best candidates of the stretch that ends, and begin the next one."""
         begin, rules = self._begin or 0.0, self._rules
         mine = [p for p in self._held if p.time < end]
-        if mine and (self._fresh or end - begin >= rules.every / 4):
+        if mine and (self._fresh or end - begin >= min(BRIEF, rules.every / 4)):
             seconds = (end - begin) / rules.per_stretch
             targets = [begin + (k + 0.5) * seconds for k in range(rules.per_stretch)]
             best = {min(mine, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
             for picture in (p for p in mine if p.time in best):
                 self._keep(picture)
         self._held = self._held[len(mine) :]
-        self._begin, self._fresh = end, fresh
+        self._begin, self._fresh, self._look = end, fresh, None
         self._next = self._held[-1].time + SPACING if self._held else float("-inf")
+
+    def _changed(self, picture: Picture) -> bool:
+        """Does the picture differ from what the stretch began with, after a while?"""
+        if self._rules.change is None:
+            return False
+        now = self._small(picture.frame)
+        self._look = self._look or now
+        lasted = picture.time - (self._begin or 0.0) >= BRIEF
+        return lasted and change(self._look, now) >= self._rules.change
 
     def _keep(self, picture: Picture) -> None:
         rules = self._rules

@@ -101,22 +101,21 @@ def encode(image: Image, quality: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """A small picture: `bgr` (height, width, 3), and the same in 8-bit YUV of video range (16 to
-    235), `yuv` (height * 3/2, width): the luma rows, then both chroma planes at half size (I420).
+    """A small picture in 8-bit YUV of video range (16 to 235): `yuv` (height * 3/2, width) holds
+    the luma rows, then both chroma planes at half size (I420).
     """
 
-    bgr: Image
     yuv: Image
 
     @property
     def luma(self) -> Image:
         """(height, width)"""
-        return self.yuv[: len(self.bgr)]
+        return self.yuv[: len(self.yuv) * 2 // 3]
 
     @property
     def chroma(self) -> Image:
         """(2, height/2, width/2)"""
-        height, width = self.bgr.shape[:2]
+        height, width = self.luma.shape
         return self.yuv[height:].reshape(2, height // 2, width // 2)
 
 
@@ -128,61 +127,58 @@ class Thumbnails:
     """Small pictures of a film's frames, all of one size (the first frame's), about `longest` wide
     or high, not turned.
 
-    The planes of 4:2:0 frames (nearly all video) are picked apart without conversion; other formats
-    take a conversion by FFmpeg.
+    The planes of 4:2:0 frames (nearly all video) are shrunk without conversion; other formats take
+    a conversion by FFmpeg. A pixel is the mean of the 2 x 2 in the middle of its area: to read more
+    lines of each plane costs more than all that is done with the thumbnail.
     """
 
-    def __init__(self, longest: int = 80) -> None:
+    def __init__(self, longest: int = 64) -> None:
         import cv2
 
         self._longest = longest
         self._cv2 = cv2
         self._source: tuple[int, int, str] | None = None
         self._size: tuple[int, int] | None = None
-        self._bits, self._full, self._step = 0, False, 1
+        self._bits, self._full = 0, False
 
     def __call__(self, frame: VideoFrame) -> Thumbnail:
         """The thumbnail of a frame."""
-        cv2 = self._cv2
         source = (frame.width, frame.height, frame.format.name)
         if source != self._source:
             self._prepare(frame)
             self._source = source
-        yuv = self._picked(frame) if self._bits else self._converted(frame)
-        bgr: Any = cv2.cvtColor(yuv, cv2.COLOR_YUV2BGR_I420)
-        return Thumbnail(bgr, yuv)
+        return Thumbnail(self._shrunk(frame) if self._bits else self._converted(frame))
 
     def _prepare(self, frame: VideoFrame) -> None:
-        width, height, kind = frame.width, frame.height, frame.format.name
-        step = self._step = max(1, round(max(width, height) / self._longest))
-        size = (max(2, width // step // 2 * 2), max(2, height // step // 2 * 2))
-        self._size = self._size or size
-        fits = self._size == size and min(width, height) >= 2 * step
-        self._bits = PLANAR.get(kind, 0) if fits else 0
-        self._full = kind == "yuvj420p" or frame.color_range == FULL_RANGE
+        share = min(1.0, self._longest / max(frame.width, frame.height))
+        width, height = (max(2, round(n * share / 2) * 2) for n in (frame.width, frame.height))
+        self._size = self._size or (width, height)
+        self._bits = PLANAR.get(frame.format.name, 0)
+        self._full = frame.format.name == "yuvj420p" or frame.color_range == FULL_RANGE
 
-    def _picked(self, frame: VideoFrame) -> Image:
+    def _shrunk(self, frame: VideoFrame) -> Image:
         assert self._size is not None
         width, height = self._size
         out = np.empty((height * 3 // 2, width), np.uint8)
         chroma = out[height:].reshape(2, height // 2, width // 2)
         planes = frame.planes
-        out[:height] = self._pixels(planes[0])[:height, :width]
-        chroma[0] = self._pixels(planes[1])[: height // 2, : width // 2]
-        chroma[1] = self._pixels(planes[2])[: height // 2, : width // 2]
+        out[:height] = self._picked(planes[0], width, height)
+        chroma[0] = self._picked(planes[1], width // 2, height // 2)
+        chroma[1] = self._picked(planes[2], width // 2, height // 2)
         if self._full:
             out[:height] = 16 + (out[:height].astype(np.uint16) * 219 + 127) // 255
             chroma[:] = 16 + (chroma.astype(np.uint16) * 224 + 127) // 255
         return out
 
-    def _pixels(self, plane: Any) -> NDArray[Any]:
-        """Every step-th pixel of a plane, from half a step in."""
-        step = self._step
+    def _picked(self, plane: Any, width: int, height: int) -> NDArray[Any]:
+        """A plane at another size, each pixel the mean of the 2 x 2 in the middle of its area."""
         if self._bits == 8:
             whole = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
-            return whole[step // 2 :: step, step // 2 : plane.width : step]
-        whole = np.frombuffer(plane, np.uint16).reshape(-1, plane.line_size // 2)
-        return whole[step // 2 :: step, step // 2 : plane.width : step] >> (self._bits - 8)
+        else:
+            whole = np.frombuffer(plane, np.uint16).reshape(-1, plane.line_size // 2)
+        seen = whole[:, : plane.width]
+        small: Any = self._cv2.resize(seen, (width, height), interpolation=self._cv2.INTER_LINEAR)
+        return small if self._bits == 8 else (small >> (self._bits - 8)).astype(np.uint8)
 
     def _converted(self, frame: VideoFrame) -> Image:
         assert self._size is not None

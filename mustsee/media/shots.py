@@ -1,157 +1,231 @@
-"""Shots: where the picture cuts, or fades through black.
+"""Shots: where the picture cuts, dissolves, or fades through black.
 
-PySceneDetect's detectors (Castellano, BSD) are fed thumbnails instead of whole frames. On 21 clips
-with 94 cuts of its own adaptive detector (threshold 3.0, frames shrunk with interpolation) a
-picked thumbnail finds 92 within one frame and one more; picked pixels flicker more than averaged
-ones, so that the same cut stands out a little less and the threshold is 2.9.
+A cut is a change between two frames that stands out from those around it (the adaptive rule), or is
+great and leaves nothing of what was there (the absolute rule), and that lasts: after a flash, or a
+lorry that passes before the camera, the picture is what it was. The rules were chosen on half of
+a set of real films with cuts labelled by hand, see docs/shots.md; the bench shows the other half:
+
+    python -m ray_jobs.bench what=cuts films=FOLDER
 """
 
 from __future__ import annotations
 
-from array import array
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Literal
+from itertools import pairwise, product
 
-from mustsee.errors import UserError
-from mustsee.media.pictures import Image
+from mustsee.media.changes import change, unlike
+from mustsee.media.gradual import GradualFinder
+from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
 from mustsee.records import Span
 
-# Frames are given to the detectors together, so many or so many seconds of them: alternating with
-# the decoder frame by frame, their code falls out of the processor's caches each time (measured on
-# a busy machine, with 1, 8 and 48 at a time: 1.29, 1.17 and 1.10 of decoding alone).
-TOGETHER = 48
-DELAY = 1.0
 USUAL_FPS = 25.0  # where a file does not say
-USUAL_THRESHOLD = {"adaptive": 2.9, "content": 27.0}
+STILL = 0.3  # change up to which a frame repeats the one before, as in films of a low frame rate
+LASTING = 0.25  # seconds for which the picture must not be again what it was
+AROUND = 2  # frames on each side that a change is held against
+LATEST = 1.0  # seconds that are waited for them
+SURELY = 0.8  # share of a cut's change that is left at the end of those frames
+TOGETHER = 1 / 6  # seconds of frames of which the last one is looked at first
+
+
+MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
-    """How shots are told apart. `threshold`: for `adaptive` how many times a frame's change exceeds
-    its neighbours' mean, for `content` the mean change of hue, saturation and value (0 to 255);
-    null for 2.9 or 27.
-    `fade_below`: mean brightness (0 to 255) that counts as black; null looks for no fades.
-    `shortest` in seconds. `thumbnail`: longer side of the picture looked at, in pixels.
+    """How shots are told apart. Changes are mean differences of brightness and colour, in 8-bit
+    levels; what is gone (0 to 1, see `unlike`) is not found again near where it was.
+
+    Adaptive: a cut changes the picture by `least` plus `steep` times the greatest change of the
+    frames around, and of some of it `some_gone`. Absolute: by `clear`, and 1.2 times as much as
+    those, and of most of it `most_gone`. Both: the share `lasts` of the change is still there
+    throughout the next quarter second.
+
+    `fade_below`: mean brightness (0 to 255) that counts as black; `dissolve`: the change that a
+    gradual transition makes in all; null looks for none. `shortest` shot, in seconds.
     """
 
-    detector: Literal["adaptive", "content"] = "adaptive"
-    threshold: float | None = None
-    least_change: float = 15.0
+    least: float = 4.5
+    steep: float = 1.5
+    some_gone: float = 0.2
+    clear: float = 20.0
+    most_gone: float = 0.35
+    lasts: float = 0.6
     fade_below: float | None = 12.0
-    shortest: float = 0.6
-    thumbnail: int = 64
-
-    def __post_init__(self) -> None:
-        if self.detector not in ("adaptive", "content"):
-            raise UserError(f"detector={self.detector!r}: use 'adaptive' or 'content'")
-
-    def detectors(self, fps: float) -> tuple[Any, ...]:
-        """PySceneDetect's detectors, set up."""
-        from scenedetect.detectors import AdaptiveDetector, ContentDetector, ThresholdDetector
-
-        shortest = max(1, round(self.shortest * fps))
-        threshold = USUAL_THRESHOLD[self.detector] if self.threshold is None else self.threshold
-        cuts: Any = (
-            quick(AdaptiveDetector)(
-                adaptive_threshold=threshold,
-                min_content_val=self.least_change,
-                min_scene_len=shortest,
-            )
-            if self.detector == "adaptive"
-            else quick(ContentDetector)(threshold=threshold, min_scene_len=shortest)
-        )
-        if self.fade_below is None:
-            return (cuts,)
-        # PySceneDetect takes whole levels only
-        return cuts, ThresholdDetector(threshold=round(self.fade_below), min_scene_len=shortest)
+    dissolve: float | None = 15.0
+    shortest: float = 0.25
 
 
-def quick(detector: Any) -> Any:
-    """A content detector whose score, the mean change of hue, saturation and value, is the same but
-    takes one OpenCV call instead of three passes in numpy: 8 against 26 us a frame, of the 60 that
-    looking may cost.
-    """
-    import cv2
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A frame looked at; `change` is for one frame on, also where some were passed over."""
 
-    class Quick(detector):
-        _before: Any = None
+    time: float
+    thumbnail: Thumbnail
+    change: float
 
-        def _calculate_frame_score(self, timecode: Any, frame_img: Image) -> float:
-            now: Any = cv2.cvtColor(frame_img, cv2.COLOR_BGR2HSV)
-            before, self._before = self._before, now
-            return 0.0 if before is None else cv2.norm(now, before, cv2.NORM_L1) / now.size
 
-    return Quick
+class CutFinder:
+    """Finds hard cuts while thumbnails go by, up to `LATEST` seconds late."""
+
+    def __init__(self, rules: ShotRules) -> None:
+        self._rules = rules
+        self._seen: deque[Seen] = deque()
+        self._due = 0  # the first frame that is not decided
+
+    def see(self, seen: Seen) -> list[float]:
+        """Look at the next frame; returns the times of the cuts that are sure by now."""
+        self._seen.append(seen)
+        return self._decide(seen.time)
+
+    def rest(self) -> list[float]:
+        """The cuts among the last frames."""
+        return self._decide(float("inf"))
+
+    @property
+    def decided(self) -> float:
+        """The time before which every cut is found."""
+        return self._seen[self._due].time if self._due < len(self._seen) else float("inf")
+
+    def _decide(self, now: float) -> list[float]:
+        found: list[float] = []
+        while self._due < len(self._seen):
+            this = self._seen[self._due]
+            if this.change >= self._rules.least:
+                after = sum(s.change > STILL for s in self._later())
+                waited = now - this.time
+                if waited < LASTING or (after < AROUND and waited < LATEST):
+                    break
+                if self._cuts(this):
+                    found.append(this.time)
+            self._due += 1
+        while (
+            self._due > 2 * AROUND and self._seen[0].time < self._seen[self._due - 1].time - LATEST
+        ):
+            self._seen.popleft()
+            self._due -= 1
+        return found
+
+    def _earlier(self) -> list[Seen]:
+        return [self._seen[n] for n in range(self._due)]
+
+    def _later(self) -> list[Seen]:
+        return [self._seen[n] for n in range(self._due + 1, len(self._seen))]
+
+    def _cuts(self, this: Seen) -> bool:
+        rules, earlier, later = self._rules, self._earlier(), self._later()
+        if not earlier:
+            return False
+        before = [s.change for s in reversed(earlier) if s.change > STILL][:AROUND]
+        after = [s.change for s in later if s.change > STILL][:AROUND]
+        around = max((*before, *after), default=0.0)
+        sharp = this.change >= rules.least + rules.steep * around
+        if not sharp and this.change < max(rules.clear, 1.2 * around):
+            return False
+        rank, gone = (SOME, rules.some_gone) if sharp else (MOST, rules.most_gone)
+        if unlike(earlier[-1].thumbnail, this.thumbnail, rank) < gone:
+            return False
+        old = [s for s in earlier if s.time > this.time - LASTING] or earlier[-1:]
+        new = [this, *(s for s in later if s.time < this.time + LASTING)]
+        left = min(change(a.thumbnail, b.thumbnail) for a, b in product(old, new))
+        return left >= rules.lasts * this.change
 
 
 class ShotFinder:
-    """Finds cuts while frames go by. `fps`: the nominal rate, in which the detectors count."""
+    """Finds shots while frames go by. `fps`: the nominal rate.
+
+    Of the frames of a sixth of a second the last one is looked at first: where it differs from the
+    last of those before by less than a cut would, none of those between is looked at. What comes
+    and goes within that time is no shot.
+    """
 
     def __init__(self, rules: ShotRules, fps: float) -> None:
-        from scenedetect.common import FrameTimecode
-
-        self._rules, self._detectors = rules, rules.detectors(fps)
-        self._rate = Fraction(fps).limit_denominator(100_000)
-        self._count = FrameTimecode
-        self._times = array("d")
+        self._rules = rules
+        self._together = max(1, min(8, round(fps * TOGETHER)))
+        self._small = Thumbnails()
+        self._cut = CutFinder(rules)
+        self._gradual = GradualFinder(rules.fade_below, rules.dissolve)
+        self._waiting: list[Picture] = []
+        self._later: deque[tuple[float, Thumbnail]] = deque()  # for when the cuts are sure
+        self._found: list[float] = []  # cuts that the gradual transitions have not been told of
+        self._last: Thumbnail | None = None
+        self._first: float | None = None
+        self._end = 0.0
         self._cuts: list[float] = []
-        self._waiting: list[tuple[float, Image]] = []
 
-    def see(self, time: float, image: Image) -> Sequence[float]:
-        """Look at the next frame (BGR); returns the times of the cuts found by now, which lie up to
-        `DELAY` seconds (and the detector's own delay of some frames) before it. A cut is the time
-        of the first frame of the new shot.
+    def see(self, picture: Picture) -> Sequence[float]:
+        """Look at the next frame; returns the times of the cuts found by now, which lie up to some
+        seconds before it. A cut is the time of the first frame of the new shot.
         """
-        self._waiting.append((time, image))
-        full = len(self._waiting) >= TOGETHER or time - self._waiting[0][0] >= DELAY
-        return self.rest() if full else ()
+        if self._first is None:
+            self._first = picture.time
+        self._end = picture.time
+        self._waiting.append(picture)
+        return self._look() if len(self._waiting) >= self._together else ()
 
     def rest(self) -> Sequence[float]:
         """The cuts among the frames seen last, which have not been looked into yet."""
-        found: list[float] = []
-        for time, image in self._waiting:
-            stamp = self._count(len(self._times), self._rate)
-            self._times.append(time)
-            for detector in self._detectors:
-                for cut in detector.process_frame(stamp, image):
-                    when = self._times[cut.frame_num]
-                    if self._free(when):
-                        self._cuts.append(when)
-                        found.append(when)
-        self._waiting.clear()
+        found = self._look() if self._waiting else []
+        found += self._transitions(self._cut.rest())
+        return found + self._free(self._gradual.rest())
+
+    def _look(self) -> list[float]:
+        """Look into the frames that wait."""
+        waiting, self._waiting = self._waiting, []
+        last = self._small(waiting[-1].frame)
+        thumbnails = [last]
+        if self._last is None or change(self._last, last) >= self._rules.least * SURELY:
+            thumbnails = [*(self._small(p.frame) for p in waiting[:-1]), last]
+        sharp: list[float] = []
+        steps = len(waiting) - len(thumbnails) + 1
+        for picture, now in zip(waiting[-len(thumbnails) :], thumbnails, strict=True):
+            moved = 0.0 if self._last is None else change(self._last, now) / steps
+            sharp += self._cut.see(Seen(picture.time, now, moved))
+            self._last = now
+        self._later.append((waiting[-1].time, last))
+        return self._transitions(sharp)
+
+    def _transitions(self, sharp: Sequence[float]) -> list[float]:
+        """The cuts just found, and the gradual transitions between them."""
+        found = self._free(sharp)
+        self._found += found
+        while self._later and self._later[0][0] < self._cut.decided:
+            time, thumbnail = self._later.popleft()
+            cuts = [cut for cut in self._found if cut <= time]
+            self._found = self._found[len(cuts) :]
+            found += self._free(self._gradual.see(time, thumbnail, cuts))
         return found
 
-    def _free(self, when: float) -> bool:
-        """No cut may make a shot shorter than the shortest."""
-        others = (self._times[0], *self._cuts[-8:])
-        return all(abs(when - other) >= self._rules.shortest - 1e-6 for other in others)
+    def _free(self, times: Sequence[float]) -> list[float]:
+        """Those that make no shot shorter than the shortest."""
+        found: list[float] = []
+        for time in times:
+            others = (self._first or 0.0, *self._cuts[-8:])
+            if all(abs(time - other) >= self._rules.shortest - 1e-6 for other in others):
+                self._cuts.append(time)
+                found.append(time)
+        return found
 
     def shots(self, end: float) -> tuple[Span, ...]:
         """The shots from the first frame to `end`, without gaps; a last one that is too short
         belongs to the one before.
         """
         self.rest()
-        if not self._times:
+        if self._first is None:
             return ()
         cuts = sorted(c for c in self._cuts if end - c >= self._rules.shortest - 1e-6)
-        edges = [self._times[0], *cuts, max(end, self._times[-1])]
+        edges = [self._first, *cuts, max(end, self._end)]
         return tuple(Span(a, b) for a, b in pairwise(edges))
 
 
 def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
     """The shots of a file, all of it decoded. Raises BadRow and Transient."""
-    from mustsee.media.pictures import Thumbnails
     from mustsee.media.video import film
 
-    rules = rules or ShotRules()
-    small = Thumbnails(rules.thumbnail)
     with film(uri) as watched:
         fps = watched.fps or USUAL_FPS
-        finder, end = ShotFinder(rules, fps), 0.0
-        for picture in watched.pictures():
-            finder.see(picture.time, small(picture.frame).bgr)
-            end = picture.end(fps)
-    return finder.shots(end)
+        finder, last = ShotFinder(rules or ShotRules(), fps), None
+        for last in watched.pictures():
+            finder.see(last)
+    return finder.shots(last.end(fps)) if last else ()

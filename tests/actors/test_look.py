@@ -15,6 +15,7 @@ from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.pictures import Picture
+from mustsee.media.shots import ShotRules
 from mustsee.media.video import film
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
@@ -123,8 +124,11 @@ def test_look_sees_every_shot(run: Run, shown: Path) -> None:
     edges = np.cumsum([0, *LENGTHS]) / FPS
     assert [s.start for s in seen.shots] == pytest.approx(edges[:-1].tolist(), abs=1 / FPS)
     assert seen.shots[-1].end == pytest.approx(edges[-1], abs=1 / FPS)
-    # 300 frames are 12.5 s: a second keyframe after 10 s
-    assert [k.shot for k in seen.keyframes] == [0, 1, 2, 3, 4, 4, 5]
+    # 300 frames are 12.5 s: a keyframe every 4 s at least, and more as the picture drifts away
+    assert {k.shot for k in seen.keyframes} == {0, 1, 2, 3, 4, 5}
+    assert [k.shot for k in seen.keyframes].count(4) in range(4, 14)
+    steady = run(Look(keyframes=KeyframeRules(change=None)), row(shown)).keyframes or ()
+    assert [k.shot for k in steady] == [0, 1, 2, 3, 4, 4, 4, 5]
     for keyframe in seen.keyframes:
         shot = seen.shots[keyframe.shot]
         assert shot.start <= keyframe.time < shot.end
@@ -177,6 +181,22 @@ def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
         picker.see(Picture(time, frame), ())
     picker.finish(1800.0)
     assert [k.time for k in picker.kept] == times
+
+
+def test_a_changed_picture_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
+    """A shot whose picture becomes another by and by, within less than `every`."""
+    shares = [*[0.0] * 30, *np.linspace(0, 1, 24), *[1.0] * 40]
+    a, b = scene(1).astype(float), np.full((120, 160, 3), (20, 20, 200.0))
+    images = [(a * (1 - s) + b * s).astype(np.uint8) for s in shares]
+    path = write(tmp_path / "becomes.mp4", images)
+    rules = ShotRules(dissolve=None, fade_below=None)
+    seen = run(Look(shots=rules), row(path))
+    assert len(seen.shots or ()) == 1
+    times = [k.time for k in seen.keyframes or ()]
+    assert min(times) < 30 / FPS
+    assert max(times) > 54 / FPS
+    still = Look(shots=rules, keyframes=KeyframeRules(change=None))
+    assert len(run(still, row(path)).keyframes or ()) == 1
 
 
 def test_keyframes_are_bounded_and_spread(shown: Path) -> None:

@@ -22,7 +22,7 @@ RULES = Metadata(today="2026-06-30")
 def thumbnail(luma: np.ndarray) -> Thumbnail:
     height, width = luma.shape
     grey = np.full((height // 2, width), 128, np.uint8)
-    return Thumbnail(np.zeros((height, width, 3), np.uint8), np.vstack([luma, grey]))
+    return Thumbnail(np.vstack([luma, grey]))
 
 
 def frame(level: float, faces: tuple[Face, ...] | None = None, time: float = 0.0) -> Frame:

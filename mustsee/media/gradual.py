@@ -1,0 +1,145 @@
+"""Gradual transitions: dissolves, and fades through black or through any other plain picture.
+
+A dissolve is a stretch whose pictures are blends of its first and its last one, which do not look
+alike. Nothing else in a film is: where a camera or things move, what lies between is no blend.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.media.changes import blend, change, coarse, unlike
+from mustsee.media.pictures import Thumbnail
+
+LENGTHS = (0.5, 1.0, 1.7, 2.7)  # seconds of the stretches that are tried, the ends included
+UNEXPLAINED = 0.3  # share of the change that may be no blend: things move meanwhile
+ENDS = 0.25  # of the way at most in the first and the last sixth: the ends stand
+NEAR = 0.5  # seconds from a plain passage within which a cut is its border
+PLAIN = 3.0  # standard deviation of brightness below which a picture is plain
+DARK = 10.0  # the same of one that is dark on the whole: nothing in it is lit
+GONE = 0.35  # what most of the picture must have lost at the other end, see `unlike`
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A picture at a time; its pixels for `blend`; mean and standard deviation of brightness."""
+
+    time: float
+    thumbnail: Thumbnail
+    coarse: NDArray[np.float32]
+    mean: float
+    spread: float
+
+    def plain(self, black: float) -> bool:
+        """Is the picture black, or all of one brightness?"""
+        dark = self.mean < 16 + black * 219 / 255
+        return self.spread < (DARK if dark else PLAIN)
+
+
+def stood(time: float, thumbnail: Thumbnail) -> Stood:
+    """A picture, measured."""
+    import cv2
+
+    mean, spread = (float(v[0, 0]) for v in cv2.meanStdDev(thumbnail.luma))
+    return Stood(time, thumbnail, coarse(thumbnail), mean, spread)
+
+
+class GradualFinder:
+    """Finds gradual transitions while thumbnails go by, some six of them a second, up to
+    `LENGTHS[-1]` seconds late. `black`: mean brightness (0 to 255) that counts as black, null for
+    no fades. `least`: the change from end to end, null for no dissolves.
+    """
+
+    def __init__(self, black: float | None, least: float | None) -> None:
+        self._black, self._least = black, least
+        self._seen: deque[Stood] = deque()
+        self._begun = False  # whether there was a picture that is not plain
+        self._plain: list[float] = []  # times of the plain pictures since the last other one
+        self._after: float | None = None  # time of the first other one after them
+        self._cut_at = float("-inf")
+
+    def see(self, time: float, thumbnail: Thumbnail, cuts: Sequence[float] = ()) -> list[float]:
+        """Look at the next picture, and at the hard cuts found by now: no transition goes over one.
+        Returns the times of transitions, in their middle.
+        """
+        for cut in cuts:
+            self._cut(cut)
+        now = stood(time, thumbnail)
+        found = self._fade(now, self._black) if self._black is not None else []
+        self._seen.append(now)
+        while self._seen[0].time < time - LENGTHS[-1] - 0.5:
+            self._seen.popleft()
+        if self._least is not None and (middle := self._dissolve()) is not None:
+            found.append(middle)
+            while len(self._seen) > 1:
+                self._seen.popleft()
+        return found
+
+    def rest(self) -> list[float]:
+        """The fade that was still waited with."""
+        passed, after = self._plain, self._after
+        self._plain, self._after = [], None
+        # the cut into or out of the black is enough
+        lone = bool(passed) and self._cut_at < passed[0] - NEAR
+        return [passed[len(passed) // 2]] if lone and after is not None else []
+
+    def _cut(self, cut: float) -> None:
+        self._cut_at = cut
+        while self._seen and self._seen[0].time < cut:
+            self._seen.popleft()
+
+    def _fade(self, now: Stood, black: float) -> list[float]:
+        """The middle of a passage of plain pictures, when no cut into or out of it was found."""
+        if now.plain(black):
+            if self._begun:
+                self._plain.append(now.time)
+            self._after = None
+            return []
+        self._begun = True
+        if self._plain:
+            self._after = self._after or now.time
+            if now.time >= self._after + NEAR:
+                return self.rest()
+        return []
+
+    def _dissolve(self) -> float | None:
+        seen, now = list(self._seen), self._seen[-1]
+        if now.spread < DARK:
+            return None  # what fades is no dissolve
+        for length in LENGTHS:
+            first = next((n for n, s in enumerate(seen) if s.time >= now.time - length - 0.05), 0)
+            stretch = seen[first:]
+            if now.time - stretch[0].time < length - 0.25 or len(stretch) < 4:
+                return None
+            if (middle := self._blends(stretch)) is not None:
+                return middle
+        return None
+
+    def _blends(self, stretch: Sequence[Stood]) -> float | None:
+        """The middle of a dissolve from the stretch's first picture to its last, or None."""
+        a, b = stretch[0].thumbnail, stretch[-1].thumbnail
+        if change(a, b) < (self._least or 0.0) or stretch[0].spread < DARK:
+            return None
+        ways = [0.0] * len(stretch)
+        middle = len(stretch) // 2
+        for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
+            ways[n], rest = blend(stretch[0].coarse, stretch[n].coarse, stretch[-1].coarse)
+            if rest > UNEXPLAINED:
+                return None  # as nearly always, and at the first one
+        ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
+        if ways[0] > slack or ways[-1] < 1 - slack:
+            return None
+        if sum(0.1 < way < 0.9 for way in ways) < 2:
+            return None  # a cut
+        if any(y < x - 0.1 for x, y in pairwise(ways)):
+            return None
+        if unlike(a, b, 1 / 3) < GONE:
+            return None
+        half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
+        return stretch[half + 1].time

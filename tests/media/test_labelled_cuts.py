@@ -1,0 +1,70 @@
+"""Shots of real films against cuts labelled by eye, where the films are at hand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mustsee.media.shots import shots_of
+from ray_jobs.benches.cuts import CutsBench, Labels, Tally, count
+from tests.support.films import FPS, cuts, write
+from tests.support.material import material
+
+LABELS = Path(__file__).with_name("cuts.yaml")
+
+
+def label(edges: Sequence[float], gradual: Sequence[tuple[float, float]] = ()) -> Labels:
+    return Labels(what="film", cuts=tuple(edges), gradual=tuple(gradual), half=5.0)
+
+
+def test_the_labels_are_in_order() -> None:
+    films = yaml.safe_load(LABELS.read_text())
+    assert len({f["film"] for f in films}) == len(films) == 24
+    assert sum(len(f["cuts"]) for f in films) == 107
+    for film in films:
+        assert film["cuts"] == sorted(film["cuts"])
+        assert all(0 < cut < film["seconds"] for cut in film["cuts"])
+        assert all(0 <= a < b <= film["seconds"] for a, b, _ in film.get("gradual", ()))
+        assert film["half"] in ("chosen", "shown", 115.5)
+
+
+def test_what_counts_as_found() -> None:
+    tally, known = Tally(), label([1.0, 4.0, 8.0], [(2.0, 3.0)])
+    count(tally, [1.05, 2.5, 4.2, 8.0, 8.01], known, 24.0, lambda t: True)
+    assert (tally.right, tally.missed, tally.wrong, tally.gradual) == (2, 1, 2, 1)
+    assert tally.recall == pytest.approx(2 / 3)
+    assert tally.precision == pytest.approx(1 / 2)
+    assert tally.f1 == pytest.approx(4 / 7)
+    early = Tally()
+    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.choosing)
+    assert (early.right, early.missed, early.wrong) == (1, 1, 1)
+
+
+def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
+    """On a film of its own, labelled here; a film that no label names is passed by."""
+    from mustsee.media.files import content_digest
+
+    path = write(tmp_path / "film.mp4", cuts([30, 24, 40]))
+    write(tmp_path / "other.mp4", cuts([30]))
+    entry = {"film": content_digest(str(path)), "what": "blocks", "cuts": [30 / FPS, 54 / FPS]}
+    labels = tmp_path / "labels.yaml"
+    labels.write_text(yaml.safe_dump([{**entry, "half": "shown"}]))
+    bench = CutsBench(films=str(tmp_path), labels=str(labels), seconds=0.0)
+    rows = bench().plain()["rows"]
+    ours = next(row for row in rows if row["detector"] == "ours")
+    assert (ours["right"], ours["missed"], ours["wrong"]) == (2, 0, 0)
+    assert {row["detector"] for row in rows} >= {"Content", "Adaptive", "Hash", "Histogram"}
+    fades = next(row for row in rows if row["detector"] == "Threshold")
+    assert fades["right"] == 0
+
+
+@pytest.mark.slow
+def test_cuts_labelled_by_eye_are_found() -> None:
+    """Nineteen of twenty, and of twenty found as many are right; all films, all labels."""
+    folder, tally = material("video"), Tally()
+    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).known():
+        found = [shot.start for shot in shots_of(path)[1:]]
+        count(tally, found, known, 24.0, lambda t: True)
+    assert tally.recall >= 0.95, tally.places
+    assert tally.precision >= 0.95, tally.places

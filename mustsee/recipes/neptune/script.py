@@ -125,7 +125,7 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
             start=piece.start,
             end=piece.end,
             captions=tuple(c for c in video.captions or () if low <= c.time < high),
-            texts=tuple(t for t in read if low <= t.time < high),
+            texts=tuple(t for t in read if t.time < high and (t.end or t.time) >= low),
             lines=tuple(x for x in spoken if low <= (x.start + x.end) / 2 < high),
             shots=shots,
         )

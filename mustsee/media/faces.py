@@ -26,7 +26,7 @@ OVERLAP = 0.3  # of two boxes that are one face
 REACH = 0.5  # of a face's size, how far it is followed
 ALIKE = 0.75  # correlation of a face's pixels with what is there now
 STILL = 8.0  # of 255, mean over the picture: where no face was, less brings none
-JUMP = 28.0  # the same: another scene
+JUMP = 24.0  # the same: another scene
 LONG = 4  # times as long until the next look, while every face is followed and none can have come
 
 

@@ -26,9 +26,16 @@ SMALL = 480  # pixels of the picture that lines are followed in
 LARGE = 1280  # pixels of the picture that lines are cut out of
 FINE = 14  # pixels: where a line is as low as this, the large picture is searched for lower ones
 STROKE = 60  # Sobel response of a letter's edge
-STROKES = (0.20, 0.36)  # share of a place where edges rise, and where they fall
-SHARE = 0.15  # of the picture that is searched for lines where some of it is more like letters
-SCALES = (1.0, 0.5, 0.25)  # of the small picture: letters of all sizes
+PLAIN = 0.20  # share of a place where edges rise, and where they fall, that may be letters
+CROWDED = 0.36  # the same in a picture that is full of edges
+SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
+WIDTHS = (
+    960,
+    480,
+    240,
+    120,
+    60,
+)  # pixels of the pictures that letters are looked for in: all sizes
 MARGIN = 0.08  # of the height, above and below a line: the next ones
 ALL = 3  # places with lines: all of the picture is searched
 STIR = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
@@ -95,8 +102,7 @@ class TextFinder:
         self._follow(luma, time)
         if self._due(luma, time):
             self._searched, self._jumped = (time, luma), False
-            if where := places(luma):
-                self._search(picture, luma, where)
+            self._search(picture, luma)
         self._lately.append((time, luma))
 
     def texts(self) -> tuple[ScreenText, ...]:
@@ -137,9 +143,13 @@ class TextFinder:
         waited = time - then >= (SOON if self._jumped else self._rules.every) - 1e-4
         return waited and stirred(before, luma)
 
-    def _search(self, picture: Picture, luma: Image, where: list[Box]) -> None:
+    def _search(self, picture: Picture, luma: Image) -> None:
+        large = max(picture.frame.width, picture.frame.height) >= WIDTHS[0]
+        where, plain = places(picture.luma(WIDTHS[0]) if large else luma)
+        if not where:
+            return
         image = picture.image(LARGE)
-        for corners in self._lines(image, where):
+        for corners in self._lines(image, where, plain):
             box = _bounds(corners, image)
             known = next((x for x in self._open if _shared(x.box, box) > 0.5), None)
             sure = known is not None and known.best[1] >= SURE
@@ -149,14 +159,16 @@ class TextFinder:
             if score >= WORTH and letters(text) >= self._rules.shortest:
                 self._note(text, score, box, known, luma, picture.time)
 
-    def _lines(self, image: Image, where: list[Box]) -> list[Corners]:
-        """Where lines are in the large picture. The places like letters are searched first, then
-        whole rows of the picture where they hold any: a line may be longer than its place.
+    def _lines(self, image: Image, where: list[Box], plain: bool) -> list[Corners]:
+        """Where lines are in the large picture. Whole rows of it are searched, as a line may be
+        longer than the place that gave it away; in a picture full of edges the places come first.
         """
         small = shrunk(image, self._rules.longest)
         scale = len(image) / len(small)
         found = list[Corners]()
-        for top, bottom in _rows([box for box in where if self._reader.lines(_part(small, box))]):
+        if not plain:
+            where = [box for box in where if self._reader.lines(_part(small, box))]
+        for top, bottom in _rows(where):
             rows, down = (0.0, top, 1.0, bottom), int(top * len(small))
             lines = self._reader.lines(_part(small, rows))
             if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE for corners in lines):
@@ -201,31 +213,40 @@ class TextFinder:
         return lost[-1]
 
 
-def places(luma: Image) -> list[Box]:
-    """Where edges rise and fall as densely as in letters, with some room around. What is a letter's
-    density in a plain picture is any leaf's in another one: of a picture full of edges the densest
-    places are taken, about `SHARE` of it.
+def places(luma: Image) -> tuple[list[Box], bool]:
+    """Where edges rise and fall as densely as in letters, with some room around, and whether the
+    picture is plain. What is a letter's density in a plain picture is any leaf's in another one:
+    in a picture full of edges only the densest places count.
     """
     import cv2
 
     height, width = luma.shape
-    dense = np.zeros((height, width), np.uint8)
-    for scale in SCALES:
-        size = (max(8, round(width * scale)), max(8, round(height * scale)))
+    base = (min(SMALL, width), max(8, round(height * min(1.0, SMALL / width))))
+    dense = np.zeros(base[::-1], np.uint8)
+    for wide in (w for w in WIDTHS if w <= max(width, base[0])):
+        size = (wide, max(8, round(height * wide / width)))
         slope = cv2.Sobel(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), cv2.CV_16S, 1, 0)
         rises, falls = (
             cv2.blur(edges.astype(np.uint8) * 255, (24, 6))
             for edges in (slope > STROKE, slope < -STROKE)
         )
-        dense = np.maximum(dense, cv2.resize(np.minimum(rises, falls), (width, height)))
-    near: Any = dense
-    for least in STROKES:
-        near = cv2.dilate((dense >= least * 255).astype(np.uint8), np.ones((24, 48), np.uint8))
-        if float(near.mean()) <= SHARE:
-            break
+        dense = np.maximum(dense, cv2.resize(np.minimum(rises, falls), base))
+    near, plain = _near(dense, PLAIN), True
+    if float(near.mean()) > SHARE:
+        near, plain = _near(dense, CROWDED), False
     count, _, stats, _ = cv2.connectedComponentsWithStats(near)
     sides = [stats[n][:4].tolist() for n in range(1, count)]
-    return [(x / width, y / height, (x + w) / width, (y + h) / height) for x, y, w, h in sides]
+    (across, down) = base
+    boxes = [(x / across, y / down, (x + w) / across, (y + h) / down) for x, y, w, h in sides]
+    return boxes, plain
+
+
+def _near(dense: Image, least: float) -> Image:
+    """1 where it is dense, and around."""
+    import cv2
+
+    around = np.ones((24, 48), np.uint8)
+    return np.asarray(cv2.dilate((dense >= least * 255).astype(np.uint8), around), np.uint8)
 
 
 def stirred(one: Image, other: Image) -> bool:

@@ -7,7 +7,7 @@ another scene, and every few seconds where one was lost or one may have come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def detector(file: Path, score: float) -> Find:
         boxes: Any = np.concatenate([corners, sizes], axis=1).tolist()
         kept = cv2.dnn.NMSBoxes(boxes, sure[seen].tolist(), score, OVERLAP)
         height, width = image.shape[:2]
-        return [_face(*boxes[n], width, height) for n in np.asarray(kept, np.int64).ravel()]
+        return [_face(boxes[n], width, height) for n in np.asarray(kept, np.int64).ravel()]
 
     return find
 
@@ -126,8 +126,9 @@ def _squared(image: Image) -> tuple[Image, int, int]:
     return square, left, top
 
 
-def _face(x: float, y: float, w: float, h: float, width: int, height: int) -> Face:
-    """A box in pixels as shares of the picture, within it."""
+def _face(box: Sequence[float], width: int, height: int) -> Face:
+    """A box (left, top, width, height) in pixels as shares of the picture, within it."""
+    x, y, w, h = box
     left, right = max(0.0, x / width), min(1.0, (x + w) / width)
     top, bottom = max(0.0, y / height), min(1.0, (y + h) / height)
     return Face(x=left, y=top, width=max(0.0, right - left), height=max(0.0, bottom - top))

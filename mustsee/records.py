@@ -89,11 +89,19 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenText:
-    """Text read on a keyframe (OCR), top to bottom; `score` 0 to 1."""
+    """A line of words read on the screen (OCR): from `time` to `end` (null: seen only once), looked
+    at once a second; `score` 0 to 1; `top`: its upper edge, in shares of the picture's height.
+    """
 
     time: float
+    end: float | None = None
     text: str
     score: float
+    top: Float32 = 0.0
+
+    def at(self, time: float) -> bool:
+        """Whether it is read in a picture of that time, as near as looks once a second can tell."""
+        return self.time - 0.5 <= time <= (self.end or self.time) + 0.5
 
 
 @dataclass(frozen=True)

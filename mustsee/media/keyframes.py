@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.media.changes import change
-from mustsee.media.pictures import Picture, Thumbnail, Thumbnails, encode, shrunk
+from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
 from mustsee.records import Keyframe, Span
 
 SPACING = 0.25  # seconds between candidate frames
@@ -39,18 +39,17 @@ class KeyframeRules:
 
 @dataclass(frozen=True)
 class Kept:
-    """An encoded candidate; `large` is a bigger JPEG for reading text, where that is wanted."""
+    """An encoded candidate."""
 
     time: float
     jpeg: bytes
-    large: bytes | None
 
 
 class KeyframePicker:
-    """Picks keyframes while frames go by. `large`: longer side of a second, bigger JPEG."""
+    """Picks keyframes while frames go by."""
 
-    def __init__(self, rules: KeyframeRules, large: int | None = None) -> None:
-        self._rules, self._large = rules, large
+    def __init__(self, rules: KeyframeRules) -> None:
+        self._rules = rules
         self._held: list[Picture] = []
         self._next = float("-inf")
         self._begin: float | None = None
@@ -101,13 +100,7 @@ class KeyframePicker:
 
     def _keep(self, picture: Picture) -> None:
         rules = self._rules
-        large = None
-        image = picture.image(max(rules.longest, self._large or 0))
-        if self._large:
-            large = encode(image, 90)
-        self.kept.append(
-            Kept(picture.time, encode(shrunk(image, rules.longest), rules.quality), large)
-        )
+        self.kept.append(Kept(picture.time, picture.jpeg(rules.longest, rules.quality)))
         if len(self.kept) > rules.most:
             del self.kept[crowded([k.time for k in self.kept])]
 

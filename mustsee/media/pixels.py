@@ -143,7 +143,7 @@ def captions(
         )
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
         nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
-        here = [text for text in texts if abs(text.time - keyframe.time) < 0.05]
+        here = [text for text in texts if text.at(keyframe.time)]
         tone = np.asarray(picture, np.uint8)
         found.append((keyframe.time, describe(tone, nearest, here, layout(small))))
     return found

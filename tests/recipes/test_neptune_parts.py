@@ -11,8 +11,8 @@ import pytest
 
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.readings import readings
 from mustsee.recipes.neptune.replies import Run, closed, holes, parse_cast
+from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_film import Rules, asker, film
 
@@ -181,8 +181,7 @@ def test_badly_read_and_heard_words_are_marked() -> None:
 
 def test_words_that_stay_on_the_screen_stand_once() -> None:
     video = film()
-    logo = [ScreenText(time=10.0 * n + 5, text="KITCHEN TV", score=0.9 + n / 100) for n in range(8)]
-    logo[3] = replace(logo[3], text="KITCHEN 1V")
+    logo = [ScreenText(time=5.0, end=75.0, text="KITCHEN TV", score=0.97)]
     texts = tuple(sorted((*(video.texts or ()), *logo), key=lambda t: t.time))
     llm = Rules()
     run(replace(video, texts=texts), llm)
@@ -192,22 +191,18 @@ def test_words_that_stay_on_the_screen_stand_once() -> None:
     assert script.count("ANNA") == 2  # once in the caption
 
 
-@pytest.mark.parametrize(
-    ("times", "stays"),
-    [
-        ((5,), [(5, 5)]),
-        ((5, 15, 25), [(5, 25)]),
-        ((5, 25), [(5, 25)]),  # missed once
-        ((5, 35), [(5, 5), (35, 35)]),
-    ],
-)
-def test_how_long_words_stay(times: tuple[float, ...], stays: list[tuple[float, float]]) -> None:
-    texts = [ScreenText(time=t, text="Turn it  once", score=0.99) for t in times]
-    texts += [ScreenText(time=t, text="57", score=0.99) for t in times[:1]]
-    found = readings(texts, [5.0, 15.0, 25.0, 35.0])
-    assert [(r.start, r.end) for r in found if r.text == "Turn it once"] == stays
-    one, other = (ScreenText(time=t, text=x, score=1.0) for t, x in ((5.0, "57"), (15.0, "51")))
-    assert len(readings([one, other], ())) == 2
+def test_words_on_the_screen_stand_once_where_they_come_up() -> None:
+    shots = (Span(0.0, 10.0), Span(10.0, 20.0), Span(20.0, 30.0))
+    texts = (
+        ScreenText(time=12.0, end=24.0, text="Turn it once", score=0.99),
+        ScreenText(time=13.0, text="BUNKY", score=0.7),
+    )
+    captions = tuple(Caption(time=t, text="A pan.") for t in (5.0, 15.0, 25.0))
+    row = Video(video_id="v", uri="v", duration=30.0, shots=shots, texts=texts, captions=captions)
+    first, second, third = units(row, 60.0)
+    assert (first.read, third.read) == ((), ())
+    assert second.read == (("Turn it once", Span(12.0, 24.0), False), ("BUNKY", None, True))
+    assert [t.text for t in third.texts] == ["Turn it once"]  # it can still be read there
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:

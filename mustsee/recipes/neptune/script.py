@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from mustsee.media.certainty import is_doubtful
+from mustsee.media.certainty import is_doubtful, is_surely_read
 from mustsee.media.transcript import joined
-from mustsee.recipes.neptune.readings import Reading, readings
 from mustsee.records import Caption, Line, ScreenText, Span, Video
 
 T = TypeVar("T")
@@ -38,16 +37,15 @@ class Member:
 @dataclass(frozen=True, kw_only=True)
 class Unit:
     """A stretch of the video. `captions`: what was written of its frames; `caption`: one sentence
-    on them. `texts`: what was read in each frame; `readings`: what comes up on the screen in it,
-    each once. `shots`: how many shots begin in it; 0 in the later pieces of a long shot, and where
-    shots are not known. `cast`: names of the members seen in it.
+    on them. `texts`: what can be read on the screen in it. `shots`: how many shots begin in it; 0
+    in the later pieces of a long shot, and where shots are not known. `cast`: names of the members
+    seen in it.
     """
 
     start: float
     end: float
     captions: tuple[Caption, ...] = ()
     texts: tuple[ScreenText, ...] = ()
-    readings: tuple[Reading, ...] = ()
     lines: tuple[Line, ...] = ()
     caption: str = ""
     shots: int = 0
@@ -57,8 +55,19 @@ class Unit:
     def words(self) -> int:
         """About how many words the unit adds to a prompt."""
         parts = [*self.cast, self.caption or " ".join(c.text for c in self.captions)]
-        parts += [t.text for t in self.readings] + [x.text for x in self.lines]
+        parts += [text for text, _, _ in self.read] + [x.text for x in self.lines]
         return 4 + sum(len(p.split()) for p in parts)
+
+    @property
+    def read(self) -> tuple[tuple[str, Span | None, bool], ...]:
+        """What comes up on the screen, each with its times where it stays for longer than the unit,
+        and with whether a reader is to be warned of it.
+        """
+        spans = ((t, _span(t)) for t in self.texts if t.time >= self.start)
+        return tuple(
+            (t.text, span if span.end > self.end else None, not is_surely_read(t))
+            for t, span in spans
+        )
 
     @property
     def heard(self) -> tuple[tuple[Line, bool], ...]:
@@ -128,7 +137,7 @@ class ScriptPart:
         return tuple(
             replace(
                 unit,
-                readings=tuple(x for x in unit.readings if _meets(x, spans)),
+                texts=tuple(t for t in unit.texts if _meets(_span(t), spans)),
                 lines=tuple(x for x in unit.lines if _meets(x, spans)),
             )
             for unit in found
@@ -147,7 +156,6 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
     if any(_SENTENCE.search(line.text) for line in spoken):
         spoken = joined(spoken)
     read = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
-    come_up = readings(read, (c.time for c in video.captions or ()))
     found: list[Unit] = []
     for index, (piece, shots) in enumerate(pieces):
         low = piece.start if index else -math.inf
@@ -156,8 +164,7 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
             start=piece.start,
             end=piece.end,
             captions=tuple(c for c in video.captions or () if low <= c.time < high),
-            texts=tuple(t for t in read if low <= t.time < high),
-            readings=tuple(r for r in come_up if low <= r.start < high),
+            texts=tuple(t for t in read if t.time < high and (t.end or t.time) >= low),
             lines=tuple(x for x in spoken if low <= (x.start + x.end) / 2 < high),
             shots=shots,
         )
@@ -184,7 +191,11 @@ def _pieces(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
             yield Span(shot.start + i * step, end), int(i == 0 and bool(video.shots))
 
 
-def _meets(one: Unit | Reading | Line, spans: Sequence[Span]) -> bool:
+def _span(text: ScreenText) -> Span:
+    return Span(text.time, text.end or text.time)
+
+
+def _meets(one: Unit | Span | Line, spans: Sequence[Span]) -> bool:
     """Whether any of the spans lies in a stretch at least in part, or either in the other where it
     is a moment without length.
     """

@@ -1,0 +1,327 @@
+"""Words on the screen: found small, read once, followed while they stay.
+
+A film is looked at once a second. A look is dear only where it must be: lines are searched for
+where the picture has changed since the last search and has the strokes of letters, and only what
+was not read before is read. In between, what was read is followed by its pixels, which also tells
+when it came up and when it went.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+from unicodedata import east_asian_width
+
+import numpy as np
+
+from mustsee.media.lettering import Corners, Image, Reader, cut_out
+from mustsee.media.pictures import Picture, shrunk
+from mustsee.records import ScreenText
+
+STEP = 1.0  # seconds between looks
+SOON = 2.0  # seconds from one search to that of another scene
+SMALL = 480  # pixels of the picture that lines are followed in
+LARGE = 1280  # pixels of the picture that lines are cut out of
+FINE = 14  # pixels: where a line is as low as this, the large picture is searched for lower ones
+STROKE = 60  # Sobel response of a letter's edge
+PLAIN = 0.20  # share of a place where edges rise, and where they fall, that may be letters
+CROWDED = 0.36  # the same in a picture that is full of edges
+SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
+WIDTHS = (
+    960,
+    480,
+    240,
+    120,
+    60,
+)  # pixels of the pictures that letters are looked for in: all sizes
+MARGIN = 0.08  # of the height, above and below a line: the next ones
+ALL = 3  # places with lines: all of the picture is searched
+STIR = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
+JUMP = 20.0  # of 255, mean over the picture: another scene
+THERE = 0.6  # correlation of a line's pixels with what stands there now
+SURE = 0.95  # a line that was read worse is read again
+WORTH = 0.5  # what is read worse than this is no reading
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRules:
+    """Lines are searched for on a picture `longest` pixels wide or high, at another scene and every
+    `every` seconds of one that changes. Those less sure than `score` (0 to 1) or of fewer than
+    `shortest` letters and digits are left out; a Chinese or Japanese one counts as two.
+    """
+
+    every: float = 4.0
+    longest: int = 640
+    score: float = 0.92
+    shortest: int = 3
+
+
+@dataclass(kw_only=True)
+class _Line:
+    """A line that is followed, and what it was read as: each reading with its scores."""
+
+    box: Box
+    pixels: Image
+    first: float
+    last: float
+    read: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+
+    def hear(self, text: str, score: float) -> None:
+        self.read.setdefault(text, []).append(score)
+
+    @property
+    def best(self) -> tuple[str, float]:
+        """What most readings say, and how sure those are."""
+        text = max(self.read, key=lambda t: sum(self.read[t]))
+        return text, float(np.mean(self.read[text]))
+
+
+class TextFinder:
+    """Reads a film's frames while they go by."""
+
+    def __init__(self, rules: TextRules, reader: Reader) -> None:
+        self._rules, self._reader = rules, reader
+        self._next = float("-inf")
+        self._open: list[_Line] = []  # on the screen
+        self._past: list[_Line] = []  # gone
+        self._lately: deque[tuple[float, Image]] = deque(maxlen=max(2, round(rules.every / STEP)))
+        self._searched: tuple[float, Image] | None = None
+        self._jumped = False  # to another scene, since then
+
+    def see(self, picture: Picture) -> None:
+        """Look at the next frame."""
+        time = picture.time
+        if time < self._next - 1e-4:
+            return
+        self._next = time + STEP
+        luma = picture.luma(SMALL)
+        self._follow(luma, time)
+        if self._due(luma, time):
+            self._searched, self._jumped = (time, luma), False
+            self._search(picture, luma)
+        self._lately.append((time, luma))
+
+    def texts(self) -> tuple[ScreenText, ...]:
+        """What was surely read, in the order of time and then from the top down."""
+        found = list[ScreenText]()
+        for line in (*self._past, *self._open):
+            text, score = line.best
+            if score >= self._rules.score:
+                found.append(
+                    ScreenText(
+                        time=line.first,
+                        end=line.last if line.last > line.first else None,
+                        text=text,
+                        score=round(score, 4),
+                        top=round(line.box[1], 4),
+                    )
+                )
+        return tuple(sorted(found, key=lambda t: (t.time, t.top, t.text)))
+
+    def _follow(self, luma: Image, time: float) -> None:
+        """Which of the lines are still there."""
+        still = list[_Line]()
+        for line in self._open:
+            if stands(line.pixels, luma, line.box):
+                line.last = time
+                still.append(line)
+            else:
+                self._past.append(line)
+        self._open = still
+
+    def _due(self, luma: Image, time: float) -> bool:
+        if self._searched is None:
+            return True
+        then, before = self._searched
+        if before.shape != luma.shape:
+            return True
+        self._jumped |= bool(self._lately) and _apart(self._lately[-1][1], luma) > JUMP
+        waited = time - then >= (SOON if self._jumped else self._rules.every) - 1e-4
+        return waited and stirred(before, luma)
+
+    def _search(self, picture: Picture, luma: Image) -> None:
+        large = max(picture.frame.width, picture.frame.height) >= WIDTHS[0]
+        where, plain = places(picture.luma(WIDTHS[0]) if large else luma)
+        if not where:
+            return
+        image = picture.image(LARGE)
+        for corners in self._lines(image, where, plain):
+            box = _bounds(corners, image)
+            known = next((x for x in self._open if _shared(x.box, box) > 0.5), None)
+            sure = known is not None and known.best[1] >= SURE
+            if known and sure and not stirred(known.pixels, _part(luma, known.box)):
+                continue
+            text, score = self._reader.text(cut_out(image, corners))
+            if score >= WORTH and letters(text) >= self._rules.shortest:
+                self._note(text, score, box, known, luma, picture.time)
+
+    def _lines(self, image: Image, where: list[Box], plain: bool) -> list[Corners]:
+        """Where lines are in the large picture. Whole rows of it are searched, as a line may be
+        longer than the place that gave it away; in a picture full of edges the places come first.
+        """
+        small = shrunk(image, self._rules.longest)
+        scale = len(image) / len(small)
+        found = list[Corners]()
+        if not plain:
+            where = [box for box in where if self._reader.lines(_part(small, box))]
+        for top, bottom in _rows(where):
+            rows, down = (0.0, top, 1.0, bottom), int(top * len(small))
+            lines = self._reader.lines(_part(small, rows))
+            if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE for corners in lines):
+                lines, down = self._reader.lines(_part(image, rows)), int(top * len(image))
+            else:
+                lines, down = [c * np.float32(scale) for c in lines], round(down * scale)
+            found += [corners + np.array([0, down], np.float32) for corners in lines]
+        return found
+
+    def _note(
+        self, text: str, score: float, box: Box, known: _Line | None, luma: Image, time: float
+    ) -> None:
+        """One more reading of a line that is known, or the first of a new one."""
+        if known is not None and not any(same(text, t) for t in known.read):
+            self._open.remove(known)  # another one stands where it was
+            self._past.append(known)
+            known.last = max(known.first, self._lately[-1][0] if self._lately else known.last)
+            known = None
+        if known is None:
+            known = next((x for x in self._open if same(text, x.best[0])), None)
+            known = known if known and _shared(known.box, box) > 0 else self._again(text, time)
+        pixels = _part(luma, box)
+        if known is None:
+            first = time
+            for earlier, held in reversed(self._lately):
+                if held.shape != luma.shape or not stands(pixels, held, box):
+                    break
+                first = earlier
+            known = _Line(box=box, pixels=pixels, first=first, last=time)
+            self._open.append(known)
+        known.box, known.pixels, known.last = box, pixels, time
+        known.hear(text, score)
+
+    def _again(self, text: str, time: float) -> _Line | None:
+        """A line of the same words that was lost from sight since the last search: it moves."""
+        lately = (x for x in self._past if time - x.last <= self._rules.every)
+        lost = [x for x in lately if same(text, x.best[0])]
+        if not lost:
+            return None
+        self._past.remove(lost[-1])
+        self._open.append(lost[-1])
+        return lost[-1]
+
+
+def places(luma: Image) -> tuple[list[Box], bool]:
+    """Where edges rise and fall as densely as in letters, with some room around, and whether the
+    picture is plain. What is a letter's density in a plain picture is any leaf's in another one:
+    in a picture full of edges only the densest places count.
+    """
+    import cv2
+
+    height, width = luma.shape
+    base = (min(SMALL, width), max(8, round(height * min(1.0, SMALL / width))))
+    dense = np.zeros(base[::-1], np.uint8)
+    for wide in (w for w in WIDTHS if w <= max(width, base[0])):
+        size = (wide, max(8, round(height * wide / width)))
+        slope = cv2.Sobel(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), cv2.CV_16S, 1, 0)
+        rises, falls = (
+            cv2.blur(edges.astype(np.uint8) * 255, (24, 6))
+            for edges in (slope > STROKE, slope < -STROKE)
+        )
+        dense = np.maximum(dense, cv2.resize(np.minimum(rises, falls), base))
+    near, plain = _near(dense, PLAIN), True
+    if float(near.mean()) > SHARE:
+        near, plain = _near(dense, CROWDED), False
+    count, _, stats, _ = cv2.connectedComponentsWithStats(near)
+    sides = [stats[n][:4].tolist() for n in range(1, count)]
+    (across, down) = base
+    boxes = [(x / across, y / down, (x + w) / across, (y + h) / down) for x, y, w, h in sides]
+    return boxes, plain
+
+
+def _near(dense: Image, least: float) -> Image:
+    """1 where it is dense, and around."""
+    import cv2
+
+    around = np.ones((24, 48), np.uint8)
+    return np.asarray(cv2.dilate((dense >= least * 255).astype(np.uint8), around), np.uint8)
+
+
+def stirred(one: Image, other: Image) -> bool:
+    """Whether two grey pictures differ somewhere by more than noise."""
+    import cv2
+
+    if one.shape != other.shape:
+        return True
+    return float(np.max(cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5)))) > STIR
+
+
+def stands(pixels: Image, luma: Image, box: Box) -> bool:
+    """Whether a line's pixels are still seen in its place, whatever moves behind it."""
+    import cv2
+
+    now = _part(luma, box)
+    if now.shape != pixels.shape:
+        return False
+    likeness: Any = cv2.matchTemplate(now, pixels, cv2.TM_CCOEFF_NORMED)
+    return bool(np.isfinite(likeness[0, 0])) and float(likeness[0, 0]) >= THERE
+
+
+def letters(text: str) -> int:
+    """How many letters and digits; a wide one, which may be half a word, counts as two."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text if c.isalnum())
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two readings are of the same words. Digits count: 57 is not 51."""
+    a, b = ("".join(t.casefold().split()) for t in (one, other))
+    if a == b or any(c.isdigit() for c in a + b):
+        return a == b
+    return SequenceMatcher(None, a, b, autojunk=False).ratio() >= 0.8
+
+
+def _part(image: Image, box: Box) -> Image:
+    height, width = image.shape[:2]
+    left, top = int(box[0] * width), int(box[1] * height)
+    right, bottom = (max(left + 2, round(box[2] * width)), max(top + 2, round(box[3] * height)))
+    return image[top:bottom, left:right]
+
+
+def _rows(boxes: list[Box]) -> list[tuple[float, float]]:
+    """Top and bottom of the rows that hold the boxes, those that meet as one; all of the picture
+    for many boxes.
+    """
+    if len(boxes) >= ALL:
+        return [(0.0, 1.0)]
+    found: list[tuple[float, float]] = []
+    for top, bottom in sorted((max(0.0, b[1] - MARGIN), min(1.0, b[3] + MARGIN)) for b in boxes):
+        if found and top <= found[-1][1]:
+            found[-1] = (found[-1][0], max(bottom, found[-1][1]))
+        else:
+            found.append((top, bottom))
+    return found
+
+
+def _bounds(corners: Corners, image: Image) -> Box:
+    height, width = image.shape[:2]
+    left, top = np.clip(corners.min(axis=0) / (width, height), 0, 1).tolist()
+    right, bottom = np.clip(corners.max(axis=0) / (width, height), 0, 1).tolist()
+    return (left, top, right, bottom)
+
+
+def _shared(one: Box, other: Box) -> float:
+    """Intersection over union."""
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    down = min(one[3], other[3]) - max(one[1], other[1])
+    if across <= 0 or down <= 0:
+        return 0.0
+    areas = sum((b[2] - b[0]) * (b[3] - b[1]) for b in (one, other))
+    return across * down / (areas - across * down)
+
+
+def _apart(one: Image, other: Image) -> float:
+    if one.shape != other.shape:
+        return 255.0
+    return float(np.abs(one[::4, ::4].astype(np.int16) - other[::4, ::4]).mean())

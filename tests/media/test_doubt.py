@@ -40,6 +40,7 @@ def test_a_loop_is_known_however_sure_the_model_is() -> None:
     [
         (-1.01, 0.84, "no speech"),  # "Thank you." over a bicycle bell
         (-0.88, 0.64, "no speech"),  # "Mm-hmm." over an orchestra
+        (-0.70, 0.95, "no speech"),  # "you", said of digital silence
         (-0.43, 0.60, None),  # synthetic speech, understood
         (-0.26, 0.90, None),
         (-1.13, 0.40, "unsure"),
@@ -55,9 +56,10 @@ def test_another_language_around_a_line_makes_it_strange() -> None:
     english = [guess(start=25.0 * i, log_prob=-0.4) for i in range(4)]
     german = [guess(start=100 + 25.0 * i, log_prob=-0.88) for i in range(4)]
     loop = guess("We, " * 100, start=200, log_prob=-0.1)
-    reasons = Doubt().reasons([*english, *german, loop], one_language=True)
-    assert reasons[:3] == [None] * 3
-    assert reasons[5:] == ["strange"] * 3 + ["loop"]
+    clear = guess(start=220, log_prob=-0.5)
+    reasons = Doubt().reasons([*english, *german, loop, clear], one_language=True)
+    assert reasons[:4] == [None] * 4
+    assert reasons[5:] == ["strange"] * 3 + ["loop", None]
     assert Doubt().reasons([*english, *german], one_language=False) == [None] * 8
 
 

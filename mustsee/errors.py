@@ -41,6 +41,10 @@ class UserError(MustseeError):
     """Wrong configuration or input; printed in one line, without a traceback."""
 
 
+class NotInstalled(UserError):
+    """A model comes in a package that is not there; what can do without it may."""
+
+
 class BadRow(MustseeError):
     """This row cannot be processed, and would fail again in the same way."""
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from actors.hear.subtitles import Subtitles
-from actors.part import Opened, Part, RunContext
+from actors.part import Checked, Opened, Part, RunContext
+from mustsee.errors import NotInstalled
 from mustsee.records import Video
 
 
@@ -31,3 +32,15 @@ class Auto:
             return found if found.lines else listen(video)
 
         return hear
+
+
+def auto(*, engine: Part, otherwise: Part, subtitles: Subtitles) -> Auto:
+    """`Auto` with `engine`; with `otherwise` where the package of the engine's model is missing,
+    which is decided once, where the job starts.
+    """
+    try:
+        if isinstance(engine, Checked):
+            engine.check(None)
+    except NotInstalled:
+        engine = otherwise
+    return Auto(engine=engine, subtitles=subtitles)

@@ -24,6 +24,7 @@ from actors.endpoint import Endpoint, Estimate
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import Transient, UserError, hidden
 from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.transcript import ordered
@@ -33,7 +34,6 @@ PROMPT = "hear"  # the name of these calls in the ledger
 RATE = 16_000
 HEADER = 44  # bytes before the samples of a WAV file
 INAUDIBLE = 1e-3  # of full scale: such a chunk holds no speech, and models make some up
-NO_SPEECH, UNSURE = 0.6, -1.0  # whisper's own rule for a segment that it made up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class OpenAIHearing:
     file that the endpoint takes. `together`: chunks of one video in flight.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
@@ -163,7 +163,7 @@ def wav(sound: Sound) -> bytes:
 def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
     """The lines of one chunk's verbose JSON, `start` seconds later: one for each segment, with the
     words whose middle lies in it; without segments, one line as long as the words, or as the chunk
-    of `seconds`.
+    of `seconds`. What is not believed (`mustsee.media.doubt`) is left out.
     """
     words = [
         (w["start"] + start, max(w["start"], w["end"]) + start, w["word"].strip())
@@ -180,17 +180,17 @@ def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
         after = segments[i + 1]["start"] + start if i + 1 < len(segments) else math.inf
         sure = segment.get("avg_logprob") or 0.0
         inside = [w for w in words if (first if i else -1) <= (w[0] + w[1]) / 2 < after]
-        if (segment.get("no_speech_prob") or 0.0) > NO_SPEECH and sure < UNSURE:
-            continue
         score = math.exp(min(sure, 0.0))
-        lines.append(
-            Line(
-                start=first,
-                end=last,
-                text=" ".join(segment["text"].split()),
-                words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
-            )
+        line = Line(
+            start=first,
+            end=last,
+            text=" ".join(segment["text"].split()),
+            words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
         )
+        silence = segment.get("no_speech_prob") or 0.0
+        guess = Guess(lines=(line,), log_prob=sure, no_speech=silence)
+        if "avg_logprob" not in segment or Doubt().reason(guess) is None:
+            lines.append(line)
     return lines
 
 

@@ -3,40 +3,55 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.media import transcript
+from mustsee.media.doubt import Doubt, Guess
+from mustsee.media.sound import sound_language
 from mustsee.media.speech import Voice, Window, spoken
 from mustsee.nn import weights
-from mustsee.records import Line, Video, Word
+from mustsee.records import Line, Span, Video, Word
 
 
 @dataclass(frozen=True, kw_only=True)
 class Whisper:
-    """Batched Whisper on utterances found by voice activity detection, with word times.
+    """Batched Whisper on utterances found by voice activity detection, with word times; what it
+    seems to have made up is left out.
 
-    `model`: a CTranslate2 folder or a Hugging Face id; `language`: null detects it in the first
-    speech of each video; `window`: seconds of sound held at once; `max_new_tokens`: per 30 s, null
-    for the model's own limit.
+    `model`: a CTranslate2 folder, a Hugging Face id, or `package:NAME/FOLDER`; `sha256`: what its
+    model.bin must hash to; `name`: what results call it, null for `model`; `language`: null detects
+    it in the first speech of each video; `doubt`: what is not believed, null believes all;
+    `join`: seconds between utterances that are still decoded in one piece, which costs the same for
+    1 s as for 30; `window`: seconds of sound held at once; `max_new_tokens`: per 30 s, null for the
+    model's own limit.
+
+    A model that knows English only gives nothing for sound that its container marks as another
+    language, and nothing where it is too unsure for English to be spoken; `heard_by` says so.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
 
     model: str
     revision: str | None = weights.pinned()
+    sha256: str | None = None
+    name: str | None = None
     compute_type: str = "default"
     language: str | None = None
     beam_size: int = 5
     word_times: bool = True
     max_new_tokens: int | None = None
     voice: Voice = field(default_factory=Voice)
+    doubt: Doubt | None = field(default_factory=Doubt)
+    join: float = 2.0
     window: float = 600.0
     device: str = hardware("auto")
     batch_size: int = hardware(8)
@@ -47,6 +62,36 @@ class Whisper:
         weights.find_file(weights.find(self.model, self.revision), "model.bin")
 
     def open(self, run: RunContext) -> Opened:
+        pipeline = self._load()
+        one_language = not pipeline.model.model.is_multilingual
+        if one_language and self.language not in (None, "en"):
+            raise UserError(f"hear.language={self.language!r}: {self.model!r} knows English only")
+        called = f"whisper ({self.name or self.model})"
+
+        def hear(video: Video) -> Video:
+            marked = sound_language(video.uri) if one_language else None
+            if marked not in (None, "en"):
+                said = f"{called}, English only: the sound is marked {marked!r}"
+                return dataclasses.replace(video, lines=(), language=marked, heard_by=said)
+            language, guesses = self.language, list[Guess]()
+            for window in spoken(video, seconds=self.window, voice=self.voice):
+                language, found = self._transcribe(pipeline, window, language)
+                guesses += found
+            lines, doubted = self._believed(guesses, one_language)
+            for why, number in doubted.items():
+                run.count(f"hear.doubted.{why}", number)
+            strange = not lines and (doubted["strange"] or doubted["loop"])
+            return dataclasses.replace(
+                video,
+                lines=transcript.ordered(lines),
+                language=None if strange else language,
+                heard_by=called + (", which understood nothing" if strange else ""),
+            )
+
+        return hear
+
+    def _load(self) -> Any:
+        """The model and its tokenizer. Raises UserError where they are not, or are others."""
         self.check()
         try:
             from faster_whisper import BatchedInferencePipeline, WhisperModel
@@ -54,9 +99,12 @@ class Whisper:
             raise UserError(
                 "hear=whisper needs faster-whisper: pip install 'mustsee[offline]'"
             ) from error
-        pipeline = BatchedInferencePipeline(
+        folder = weights.find(self.model, self.revision)
+        if self.sha256 is not None:
+            weights.check(folder / "model.bin", self.sha256)
+        return BatchedInferencePipeline(
             WhisperModel(
-                str(weights.find(self.model, self.revision)),
+                str(folder),
                 device=self.device,
                 compute_type=self.compute_type,
                 cpu_threads=self.threads,
@@ -64,47 +112,78 @@ class Whisper:
             )
         )
 
-        def hear(video: Video) -> Video:
-            language, lines = self.language, list[Line]()
-            for window in spoken(video, seconds=self.window, voice=self.voice):
-                language, found = self._transcribe(pipeline, window, language)
-                lines += found
-            return dataclasses.replace(
-                video,
-                lines=transcript.ordered(lines),
-                language=language,
-                heard_by=f"whisper ({self.model})",
-            )
-
-        return hear
+    def _believed(
+        self, guesses: list[Guess], one_language: bool
+    ) -> tuple[list[Line], Counter[str]]:
+        """The lines that are believed, and how many guesses are not, by reason."""
+        if self.doubt is None:
+            return [line for guess in guesses for line in guess.lines], Counter()
+        reasons = self.doubt.reasons(guesses, one_language=one_language)
+        kept = [g for g, why in zip(guesses, reasons, strict=True) if why is None]
+        return [x for g in kept for x in g.lines], Counter(why for why in reasons if why)
 
     def _transcribe(
         self, pipeline: Any, window: Window, language: str | None
-    ) -> tuple[str, list[Line]]:
+    ) -> tuple[str, list[Guess]]:
         segments, info = pipeline.transcribe(
             window.samples,
             language=language,
             beam_size=self.beam_size,
             batch_size=self.batch_size,
             word_timestamps=self.word_times,
-            without_timestamps=False,
+            # with them, the batched decoder drops the end of a stretch that has no closing time
+            without_timestamps=self.word_times,
             max_new_tokens=self.max_new_tokens,
             clip_timestamps=[
                 {"start": s.start - window.start, "end": s.end - window.start}
-                for s in window.speech
+                for s in self._stretches(window.speech)
             ],
         )
-        lines = transcript.within(_lines(segments, window.start), window.start, window.end)
-        return info.language, list(lines)
+        return info.language, list(_guesses(segments, window))
+
+    def _stretches(self, speech: Iterable[Span]) -> list[Span]:
+        """Utterances that follow each other closely as one, as far as a stretch may last."""
+        found: list[Span] = []
+        for span in speech:
+            last = found[-1] if found else None
+            near = last is not None and span.start - last.end <= self.join
+            if last is not None and near and span.end - last.start <= self.voice.longest:
+                found[-1] = Span(last.start, span.end)
+            else:
+                found.append(span)
+        return found
 
 
-def _lines(segments: Any, zero: float) -> Iterator[Line]:
+def _guesses(segments: Iterable[Any], window: Window) -> Iterator[Guess]:
+    """What was made of each stretch: its segments share a `seek` and their figures."""
+    pauses = [(a.end + b.start) / 2 for a, b in pairwise(window.speech)]
+    for _, together in groupby(segments, key=lambda segment: segment.seek):
+        found = list(together)
+        lines = transcript.within(_lines(found, window.start, pauses), window.start, window.end)
+        if lines:
+            first = found[0]
+            yield Guess(lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob)
+
+
+def _lines(segments: Iterable[Any], zero: float, pauses: Sequence[float]) -> Iterator[Line]:
     for segment in segments:
-        words = tuple(
-            Word(zero + float(w.start), zero + float(w.end), w.word.strip(), float(w.probability))
-            for w in segment.words or ()
-        )
         text = segment.text.strip()
-        if text:
-            start, end = zero + float(segment.start), zero + float(segment.end)
-            yield Line(start=start, end=end, text=text, words=words)
+        if segment.words:
+            yield from transcript.sentences(_words(segment.words, zero), pauses)
+        elif any(c.isalnum() for c in text):
+            yield Line(start=zero + float(segment.start), end=zero + float(segment.end), text=text)
+
+
+def _words(pieces: Iterable[Any], zero: float) -> Iterator[Word]:
+    """Whole words: a piece without a space before it ("-" and "7" of "3-7") belongs to the last."""
+    last: Word | None = None
+    for piece in pieces:
+        start, end, sure = zero + float(piece.start), zero + float(piece.end), piece.probability
+        if last and not piece.word.startswith(" "):
+            last = Word(last.start, end, last.word + piece.word, min(last.score, float(sure)))
+            continue
+        if last:
+            yield last
+        last = Word(start, end, piece.word.strip(), float(sure))
+    if last:
+        yield last

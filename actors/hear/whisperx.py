@@ -25,10 +25,10 @@ class WhisperX:
 
     `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (the one of
     `mustsee.media.speech`; whisperx's own silero would fetch code and run it). `aligner`: a
-    wav2vec2 folder or id; null takes whisperx's choice for the language. A language without an
-    aligner keeps the times of its segments: `heard_by` says so, and the run counts it. `window`:
-    seconds of sound held at once; speakers are told apart within a window, and named after it where
-    there are more.
+    wav2vec2 folder or id; null takes whisperx's choice for the language, "none" aligns nothing. A
+    language without an aligner keeps the times of its segments: `heard_by` says so, and the run
+    counts it. `window`: seconds of sound held at once; speakers are told apart within a window, and
+    named after it where there are more.
     """
 
     version: ClassVar[str] = "1"
@@ -139,6 +139,8 @@ class Ears:
     def _load_aligner(self, language: str) -> tuple[Any, Any] | None:
         from whisperx import alignment  # pyright: ignore[reportAttributeAccessIssue]
 
+        if self.config.aligner == "none":
+            return None
         name = self.config.aligner or alignment.DEFAULT_ALIGN_MODELS_HF.get(language)
         if name is not None:
             name = str(weights.find(name))

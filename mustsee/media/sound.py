@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.files import opened, packets, picture_stream, start_time
+from mustsee.media.subtitles import language_code
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -70,6 +71,16 @@ def audio_chunks(
                 break
         if held:
             yield Sound(begun, np.concatenate(pieces))
+
+
+def sound_language(uri: str) -> str | None:
+    """The language that the container names for the sound that `audio_chunks` gives (`en`); None
+    where it names none. Raises BadRow and Transient as `opened` does.
+    """
+    with opened(uri) as container:
+        if not container.streams.audio:
+            return None
+        return language_code(max(container.streams.audio, key=_audio_rank).language)
 
 
 def _audio_rank(stream: Stream) -> tuple[bool, int]:

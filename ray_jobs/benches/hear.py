@@ -1,13 +1,14 @@
 """Speech recognition: word error rate and cost, on utterances whose words are known.
 
     python -m ray_jobs.bench what=hear what.manifest=FILE
-    python -m ray_jobs.bench what=hear what.manifest=FILE +hear@what.engines.whisper=whisper \\
-        what.engines.whisper.model=FOLDER
+    python -m ray_jobs.bench what=hear what.manifest=FILE +hear@what.engines.small=whisper \\
+        what.engines.small.model=FOLDER
 
 The manifest has a JSON object a line with `audio_filepath` (relative to it) and `text`; a JSON list
 of such objects does as well. Each utterance goes through the recogniser as a video would: decoded,
 searched for speech, recognised. Word error rate: jiwer's, over all words (lower case, contractions
-spelt out, no punctuation); its interval is a bootstrap over utterances.
+spelt out, no punctuation); its interval is a bootstrap over utterances. A recogniser that is not
+installed has an empty row, and a note that says why.
 """
 
 from __future__ import annotations
@@ -58,10 +59,16 @@ class HearBench:
     def __call__(self) -> Figures:
         utterances = read_manifest(self.manifest)[: self.limit]
         seconds = sum(len(s.samples) / RATE for u in utterances for s in audio_chunks(u.path, RATE))
-        rows = [
-            self._row(name, listen(engine, utterances), utterances, seconds)
-            for name, engine in self.engines.items()
-        ]
+        rows: list[tuple[Cell, ...]] = []
+        missing: list[str] = []
+        for name, engine in self.engines.items():
+            try:
+                heard = listen(engine, utterances)
+            except UserError as error:
+                rows.append((name, *[None] * 9))
+                missing.append(f"{name}: {error}")
+            else:
+                rows.append(self._row(name, heard, utterances, seconds))
         return Figures(
             title="speech recognition: word error rate, and seconds per second of sound",
             columns=("engine", "WER", "95 %", "sub", "del", "ins", "silent", "CPU/s", "wall/s",
@@ -73,6 +80,7 @@ class HearBench:
                 "95 %: interval of the WER; sub, del, ins: words changed, missed, added, per word",
                 "silent: share of utterances in which nothing was heard",
                 "CPU/s, wall/s: seconds per second of sound",
+                *missing,
             ),
         )  # fmt: skip
 

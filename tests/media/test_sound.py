@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from mustsee.media.sound import audio_chunks
+from mustsee.media.sound import audio_chunks, sound_language
 from tests.support.films import cuts, write
 
 
@@ -45,3 +45,22 @@ def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
     assert [c.start for c in chunks] == pytest.approx([0.0, 5.0], abs=0.01)
     assert [len(c.samples) / 16_000 for c in chunks] == pytest.approx([2.0, 1.0], abs=0.01)
     assert list(audio_chunks(str(write(tmp_path / "mute.mp4", cuts([2]))))) == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"), [("deu", "de"), ("eng", "en"), ("und", None), (None, None)]
+)
+def test_the_language_that_the_container_names(
+    tmp_path: Path, tag: str | None, expected: str | None
+) -> None:
+    path = str(tmp_path / "sound.mkv")
+    with av.open(path, "w") as out:
+        stream = out.add_stream("pcm_s16le", rate=16_000, layout="mono")
+        if tag:
+            stream.metadata["language"] = tag
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1600), np.int16), "s16", "mono")
+        frame.rate, frame.pts, frame.time_base = 16_000, 0, Fraction(1, 16_000)
+        out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    assert sound_language(path) == expected
+    assert sound_language("examples/videos/seasons.webm") is None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.media import transcript
-from mustsee.records import Line
+from mustsee.records import Line, Word
 from tests.support.subtitles import MS, WORDS, cues
 
 SPEAKERS = st.none() | st.sampled_from(["Ann", "Mr Smith", "DOC"])
@@ -74,3 +74,20 @@ def test_a_clip_holds_what_is_said_in_it(lines: list[Line], a: int, b: int) -> N
     inside = [x for x in lines if start <= x.start and x.end <= end]
     assert {x.text for x in inside} <= {x.text for x in found}
     assert transcript.within(lines) == tuple(lines)
+
+
+def test_words_become_lines_at_sentences_and_pauses() -> None:
+    said = "Mr. Fox came. he sat down then he left."
+    times = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 4.0, 4.5, 5.0]
+    words = [Word(t, t + 0.5, w, 0.9) for t, w in zip(times, said.split(), strict=True)]
+    words[5] = Word(2.5, 4.0, "down", 0.9)  # its time runs over the pause
+    found = list(transcript.sentences(words, [3.4]))
+    assert [x.text for x in found] == ["Mr. Fox came.", "he sat down", "then he left."]
+    assert [w for x in found for w in x.words] == words
+    assert (found[1].start, found[1].end) == (1.5, 4.0)
+    assert [x.text for x in transcript.sentences(words, [])] == [
+        "Mr. Fox came.", "he sat down then he left.",
+    ]  # fmt: skip
+    assert list(transcript.sentences([])) == []
+    long = [Word(i, i + 1, "and", 0.9) for i in range(45)]
+    assert max(x.end - x.start for x in transcript.sentences(long)) == 20

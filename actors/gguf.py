@@ -6,6 +6,7 @@ against 2), so it is done once, by a command, and not by every worker.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
             quantization_config=GgufConfig(dequantize=True),
             **read,
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, struct.error) as error:
         said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
         raise UserError(f"gguf={gguf!r} cannot be read: {said}") from error
     model.save_pretrained(out)

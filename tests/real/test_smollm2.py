@@ -157,7 +157,8 @@ def test_the_judge(verdict: Any, smollm2: Path, figure: Keep) -> None:
     for reading in found:
         assert reading.error or math.isfinite(reading.logit_diff)
         assert not reading.error or "answered" in reading.error
-    figure(f"judge_{verdict}", [r.error or round(r.logit_diff, 2) for r in found])
+    said = [(r.error or "").rpartition(" answered ")[2] or round(r.logit_diff, 2) for r in found]
+    figure(f"judge_{verdict}", said)
 
 
 @dataclass
@@ -180,7 +181,7 @@ class Counted:
 
 def test_which_prompts_replies_can_be_read(smollm2: Path, figure: Keep) -> None:
     """Every prompt once, and once more where the reply had the wrong form."""
-    counted = Counted(config(smollm2, dtype="bfloat16").open())
+    counted = Counted(config(smollm2, dtype="bfloat16", batch_size=16).open())
     asker = Asker(llm=counted, prompts=Prompts(), sampling=Sampling(max_tokens=TOKENS), tries=TRIES)
 
     async def one(call: Call) -> str:

@@ -59,6 +59,7 @@ def test_control_tokens_lose_their_form(attack: str) -> None:
     assert attack not in untrusted(f"before {attack} after")
 
 
+@pytest.mark.slow
 def test_every_prompt_is_asked_somewhere_with_a_parser() -> None:
     from tests.support.every_prompt import calls
 

@@ -213,14 +213,16 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
     ids, real = ids.to(first.device), real.to(first.device)
     whole = getattr(model, "module", model)
     with _half(config, first.device):
-        run = partial(model, logits_to_keep=1)
+        # by the model itself: what distributes it wants one pass a step
+        run = partial(whole, logits_to_keep=1)
         cache = grown(states(run, shared, whole), len(rows)) if shared else None
-        out = run(
+        out = model(
             input_ids=ids,
             attention_mask=masks(real, past, config.attention, window(whole), torch.float32),
             position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
             past_key_values=cache,
             use_cache=cache is not None,
+            logits_to_keep=1,
         ).logits
     labels = torch.tensor([tokens.labels[0 if label else 1] for _, label, _ in rows])
     return out[:, 0].float(), labels.to(first.device)

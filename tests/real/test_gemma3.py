@@ -37,8 +37,9 @@ def test_logits_are_those_of_transformers(gemma3: Path, figure: Keep) -> None:
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(gemma3)
-    text = "The quick brown fox jumps over the lazy dog, and the capital of France is Paris. " * 3
-    ids = np.array([tokenizer.encode(text)])
+    said = (f"On day {n} the fox jumps over {n} lazy dogs and rests in Paris." for n in range(32))
+    ids = np.array([tokenizer.encode(" ".join(said))])
+    assert ids.shape[1] > 512  # the window of the sliding layers binds
     expected, found = theirs(gemma3, ids), logits(gemma3, ids)
     worst = float(np.abs(found - expected).max())
     figure("gemma3_270m_worst_logit", {"tokens": ids.shape[1], "difference": worst})
@@ -65,21 +66,21 @@ def test_the_judges_read_what_the_model_says(gemma3: Path, figure: Keep) -> None
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
 def test_a_judge_is_trained_from_it_and_served(gemma3: Path, tmp_path: Path, figure: Keep) -> None:
-    """A few steps of LoRA on eight pairs lower the loss on them; what is saved is served."""
-    cities = (("France", "Paris"), ("Spain", "Madrid"), ("Italy", "Rome"), ("Peru", "Lima"))
+    """Two steps of LoRA on four pairs lower the loss on them; what is saved is served."""
+    cities = (("France", "Paris"), ("Spain", "Madrid"))
     pairs = [
         Pair(question=f"What is the capital of {land}?", candidate=said, references=(city,),
              label=said == city, group=land)
         for land, city in cities for said in (city, "Berlin")
     ]  # fmt: skip
     settings = GemFit(
-        base=str(gemma3), attention="causal", rank=4, rate=2e-3, steps=4, batch=8, every=2,
+        base=str(gemma3), attention="causal", rank=4, rate=3e-4, steps=2, batch=4, every=2,
         warmup=1, checkpointing=False,
     )  # fmt: skip
     fit(settings, pairs, pairs, str(tmp_path), Worker())
-    metrics = [json.loads(x) for x in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    figure("gemma3_270m_dev_loss", [round(m["dev_loss"], 3) for m in metrics])
-    assert metrics[-1]["dev_loss"] < metrics[0]["train_loss"]
+    (metrics,) = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    figure("gemma3_270m_loss_before_and_after", [metrics["train_loss"], metrics["dev_loss"]])
+    assert metrics["dev_loss"] < metrics["train_loss"]
     engine = Gem(path=str(tmp_path), device="cpu", dtype="float32")
     judge = JudgeConfig(engine=engine, uncalibrated=True).open()
     items = [Item(question=p.question, candidate=p.candidate, references=p.references)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
-from mustsee.prompts import CLOSE, OPEN, Prompts, untrusted
+from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, untrusted
 
 
 @pytest.fixture
@@ -57,3 +57,11 @@ def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
 )
 def test_control_tokens_lose_their_form(attack: str) -> None:
     assert attack not in untrusted(f"before {attack} after")
+
+
+@pytest.mark.slow
+def test_every_prompt_is_asked_somewhere_with_a_parser() -> None:
+    from tests.support.every_prompt import calls
+
+    files = {str(p.relative_to(ROOT).with_suffix("")) for p in Path(ROOT).rglob("[!_]*.j2")}
+    assert set(calls()) == files

@@ -1,4 +1,4 @@
-"""The judge `gem`: a Gemma 2 that was trained by `ray_jobs.judge_train`, run by transformers.
+"""The judge `gem`: a Gemma 2 or 3 that was trained by `ray_jobs.judge_train`, run by transformers.
 
 One forward pass of the prompt; the last hidden state against the two label rows of the head, in
 float32 and after the model's soft cap (a two-class head without it gives other probabilities).
@@ -43,7 +43,7 @@ class Gem:
 
 
 class GemEngine:
-    """A loaded Gemma 2. Raises UserError for a checkpoint that cannot be served as asked."""
+    """A loaded Gemma. Raises UserError for a checkpoint that cannot be served as asked."""
 
     def __init__(self, config: Gem) -> None:
         import torch
@@ -61,14 +61,9 @@ class GemEngine:
         model: Any = AutoModelForCausalLM.from_pretrained(
             config.path, dtype=getattr(torch, dtype), attn_implementation="eager"
         )
-        window = getattr(model.config, "sliding_window", None)
-        if window is not None and window < config.limit:
-            raise UserError(
-                f"{config.path!r} attends over a window of {window} tokens, the limit is "
-                f"{config.limit}: set limit={window} or less"
-            )
         self._model = model.to(device).eval()
-        self._cap = getattr(model.config, "final_logit_softcapping", None)
+        self._window = window(model)
+        self._cap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
         self._rows = self._model.lm_head.weight[list(self.tokens.labels)].float()
         self.identity = Identity(
             engine="gem",
@@ -79,7 +74,8 @@ class GemEngine:
         )
         kept = self.attention == "causal" and config.keep_prefix
         self._shared = self.tokens.shared() if kept else ()
-        self._kept = self._run_shared() if kept else None
+        with torch.inference_mode():
+            self._kept = states(self._model.model, self._shared, self._model) if kept else None
 
     def warm(self) -> None:
         """Run the largest pass that there is, so that what does not fit an accelerator's memory is
@@ -108,24 +104,8 @@ class GemEngine:
             found.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
         return [found[i] for i in range(len(prepared))]
 
-    def _run_shared(self) -> list[tuple[Any, Any]]:
-        import torch
-        from transformers import DynamicCache
-
-        cache: Any = DynamicCache()
-        ids = torch.tensor([self._shared], device=self._model.device)
-        with torch.inference_mode():
-            self._model.model(
-                input_ids=ids,
-                attention_mask=masks(torch.ones_like(ids), 0, self.attention, self._model.dtype),
-                past_key_values=cache,
-                use_cache=True,
-            )
-        return [(layer.keys, layer.values) for layer in cache.layers]
-
     def _pass(self, prompts: list[tuple[int, ...]]) -> list[Reading]:
         import torch
-        from transformers import DynamicCache
 
         past = len(self._shared)
         if any(p[:past] != self._shared for p in prompts):
@@ -139,17 +119,11 @@ class GemEngine:
             ids[row, start : start + len(tokens)] = torch.tensor(tokens)
             real[row, start : start + len(tokens)] = 1
         ids, real = ids.to(self._model.device), real.to(self._model.device)
-        cache: Any = None
-        if self._kept is not None:
-            grown = [
-                (k.expand(len(rest), -1, -1, -1), v.expand(len(rest), -1, -1, -1))
-                for k, v in self._kept
-            ]
-            cache = DynamicCache(grown)
+        cache = None if self._kept is None else grown(self._kept, len(rest))
         with torch.inference_mode():
             hidden = self._model.model(
                 input_ids=ids,
-                attention_mask=masks(real, past, self.attention, self._model.dtype),
+                attention_mask=masks(real, past, self.attention, self._window, self._model.dtype),
                 position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
                 past_key_values=cache,
                 use_cache=cache is not None,
@@ -169,25 +143,61 @@ class GemEngine:
         ]
 
 
-def masks(real: Any, past: int, attention: str, dtype: Any) -> dict[str, Any]:
-    """Additive masks [batch, 1, n, past + n] from `real` [batch, n], 1 for a token, 0 for padding.
+def states(run: Any, shared: Sequence[int], model: Any) -> list[tuple[Any, Any]]:
+    """Keys and values of every layer after the ids `shared`, by `run`: the model, or a part of it
+    or a cover over it that takes the same arguments.
+    """
+    import torch
+    from transformers import DynamicCache
 
-    Given as a dict, because eager attention ignores a flag on the config. The same for both kinds
-    of layers: no prompt is longer than the window.
+    cache: Any = DynamicCache()  # without a config: sliding layers keep all
+    ids = torch.tensor([list(shared)], device=model.device)
+    mask = masks(torch.ones_like(ids), 0, "causal", window(model), model.dtype)
+    run(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True)
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def grown(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
+    """A cache for `rows` prompts that all begin with what was kept."""
+    from transformers import DynamicCache
+
+    return DynamicCache([(k.expand(rows, -1, -1, -1), v.expand(rows, -1, -1, -1)) for k, v in kept])
+
+
+def window(model: Any) -> int | None:
+    """How many tokens the sliding layers see; None: there are none."""
+    return getattr(model.config.get_text_config(), "sliding_window", None)
+
+
+def masks(real: Any, past: int, attention: str, window: int | None, dtype: Any) -> dict[str, Any]:
+    """Additive masks [batch, 1, n, past + n] for either kind of layer, from `real` [batch, n], 1
+    for a token, 0 for padding, behind `past` tokens that all rows share.
+
+    Given as a dict, because eager attention ignores a flag on the config. With prefix attention
+    the window binds nothing, as in `mustsee.nn.gemma.visible`.
     """
     import torch
 
     batch, n = real.shape
-    seen = torch.cat([real.new_ones(batch, past), real], 1).bool()[:, None, None, :]
+    every = torch.cat([real.new_ones(batch, past), real], 1)
+    places = every.cumsum(1) - 1  # padding takes none
+    behind = places[:, past:, None] - places[:, None, :]
+    seen = every.bool()[:, None, :].expand(batch, n, past + n)
     if attention == "causal":
-        places = torch.arange(past + n, device=real.device)
-        seen = seen & (places[None, :] <= places[past:, None])[None, None]
+        # by place in the row, too: padding on the right has the place of the token before it
+        order = torch.arange(past + n, device=real.device)
+        seen = seen & (order[None, :] <= order[past:, None])[None]
+    near = seen & (behind < window) if attention == "causal" and window else seen
     # a padded query sees itself, so that no row of the softmax is empty
     itself = torch.eye(n, past + n, dtype=torch.bool, device=real.device).roll(past, 1)
-    seen = (seen | itself[None, None]).expand(batch, 1, n, past + n)
-    mask = torch.zeros(seen.shape, dtype=dtype, device=real.device)
-    mask = mask.masked_fill(~seen, torch.finfo(dtype).min)
-    return {"full_attention": mask, "sliding_attention": mask}
+
+    def additive(seen: Any) -> Any:
+        mask = torch.zeros((batch, 1, n, past + n), dtype=dtype, device=real.device)
+        return mask.masked_fill(~(seen | itself)[:, None], torch.finfo(dtype).min)
+
+    whole = additive(seen)
+    narrow = whole if near is seen else additive(near)
+    return {"full_attention": whole, "sliding_attention": narrow}
 
 
 def capped(logits: Any, cap: float | None) -> Any:

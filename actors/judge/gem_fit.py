@@ -1,4 +1,4 @@
-"""Training a Gemma 2 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
+"""Training a Gemma 2 or 3 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
 
 Loss on the one token that is the verdict, over the whole vocabulary, so that the label mass stays
 near one. Prefix or causal attention is chosen here and stored with the weights. Weights are float32
@@ -15,10 +15,11 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from actors.judge.gem import masks
+from actors.judge.gem import grown, masks, states, window
 from actors.judge.tokens import GemTokens, Metadata
 from mustsee.errors import MustseeError, UserError
 from mustsee.judge import calibrate
@@ -191,29 +192,48 @@ def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[R
 
 
 def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> tuple[Any, Any]:
-    """Capped float32 logits [b, vocabulary] at the readout position, and label ids [b]."""
+    """Capped float32 logits [b, vocabulary] at the readout position, and label ids [b].
+
+    With causal attention the instructions are run once for all rows, and what is learnt through
+    them is the sum over the rows; checkpointed layers keep no states, so there they are not.
+    """
     import torch
 
-    device = next(model.parameters()).device
-    width = max(len(ids) for ids, *_ in rows)
+    first = next(model.parameters())
+    kept = config.attention == "causal" and not config.checkpointing
+    shared = tokens.shared() if kept else ()
+    past = len(shared)
+    width = max(len(ids) for ids, *_ in rows) - past
     ids = torch.full((len(rows), width), tokens.pad)
     real = torch.zeros((len(rows), width), dtype=torch.long)
     for k, (prompt, *_) in enumerate(rows):  # on the left, so that every readout is the last place
-        ids[k, width - len(prompt) :] = torch.tensor(prompt)
-        real[k, width - len(prompt) :] = 1
-    ids, real = ids.to(device), real.to(device)
-    half = config.bf16 and device.type != "cpu"
-    cast = torch.autocast(device.type, torch.bfloat16) if half else contextlib.nullcontext()
-    with cast:
+        start = width - len(prompt) + past
+        ids[k, start:] = torch.tensor(prompt[past:])
+        real[k, start:] = 1
+    ids, real = ids.to(first.device), real.to(first.device)
+    whole = getattr(model, "module", model)
+    with _half(config, first.device):
+        # by the model itself: what distributes it wants one pass a step
+        run = partial(whole, logits_to_keep=1)
+        cache = grown(states(run, shared, whole), len(rows)) if shared else None
         out = model(
             input_ids=ids,
-            attention_mask=masks(real, 0, config.attention, torch.float32),
-            position_ids=(real.cumsum(1) - 1).clamp(min=0),
-            use_cache=False,
+            attention_mask=masks(real, past, config.attention, window(whole), torch.float32),
+            position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
+            past_key_values=cache,
+            use_cache=cache is not None,
             logits_to_keep=1,
         ).logits
-    labels = torch.tensor([tokens.labels[0 if label else 1] for _, label, _ in rows]).to(device)
-    return out[:, 0].float(), labels
+    labels = torch.tensor([tokens.labels[0 if label else 1] for _, label, _ in rows])
+    return out[:, 0].float(), labels.to(first.device)
+
+
+def _half(config: GemFit, device: Any) -> Any:
+    import torch
+
+    if not config.bf16:
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16)
 
 
 def _step(

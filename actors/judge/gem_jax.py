@@ -1,4 +1,4 @@
-"""The judge `gem_jax`: the same Gemma 2 as `gem`, run by our own JAX code on TPU, GPU or CPU.
+"""The judge `gem_jax`: the same Gemma 2 or 3 as `gem`, run by our own JAX code on TPU, GPU or CPU.
 
 One forward pass of the whole prompt; prompts are padded to one of a few lengths and batches to
 one of a few sizes, so that a bounded number of programs is compiled, all of them before the first
@@ -43,7 +43,7 @@ class GemJax:
 
 
 class GemJaxEngine:
-    """A loaded Gemma 2. Raises UserError for a checkpoint that cannot be served as asked."""
+    """A loaded Gemma. Raises UserError for a checkpoint that cannot be served as asked."""
 
     def __init__(self, config: GemJax) -> None:
         import jax
@@ -60,16 +60,11 @@ class GemJaxEngine:
         if dtype not in ("float32", "bfloat16"):
             raise UserError(f"dtype {dtype!r}: choose float32 or bfloat16")
         if read_config(find(config.path)).get("tie_word_embeddings") is False:
-            raise UserError(f"{config.path!r} has a head of its own: no Gemma 2; use judge=gem")
+            raise UserError(f"{config.path!r} has a head of its own: no Gemma; use judge=gem")
         programs.keep()
         self.tokens = GemTokens(config.path)
         self.attention, self.limit = metadata.attention, config.limit
         model = Gemma.load(config.path, dtype=jnp.dtype(dtype))
-        if model.shape.window < config.limit and any(model.shape.sliding):
-            raise UserError(
-                f"{config.path!r} attends over a window of {model.shape.window} tokens, the limit "
-                f"is {config.limit}: set limit={model.shape.window} or less"
-            )
         devices = jax.local_devices()
         mesh = Mesh(np.array(devices), ("data",))
         self._split = NamedSharding(mesh, PartitionSpec("data"))

@@ -59,7 +59,7 @@ def settle(folder: str, attention: str | None, zero_shot: bool) -> Metadata:
     if not Path(folder, "config.json").exists():
         raise UserError(
             f"no checkpoint at {folder!r} (config.json is missing): path= is the folder of a judge "
-            "made by `python -m ray_jobs.judge_train`, or of Gemma 2 with zero_shot=true"
+            "made by `python -m ray_jobs.judge_train`, or of a Gemma with zero_shot=true"
         )
     if attention not in (None, *ATTENTION):
         raise UserError(f"attention {attention!r}: choose one of {', '.join(ATTENTION)}")

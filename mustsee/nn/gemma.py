@@ -1,8 +1,9 @@
-"""The Gemma decoder in JAX: Gemma 1 and Gemma 2 (arXiv 2403.08295, 2408.00118).
+"""The Gemma decoder in JAX: Gemma 1, 2 and 3 (arXiv 2403.08295, 2408.00118, 2503.19786).
 
-Grouped-query attention, rotary positions, soft caps, alternating sliding windows, causal or prefix
-attention, and a cache of keys and values. Reads Hugging Face safetensors. The layers' weights are
-stacked and scanned over, so that a program is compiled for one layer, however many there are.
+Grouped-query attention, rotary positions, soft caps (2) or normed queries and keys (3), layers that
+see a sliding window between those that see all, causal or prefix attention, and a cache of keys
+and values. Reads Hugging Face safetensors. The layers' weights are stacked and scanned over, so
+that a program is compiled for one layer, however many there are.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _NORMS_2 = {
     "mlp_in": "pre_feedforward_layernorm",
     "mlp_out": "post_feedforward_layernorm",
 }
+_NORMS_3 = _NORMS_2 | {"query_norm": "self_attn.q_norm", "key_norm": "self_attn.k_norm"}
+_KINDS = {"gemma": _NORMS, "gemma2": _NORMS_2, "gemma3_text": _NORMS_3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,9 @@ class GemmaShape:
     """What of a checkpoint's configuration the computation depends on.
 
     `sliding`: for each layer, whether it sees only the last `window` positions. `capped`: soft caps
-    on attention scores and on logits (null: none). `sandwich`: norms behind attention and MLP, too.
+    on attention scores and on logits (null: none). `kind`: the checkpoint's `model_type`.
+    `theta`, `near_theta`: the base of rotary positions on layers that see all, and on sliding ones;
+    `stretch`: what the positions of the former are divided by.
     """
 
     width: int
@@ -57,26 +62,31 @@ class GemmaShape:
     vocabulary: int
     epsilon: float
     theta: float
+    near_theta: float
+    stretch: float
     query_scale: float
     attention_cap: float | None
     logit_cap: float | None
     window: int
     sliding: tuple[bool, ...]
-    sandwich: bool
+    kind: str
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> GemmaShape:
         """From a `config.json` (or the `text_config` in one). Raises UserError for other models."""
-        kind = config.get("model_type")
-        if kind not in ("gemma", "gemma2"):
-            raise UserError(f"model type {kind!r}: only gemma and gemma2 decoders can be run here")
-        second, layers = kind == "gemma2", int(config["num_hidden_layers"])
-        head_width = int(config.get("head_dim") or 256)
+        kind = str(config.get("model_type"))
+        if kind not in _KINDS:
+            raise UserError(
+                f"model type {kind!r}: only decoders of {', '.join(_KINDS)} can be run here"
+            )
+        layers, head_width = int(config["num_hidden_layers"]), int(config.get("head_dim") or 256)
+        # the last of so many layers sees all, the others slide: all see all in the first Gemma
+        each = {"gemma": 1, "gemma2": 2}.get(kind) or int(config.get("sliding_window_pattern") or 6)
         kinds = config.get("layer_types") or [
-            "sliding_attention" if second and i % 2 == 0 else "full_attention"
-            for i in range(layers)
+            "sliding_attention" if (i + 1) % each else "full_attention" for i in range(layers)
         ]
-        rope = config.get("rope_parameters") or {}
+        far, near = _rotary(config, 1e6 if kind == "gemma3_text" else 1e4)
+        second = kind == "gemma2"
         return cls(
             width=int(config["hidden_size"]),
             heads=int(config["num_attention_heads"]),
@@ -85,15 +95,38 @@ class GemmaShape:
             layers=layers,
             vocabulary=int(config["vocab_size"]),
             epsilon=float(config.get("rms_norm_eps", 1e-6)),
-            theta=float(config.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
-            query_scale=float(config.get("query_pre_attn_scalar", 256) if second else head_width)
+            theta=float(far["rope_theta"]),
+            near_theta=float(near["rope_theta"]),
+            stretch=float(far.get("factor") or 1.0),
+            query_scale=float(
+                head_width if kind == "gemma" else config.get("query_pre_attn_scalar", 256)
+            )
             ** -0.5,
-            attention_cap=config.get("attn_logit_softcapping", 50.0) if second else None,
-            logit_cap=config.get("final_logit_softcapping", 30.0) if second else None,
+            attention_cap=config.get("attn_logit_softcapping", 50.0 if second else None),
+            logit_cap=config.get("final_logit_softcapping", 30.0 if second else None),
             window=int(config.get("sliding_window") or 4096),
             sliding=tuple(k == "sliding_attention" for k in kinds),
-            sandwich=second,
+            kind=kind,
         )
+
+
+def _rotary(config: Mapping[str, Any], usual: float) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Rotary settings of layers that see all and of sliding ones, as new and old configurations
+    write them; `usual` is the base of the former where none is written. Raises UserError for
+    positions that are not stretched evenly.
+    """
+    found = config.get("rope_parameters") or {}
+    if "full_attention" in found:
+        far, near = found["full_attention"], found.get("sliding_attention") or {}
+    else:
+        base = config.get("rope_theta") or found.get("rope_theta") or usual
+        far = {**(config.get("rope_scaling") or found), "rope_theta": base}
+        third = config.get("model_type") == "gemma3_text"
+        near = {"rope_theta": config.get("rope_local_base_freq") or (1e4 if third else base)}
+    kind = far.get("rope_type", "default")
+    if kind not in ("default", "linear"):
+        raise UserError(f"rotary positions of type {kind!r}: only default and linear are known")
+    return {"rope_theta": usual, **far}, {"rope_theta": 1e4, **near}
 
 
 @dataclass(frozen=True)
@@ -142,10 +175,7 @@ class Gemma(nnx.Module):
             self.final = nnx.Param(jnp.asarray(tensors["norm.weight"], jnp.float32))
             self.layers = nnx.Dict(
                 {short: matrix(long) for short, long in _MATRICES.items()}
-                | {
-                    short: scale(long)
-                    for short, long in (_NORMS_2 if shape.sandwich else _NORMS).items()
-                }
+                | {short: scale(long) for short, long in _KINDS[shape.kind].items()}
             )
         except KeyError as error:
             raise UserError(f"the weights lack {error}: no Gemma decoder") from error
@@ -170,20 +200,22 @@ class Gemma(nnx.Module):
         `slot` on, and the cache with them in it. `seen` spans the cache's slots.
         """
         shape = self.shape
-        turn = rotation(positions, shape.head_width, shape.theta)
-        sliding = jnp.asarray(shape.sliding)
+        far = rotation(positions / shape.stretch, shape.head_width, shape.theta)
+        near = rotation(positions, shape.head_width, shape.near_theta)
+        sliding, sandwich = jnp.asarray(shape.sliding), "attend_out" in _KINDS[shape.kind]
 
         def layer(x: jax.Array, scanned: Any) -> tuple[jax.Array, Cache]:
             p, slides, keys, values = scanned
             mask = jnp.where(slides, seen.nearby, seen.everywhere)
+            turn = jnp.where(slides, near[0], far[0]), jnp.where(slides, near[1], far[1])
             h = norm(x, p["attend_in"], shape.epsilon)
             h, keys, values = _attend(h, p, shape, turn, mask, keys, values, slot)
-            if shape.sandwich:
+            if sandwich:
                 h = norm(h, p["attend_out"], shape.epsilon)
             x = x + h
             h = norm(x, p["mlp_in"], shape.epsilon)
             h = (jax.nn.gelu(h @ p["gate"], approximate=True) * (h @ p["up"])) @ p["down"]
-            if shape.sandwich:
+            if sandwich:
                 h = norm(h, p["mlp_out"], shape.epsilon)
             return x + h, (keys, values)
 
@@ -244,8 +276,12 @@ def _attend(
     """Attention over the cache's slots; `mask` bool `[batch, queries, slots]`."""
     batch, length = x.shape[:2]
     groups = shape.heads // shape.kv_heads
-    query = _turned((x @ p["query"]).reshape(batch, length, shape.heads, -1), turn)
-    key = _turned((x @ p["key"]).reshape(batch, length, shape.kv_heads, -1), turn)
+    query = (x @ p["query"]).reshape(batch, length, shape.heads, -1)
+    key = (x @ p["key"]).reshape(batch, length, shape.kv_heads, -1)
+    if "query_norm" in p:
+        query = norm(query, p["query_norm"], shape.epsilon)
+        key = norm(key, p["key_norm"], shape.epsilon)
+    query, key = _turned(query, turn), _turned(key, turn)
     value = (x @ p["value"]).reshape(batch, length, shape.kv_heads, -1)
     keys = jax.lax.dynamic_update_slice_in_dim(keys, key.astype(keys.dtype), slot, axis=1)
     values = jax.lax.dynamic_update_slice_in_dim(values, value.astype(values.dtype), slot, axis=1)

@@ -99,7 +99,7 @@ def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[Pair]) -> dic
 
 @dataclass(frozen=True, kw_only=True)
 class GemTrainer:
-    """A Gemma 2 with Ray Train: `workers` processes, each with a GPU where `gpu`."""
+    """A Gemma 2 or 3 with Ray Train: `workers` processes, each with a GPU where `gpu`."""
 
     fit: GemFit
     workers: int = 1

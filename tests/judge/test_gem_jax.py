@@ -12,7 +12,7 @@ from actors.judge.gem_jax import GemJax
 from mustsee.errors import UserError
 from mustsee.judge.judge import Judge, Reading, Record
 from mustsee.judge.prompt import triple
-from tests.judge.test_gem import ITEMS, readings
+from tests.judge.test_gem import ITEMS, gemma, readings
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow
@@ -21,9 +21,9 @@ pytest.importorskip("torch")
 TRIPLES = [triple(i.question, i.candidate, i.references[0])[0] for i in ITEMS]
 
 
-@pytest.fixture(scope="module", params=["causal", "prefix"])
+@pytest.fixture(scope="module", params=["2 causal", "2 prefix", "3 causal", "3 prefix"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gemma.checkpoint(tmp_path_factory.mktemp(request.param), attention=request.param)
+    return gemma(tmp_path_factory.mktemp(request.param.replace(" ", "")), request.param)
 
 
 def scores(config: GemJax) -> list[Reading]:
@@ -74,5 +74,3 @@ def test_a_record_of_the_other_engine_does_not_fit(tmp_path: Path) -> None:
         scores(dataclasses.replace(config, dtype="int8"))
     with pytest.raises(UserError, match="no checkpoint"):
         scores(dataclasses.replace(config, path=str(tmp_path / "nothing")))
-    with pytest.raises(UserError, match="window of 2048 tokens"):
-        scores(dataclasses.replace(config, limit=4096))

@@ -139,3 +139,25 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
         fit(other, pairs, pairs, str(tmp_path / "parts"), Worker())
     # the adapters are merged: what is saved is a plain checkpoint that the engine reads
     assert Gem(path=str(tmp_path / "whole"), device="cpu").open().identity.attention == "causal"
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
+def test_instructions_that_are_run_once_teach_the_same(tmp_path: Path) -> None:
+    """Checkpointed layers keep no states, so there every prompt runs them for itself."""
+    base = tiny_gemma.checkpoint(
+        tmp_path / "base", attention=None, layers=3, third=True, window=40, spread=0.1
+    )
+    pairs = equivalence_data.read_bem(bem(tmp_path / "a.jsonl", 24, seed=1))
+
+    def losses(name: str, *, checkpointing: bool) -> list[float]:
+        settings = GemFit(
+            base=str(base), attention="causal", rank=0, steps=4, batch=4, every=2, warmup=1,
+            checkpointing=checkpointing, bf16=False, rate=0.003,
+        )  # fmt: skip
+        fit(settings, pairs, pairs, str(tmp_path / name), Worker())
+        lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
+        return [m[kind] for m in lines for kind in ("train_loss", "dev_loss")]
+
+    once = losses("once", checkpointing=False)
+    assert once[-1] < once[0]
+    assert once == pytest.approx(losses("each", checkpointing=True), abs=1e-4)

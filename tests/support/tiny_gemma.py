@@ -1,10 +1,11 @@
-"""Tiny random Gemma 2 checkpoints: the real architecture and a tokenizer with Gemma's control
+"""Tiny random Gemma 2 and 3 checkpoints: the real architecture and a tokenizer with Gemma's control
 tokens, small enough to run in milliseconds.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mustsee.judge.prompt import LABELS, OPENING, Triple, prompt_hash, render
 
@@ -74,19 +75,25 @@ def checkpoint(
     layers: int = 2,
     whole_labels: bool = True,
     spread: float = 0.3,
+    third: bool = False,
+    window: int = 2048,
+    **changed: Any,
 ) -> Path:
     """A checkpoint in `folder`, with a `judge.json` unless `attention` is None. `spread` is the
-    deviation of the random weights: large enough for the scores of two items to differ.
+    deviation of the random weights: large enough for the scores of two items to differ. `third`:
+    a Gemma 3, the last of whose layers sees all and the others `window` tokens; `changed` is other
+    settings of its configuration.
     """
     import torch
-    from transformers import Gemma2Config, Gemma2ForCausalLM
+    from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig
 
     from actors.judge.tokens import Metadata
 
     folder.mkdir(parents=True, exist_ok=True)
     size = tokenizer(folder, whole_labels=whole_labels)
     torch.manual_seed(seed)
-    config = Gemma2Config(
+    kinds = ["sliding_attention"] * (layers - 1) + ["full_attention"]
+    config = (Gemma3TextConfig if third else Gemma2Config)(
         vocab_size=size,
         hidden_size=width,
         intermediate_size=2 * width,
@@ -96,14 +103,21 @@ def checkpoint(
         head_dim=width // 4,
         query_pre_attn_scalar=width // 4,
         max_position_embeddings=2048,
-        sliding_window=2048,
+        sliding_window=window,
         initializer_range=spread,
         pad_token_id=0,
         eos_token_id=1,
         bos_token_id=2,
         attn_implementation="eager",
+        **({"layer_types": kinds} if third else {}),
+        **changed,
     )
-    Gemma2ForCausalLM(config).save_pretrained(folder)
+    model = (Gemma3ForCausalLM if third else Gemma2ForCausalLM)(config)
+    with torch.no_grad():  # all norms begin as zeros: one that is left out would not be missed
+        for name, weight in model.named_parameters():
+            if "norm" in name:
+                weight.normal_(std=0.2)
+    model.save_pretrained(folder)
     if attention is not None:
         Metadata(attention=attention, prompt=prompt_hash(), dtype="float32").write(folder)
     return folder

@@ -1,0 +1,23 @@
+"""What is said of a GGUF file that cannot be unpacked; `make test-real` unpacks two."""
+
+from pathlib import Path
+
+import pytest
+
+from actors.gguf import unpack
+from mustsee.errors import UserError
+
+
+def test_what_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    with pytest.raises(UserError, match="no file at"):
+        unpack(str(file), str(tmp_path / "out"), "bfloat16")
+    file.write_bytes(b"GGUF but no more of it")
+    with pytest.raises(UserError, match="int4"):
+        unpack(str(file), str(tmp_path / "out"), "int4")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="holds a checkpoint already"):
+        unpack(str(file), str(tmp_path / "full"), "bfloat16")
+    with pytest.raises(UserError, match="read"):
+        unpack(str(file), str(tmp_path / "out"), "bfloat16")

@@ -1,0 +1,206 @@
+"""Every prompt as a job asks it: on small films by hand, the rules answering, and with the parser
+that reads the reply. What a model of its own makes of them can so be tried one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from actors.judge.llm import word
+from actors.llm.offline import OfflineLlm
+from mustsee.errors import Unparsed
+from mustsee.evaluate import rubric
+from mustsee.extract import extract
+from mustsee.filters.blind import Guess
+from mustsee.filters.repair import Mend
+from mustsee.filters.sight import Sight
+from mustsee.filters.vetting import Vetting, vet
+from mustsee.judge.prompt import PROMPT
+from mustsee.llm import Asker, Reply, Request
+from mustsee.prompts import Prompts
+from mustsee.questions import numbered
+from mustsee.recipes.cinepile import ask as cinepile
+from mustsee.recipes.cinepile.choosing import choose
+from mustsee.recipes.cinepile.mcq import parse_mcq
+from mustsee.recipes.cinepile.question_lists import Asked
+from mustsee.recipes.cinepile.templates import CATEGORIES, Template, parse_templates
+from mustsee.recipes.egoschema import ask as egoschema
+from mustsee.recipes.egoschema.no_question import Settings as Unseen
+from mustsee.recipes.egoschema.no_question import no_question
+from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
+from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.records import Caption, Line, Question, SceneText, Segment, Video
+from ray_jobs.templates import _without_names
+from tests.support import looker
+from tests.support.neptune_film import SAID, film
+
+DOING = (
+    "C picks up a knife from the drawer", "C cuts the onion on the board",
+    "C puts the onion into the pan", "C stirs the pan with a spoon", "C washes the knife",
+    "C opens the fridge", "C takes out the milk", "C pours the milk into the pan",
+)  # fmt: skip
+OPTIONS = ("Eggs", "Flour", "Milk", "Honey", "Salt")
+CHOICE = "What is broken into the bowl first?"
+SCENE = "\n".join(f"<subtitle> {10.0 * n} {10.0 * n + 5} {text}" for n, text in enumerate(SAID))
+
+
+@dataclass(frozen=True)
+class Call:
+    """A prompt, what it was rendered from, and how the reply is read."""
+
+    name: str
+    parse: Callable[[str], Any]
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard(Asker):
+    """An asker that keeps the first call of each prompt."""
+
+    calls: dict[str, Call] = field(default_factory=dict[str, Call])
+
+    async def ask(self, name: str, parse: Callable[[str], Any], **given: Any) -> Any:
+        self.calls.setdefault(name, Call(name, parse, given))
+        return await super().ask(name, parse, **given)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The offline rules, but for what a prompt is to be answered with instead."""
+
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    identity: str = "rules"
+
+    async def complete(self, request: Request) -> Reply:
+        if request.prompt in self.others:
+            return Reply(text=self.others[request.prompt], model="rules")
+        return await OfflineLlm("rules").complete(request)
+
+
+def calls() -> dict[str, Call]:
+    """The first call of every prompt that is asked anywhere."""
+    heard = Heard(llm=Rules(), prompts=Prompts())
+    asyncio.run(_all(heard))
+    return heard.calls
+
+
+async def _all(heard: Heard) -> None:
+    await _neptune(heard)
+    await _filters(heard)
+    await _cinepile(heard)
+    await _egoschema(heard)
+    needle = Segment(start=0, end=8, topic="needle", dense_caption="two dogs run in a park")
+    video = Video(video_id="v", uri="v.mp4", segments=(needle,))
+    await ask_needle(video, heard, NeedleSettings())
+    _judged(heard)
+    for kind in ("subPlot", "summary"):
+        what = replace(_question(), question_type=kind, answer=" ".join(SAID))
+        await rubric.grade(what, " ".join(SAID[:4]), heard)
+
+
+async def _neptune(heard: Heard) -> None:
+    long = film(repeat=2)
+    again = (Caption(8.0, "A bowl stands beside the stove."),)
+    long = replace(long, captions=tuple(sorted((*(long.captions or ()), *again),
+                                               key=lambda c: c.time)))  # fmt: skip
+    near = "\n".join(
+        f"QUESTION {n}: (other) What is done with egg {n}?\nCORRECT ANSWER: It is broken {n}\n"
+        "EVIDENCE: 20.0-30.0" for n in (1, 2, 3, 4)
+    )  # fmt: skip
+    others = {"neptune/questions": near, "neptune/further": "NONE"}
+    some = replace(heard, llm=Rules(others))
+    await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
+
+
+async def _filters(heard: Heard) -> None:
+    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # another option than the question's
+    others = {"filters/sight": wrong, "filters/repair": "NONE"}
+    some = replace(heard, llm=Rules(others))
+    video = looker.row(looker.question())
+    askers = dict.fromkeys(("guesser", "looker", "repairer"), some)
+    guesses = (
+        Guess(name="blind", prompt="filters/blind"),
+        Guess(name="asr", prompt="filters/asr", transcript=True),
+    )
+    vetting = Vetting(askers=askers, film=looker.Stills(video))
+    await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
+
+
+async def _cinepile(heard: Heard) -> None:
+    lines = film().lines or ()
+    scene = SceneText(
+        lines=lines, visual=(0.0, 1.0) * 4, start=0, end=80, rate=1, score=1, head=1, tail=1
+    )
+    kinds = [Template(name=f"Kind {n}", prototype=f"Kind {n} of [event]?", category=CATEGORIES[1])
+             for n in range(30)]  # fmt: skip
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene, duration=80.0)
+    listed = "\n".join(f"- {letter}) {o}" for letter, o in zip("ABCDE", OPTIONS, strict=True))
+    made = f"Question: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
+    some = replace(heard, llm=Rules({"cinepile/questions": made}))
+    askers = {"reasoning": some, "perceptual": some}
+    await cinepile.ask(video, askers, cinepile.Settings(templates=tuple(kinds)))
+    await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
+    heard.calls["cinepile/rewrite"] = Call(
+        "cinepile/rewrite", lambda text: parse_mcq(text, options=5),
+        {"scene": SCENE, "tags": cinepile.TAGS, "question": CHOICE, "options": OPTIONS,
+         "letter": "A", "rationale": "It is said."},
+    )  # fmt: skip
+    questions = ["Why does he open the door?", "Where does she go after the call?"]
+    asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
+    await _without_names(asked, heard)
+    heard.calls["cinepile/templates"] = Call(
+        "cinepile/templates", lambda text: parse_templates(text, 4),
+        {"questions": questions, "count": 4, "categories": CATEGORIES},
+    )  # fmt: skip
+
+
+async def _egoschema(heard: Heard) -> None:
+    lines = tuple(Line(start=3.0 * n, end=3.0 * n + 3, text=t) for n, t in enumerate(DOING * 3))
+    video = Video(video_id="ego", uri="ego.mp4", lines=lines, duration=90.0)
+    for seed in range(12):  # the wording that asks for the answers is drawn
+        done = await egoschema.ask(video, heard, egoschema.Settings(chains=("set_a",), seed=seed))
+    for chain in ("set_b", "one_shot", "three_call"):
+        await egoschema.ask(video, heard, egoschema.Settings(chains=(chain,)))
+    await no_question(done, heard, Unseen())
+
+
+def _judged(heard: Heard) -> None:
+    """Those that are not read by an asker: the evaluation's, the judge's, the captioner's."""
+
+    def chosen(text: str) -> str:
+        letter = extract(text, OPTIONS).letter
+        if letter is None:
+            raise Unparsed("no option can be read in it")
+        return letter
+
+    def verdict(text: str) -> float:
+        reading = word(Reply(text=text, model="it"))
+        if reading.error:
+            raise Unparsed(reading.error)
+        return reading.logit_diff
+
+    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0}
+    for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
+        name = f"evaluate/{own}"
+        heard.calls[name] = Call(name, chosen, {**seen, "options": OPTIONS})
+    heard.calls["evaluate/open"] = Call("evaluate/open", _said, {**seen, "words": 50})
+    pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
+    heard.calls[PROMPT] = Call(PROMPT, verdict, pair)
+    shown = {"times": [5.0, 15.0], "title": "Pancakes", "images": (b"1", b"2")}
+    heard.calls["caption/frames"] = Call("caption/frames", lambda r: numbered.parse(r, 2), shown)
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise Unparsed("it is empty")
+    return text
+
+
+def _question() -> Question:
+    return Question(
+        question_id="q", video_id="film", recipe="mlvu", question="What happens in the film?",
+        question_type="summary", answer=SAID[0],
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from actors.ask import prompts_in
 from actors.judge.llm import LlmJudge
+from actors.judge.simpleqa import SimpleQa
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.errors import BadRow
 from mustsee.evaluate.answers import GRADE, Answer, answers
@@ -52,7 +53,7 @@ class Grade:
     def open(self, run: RunContext) -> Opened:
         asker = Asker(llm=run.llm(self.llm), prompts=prompts_in(None), tries=self.tries)
         judge, engine = self.judge, self.judge.engine
-        if isinstance(engine, LlmJudge):
+        if isinstance(engine, LlmJudge | SimpleQa):
             judge = replace(judge, engine=engine.within(run))
         bench = Bench(judge)
 

@@ -44,7 +44,7 @@ _NEGATION = re.compile(
     re.I,
 )
 _CLAUSE = re.compile(r"[,.;:!?\n()]+\s|[;!?\n()]|\bbut\b", re.I)
-_CHOICE = re.compile(r"\bor\b|/", re.I)
+_CHOICE = re.compile(r"\bor\b(?! (?:so|thereabouts)\b)|/", re.I)
 _ITEM = re.compile(r"[,;/\n()\[\]]|[.:!?](?:\s|$)|\b(?:or|and|either|maybe)\b", re.I)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 REACH = 5  # words after a negation that it denies, and on both sides of an "or"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from actors.judge.llm import LlmJudge
+from actors.judge.simpleqa import SimpleQa
 from actors.part import RunContext
 from mustsee.judge.judge import Item, Judge, JudgeConfig, Score
 
@@ -16,7 +17,7 @@ class Seat:
 
     def __init__(self, config: JudgeConfig, run: RunContext) -> None:
         engine = config.engine
-        within = isinstance(engine, LlmJudge)
+        within = isinstance(engine, LlmJudge | SimpleQa)
         self._config = replace(config, engine=engine.within(run)) if within else config
         self._judge: Judge | None = None
         self._turn = asyncio.Lock()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.judge.prompt import Triple, blank, triple
+from mustsee.judge.prompt import Triple, blank, finished, forged, triple
 from mustsee.store import identity
 
 TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
@@ -109,8 +109,8 @@ class EngineConfig(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Score:
     """The answer for one item. `score` is p(TRUE) after the record's temperature; `reference` the
-    index of the reference that fitted best; `warning` is "empty_candidate", "near_threshold" or
-    null; `error` is set, and the score null, where the item was refused.
+    index of the reference that fitted best; `warning` is "empty_candidate", "forged_candidate",
+    "near_threshold" or null; `error` is set, and the score null, where the item was refused.
     """
 
     score: float | None = None
@@ -257,9 +257,11 @@ class Judge:
             )
         if blank(item.question):
             return Plan(item, done=Score(error="the question is empty"))
-        if blank(item.candidate):
+        if blank(finished(item.candidate)):
             low = Score(score=0.0, equivalent=False, warning="empty_candidate")
             return Plan(item, done=low)
+        if forged(item.candidate):
+            return Plan(item, done=Score(score=0.0, equivalent=False, warning="forged_candidate"))
         prepared: list[Prepared] = []
         truncated = False
         for reference in item.references:

@@ -39,7 +39,15 @@ _REFUSAL = re.compile(
     r"not (?:mentioned|provided|present|available|specified|shown|clear|possible to \w+))\b",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(r"\b(?:not|no|never|without|neither|nor|none|cannot)\b|n['’]t\b", re.I)
+_NEGATION = re.compile(
+    r"\b(?:not(?! (?:only|just|merely)\b)|no|never|without|neither|nor|none|cannot)\b|n['’]t\b",
+    re.I,
+)
+_CLAUSE = re.compile(r"[,.;:!?\n()]+\s|[;!?\n()]|\bbut\b", re.I)
+_CHOICE = re.compile(r"\bor\b(?! (?:so|thereabouts)\b)|/", re.I)
+_ITEM = re.compile(r"[,;/\n()\[\]]|[.:!?](?:\s|$)|\b(?:or|and|either|maybe)\b", re.I)
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+REACH = 5  # words after a negation that it denies, and on both sides of an "or"
 
 
 def words(text: str) -> list[str]:
@@ -100,7 +108,8 @@ FEATURES = tuple(
         contained_at equal contains letters_recall letters_precision near_mean near_min
         numbers_recall reference_has_number candidate_has_number other_numbers no_number
         log_candidate log_reference log_new candidate_numbers refusal negation early
-        asks_who asks_when asks_where asks_count order""",
+        asks_who asks_when asks_where asks_count order denied choice others log_unsaid told_again
+        unbracketed_recall inside_at""",
     )
 )
 
@@ -126,6 +135,8 @@ def features(triple: Triple) -> list[float]:
     text_c, text_r = f" {' '.join(c)} ", f" {' '.join(r)} "
     inside = bool(r) and text_r in text_c
     negated = bool(_NEGATION.search(triple.candidate)), bool(_NEGATION.search(triple.reference))
+    unsaid = [w for w in new_r if w not in said]
+    outside = [w for w in words(_BRACKETS.sub(" ", triple.reference)) if w in set(new_r)] or new_r
     return [
         harmonic(precision, recall),
         precision,
@@ -160,4 +171,42 @@ def features(triple: Triple) -> list[float]:
         float(q[:1] == ["where"]),
         float("many" in asked or "much" in asked),
         share(run, both) if both > 1 else 1.0,
+        share(len(_denied(triple.candidate, new_r) - _denied(triple.reference, new_r)), len(new_r)),
+        _choice(triple.candidate, new_r) if not _CHOICE.search(triple.reference) else 0.0,
+        _others(triple.candidate, told | asked),
+        math.log1p(len(unsaid)),
+        share(sum(w in told for w in asked if w not in _STOP), len(asked - _STOP)),
+        share(sum(w in said for w in outside), len(outside)),
+        text_r.find(text_c) / len(text_r) if c and text_c in text_r else 1.0,
     ]
+
+
+def _denied(text: str, told: Sequence[str]) -> set[str]:
+    """The words of `told` that the text has only behind a negation in the same clause."""
+    denied, plainly = set[str](), set[str]()
+    for clause in _CLAUSE.split(text):
+        found = _NEGATION.search(clause)
+        behind = words(clause[found.end() :])[:REACH] if found else []
+        before = words(clause[: found.start()]) if found else words(clause)
+        denied.update(w for w in behind if w in told)
+        plainly.update(w for w in before if w in told)
+    return denied - plainly
+
+
+def _choice(text: str, told: Sequence[str]) -> float:
+    """Whether an "or" in the text has a word of `told` on one side and, of five words, none on the
+    other.
+    """
+    for found in _CHOICE.finditer(text):
+        before = words(text[: found.start()])[-REACH:]
+        behind = words(text[found.end() :])[:REACH]
+        if before and behind and any(w in told for w in before) != any(w in told for w in behind):
+            return 1.0
+    return 0.0
+
+
+def _others(text: str, known: set[str]) -> float:
+    """The share of a text's short items (up to three words each) with no word that is known."""
+    items = [w for w in (words(part) for part in _ITEM.split(text)) if w and set(w) - _STOP]
+    short = [w for w in items if len(w) <= 3 and not set(w) & (known - _STOP)]
+    return share(len(short), len(items))

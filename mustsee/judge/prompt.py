@@ -20,6 +20,17 @@ _FORGED = re.compile(
     r"\b(EQUIVALENT|ANSWERS_ARE_EQUIVALENT|(?:Reference|Candidate)\s+Answer|Question|Verdict)\s*:",
     re.IGNORECASE,
 )
+_MARK = re.compile(
+    r"\[/?(?:CLS|SEP|MASK|PAD|UNK|INST)\]|<\|\w{1,20}\|>|</?s>"
+    r"|<(?:bos|eos|pad|(?:start|end)_of_turn)>",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"\b(equivalent|verdict|question|(?:reference|candidate)(?: answer)?)\s*[:=]", re.IGNORECASE
+)
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0e-\x1b\x7f\x80-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 @dataclass(frozen=True)
@@ -44,9 +55,30 @@ def blank(text: str) -> bool:
     return not any(c.isprintable() and not c.isspace() for c in text)
 
 
+def finished(candidate: str) -> str:
+    """Without the special tokens at its end, which generation leaves there."""
+    text = candidate.rstrip()
+    while found := re.search(rf"(?:{_MARK.pattern})$", text[-30:], re.IGNORECASE):
+        text = text[: len(text) - len(found.group())].rstrip()
+    return text
+
+
+def forged(candidate: str) -> bool:
+    """A candidate that is written at the judge and not at the question: it has control characters
+    (line ends and tabs are none), a model's special tokens before its end, or headings of a judge's
+    prompt.
+
+    None of the 15,294 answers that people labelled in EVOUNA's NQ and NQ301 is.
+    """
+    text = finished(candidate)
+    named = {m.group(1).lower() for m in _HEADING.finditer(text)}
+    headings = any(n.endswith("answer") or n == "equivalent" for n in named) or len(named) > 1
+    return bool(_CONTROL.search(text) or _MARK.search(text)) or headings
+
+
 def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
     """The cleaned triple, and whether the candidate was cut at 100 words."""
-    words = plain(candidate).split(" ")
+    words = plain(finished(candidate)).split(" ")
     cut = Triple(plain(question), " ".join(words[:WORDS]), plain(reference))
     return cut, len(words) > WORDS
 

@@ -1,4 +1,4 @@
-"""The offline model as a judge: TRUE when nearly all the reference's words are in the candidate."""
+"""The offline model as a judge: right when nearly all of a reference's words are in the answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from mustsee.llm import Request
 
 
 def equivalence(request: Request) -> str:
+    return "TRUE" if _fits(request) else "FALSE"
+
+
+def simpleqa(request: Request) -> str:
+    if refuses(request.variables["candidate"]):
+        return "NOT_ATTEMPTED"
+    return "CORRECT" if _fits(request) else "INCORRECT"
+
+
+def compass(request: Request) -> str:
+    if refuses(request.variables["candidate"]):
+        return "C"
+    return "A" if _fits(request) else "B"
+
+
+def _fits(request: Request) -> bool:
     candidate, reference = request.variables["candidate"], request.variables["reference"]
-    fits = token_recall(candidate, reference) > 0.7 and not refuses(candidate)
-    return "TRUE" if fits else "FALSE"
+    return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
 
 
-RULES = {"judge/equivalence": equivalence}
+RULES = {"judge/equivalence": equivalence, "judge/simpleqa": simpleqa, "judge/compass": compass}

@@ -13,7 +13,7 @@ import numpy as np
 
 from actors.judge.gem_fit import GemFit, Worker, fit
 from actors.judge.mini import minilm
-from mustsee.judge import calibrate
+from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
@@ -38,12 +38,15 @@ class MiniTrainer:
 
     def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
         base = cross.Base(self.encoder or minilm())
-        made = cross_fit.altered(train, self.fit.seed)
-        rows = cross_fit.examples(base, [*train, *made], self.fit)
+        said, held = contrast.contrasted(train, self.fit.seed)
+        rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
+        # which part of a long reference is the answer takes reading: words alone learn harm from it
+        plain = cross_fit.examples(base, [*train, *said], self.fit)
         figures: list[dict[str, Any]] = []
         heads: list[dict[str, Any]] = []
 
-        def each_epoch(epoch: int, head: dict[str, Any]) -> None:
+        def each_epoch(epoch: int, read: dict[str, Any]) -> None:
+            head = cross_fit.joined(read, cross_fit.words_alone(plain, self.fit, read))
             figures.append(measure(base, head, dev))
             heads.append(head)
             print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
@@ -58,7 +61,7 @@ class MiniTrainer:
             "sources": {name: {"sha256": h, "licence": licence(name)}
                         for name, h in sources.hashes().items()},
             "train": {"pairs": len(train), "sha256": equivalence_data.digest(train),
-                      "altered": len(made), "rows": len(rows)},
+                      "contrasted": [len(said), len(held)], "rows": len(rows)},
             "dev": {"pairs": len(dev), "sha256": equivalence_data.digest(dev),
                     "by_epoch": figures, "kept_epoch": best + 1},
         }  # fmt: skip

@@ -1,0 +1,74 @@
+"""What the judges on published checkpoints share: their files, device, and passes by length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.judge.judge import hash_files
+from mustsee.nn import weights
+
+FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
+
+
+def found(model: str, revision: str | None) -> tuple[Path, str]:
+    """(folder, SHA-256 of weights and tokenizer). Raises UserError."""
+    folder = weights.find(model, revision)
+    files = [path for pattern in FILES for path in folder.glob(pattern)]
+    if not any(path.suffix == ".safetensors" for path in files):
+        raise UserError(f"{str(folder)!r} holds no *.safetensors weights")
+    return folder, hash_files(files)
+
+
+def libraries() -> tuple[Any, Any]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise UserError("this judge needs torch: pip install 'mustsee[torch]'") from error
+    return torch, transformers
+
+
+def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Places by length, in passes of at most `budget` tokens, padding included (one excepted)."""
+    made: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if made and lengths[place] * (len(made[-1]) + 1) <= budget:
+            made[-1].append(place)
+        else:
+            made.append([place])
+    return made
+
+
+class Loaded:
+    """A checkpoint in float32 (or as it was saved, `dtype="auto"`) with its tokenizer; `logits` of
+    token ids, as long as they come.
+    """
+
+    def __init__(self, kind: str, folder: Path, device: str, budget: int, dtype: str) -> None:
+        self._torch, transformers = libraries()
+        if device == "auto":
+            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+        self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+        made: Any = getattr(transformers, kind).from_pretrained(folder, dtype=dtype)
+        self.model = made.to(device).eval()
+        self._device, self._budget = device, budget
+        self._pad = int(self.tokenizer.pad_token_id or 0)
+
+    def logits(self, prompts: Sequence[dict[str, list[int]]], **keep: Any) -> list[Any]:
+        """Of each prompt the last axis of the model's logits: [classes], or at its last token
+        [vocabulary]. Padded on the left or right as the tokenizer says; `keep` goes to the model.
+        """
+        torch, rows = self._torch, list[Any]([None] * len(prompts))
+        for places in passes([len(p["input_ids"]) for p in prompts], self._budget):
+            padded = self.tokenizer.pad(
+                {k: [prompts[i][k] for i in places] for k in prompts[places[0]]},
+                return_tensors="pt",
+            ).to(self._device)
+            with torch.inference_mode():
+                out = self.model(**padded, **keep).logits.float()
+            for row, place in enumerate(places):
+                rows[place] = out[row] if out.ndim == 2 else out[row, -1]
+        return rows

@@ -1,0 +1,89 @@
+"""The judge `compass`: CompassVerifier (Liu et al. 2025, arXiv 2508.03686), a Qwen2.5 that grades
+an answer A (correct), B (incorrect) or C (invalid).
+
+Its own prompt goes through its own chat template; one forward pass, and the probability of A
+against B and C together as the next token. The authors decode the letter and say that B and C may
+both be taken for wrong: the sign of the logit difference is nearly that verdict, its size is what a
+threshold needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from actors.judge.checkpoint import Loaded, found, libraries
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.prompt import Triple
+from mustsee.nn import weights
+from mustsee.prompts import Prompts
+
+PROMPT = "judge/compass"
+LETTERS = ("A", "B", "C")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compass:
+    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+
+    model: str = "opencompass/CompassVerifier-3B"
+    revision: str | None = weights.pinned()
+    dtype: str = "auto"
+    limit: int = 4096
+    device: str = hardware("auto")
+    budget: int = hardware(16384)
+
+    def open(self) -> Engine:
+        return CompassEngine(self)
+
+
+class CompassEngine:
+    def __init__(self, config: Compass) -> None:
+        folder, digest = found(config.model, config.revision)
+        self._loaded = Loaded(
+            "AutoModelForCausalLM", folder, config.device, config.budget, config.dtype
+        )
+        tokenizer = self._loaded.tokenizer
+        tokenizer.padding_side = "left"  # so that every prompt ends at the last place
+        if not tokenizer.chat_template:
+            raise UserError(f"the tokenizer of {config.model!r} has no chat template")
+        ids = [tokenizer.encode(letter, add_special_tokens=False) for letter in LETTERS]
+        if any(len(i) != 1 for i in ids):
+            raise UserError(f"A, B and C are not one token each in {config.model!r}: {ids!r}")
+        self._letters = [i[0] for i in ids]
+        self._prompts, self.limit = Prompts(), config.limit
+        text = self._written(Triple("{question}", "{candidate}", "{reference}"))
+        self.identity = Identity(
+            engine="compass",
+            weights=digest,
+            prompt=hashlib.sha256(text.encode()).hexdigest(),
+            attention="causal",
+            dtype=str(self._loaded.model.dtype).removeprefix("torch."),
+        )
+
+    def _written(self, triple: Triple) -> str:
+        asked = self._prompts.render(PROMPT, **asdict(triple)).user
+        messages = [{"role": "user", "content": f"\n{asked}\n"}]
+        return self._loaded.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
+
+    def prepare(self, triple: Triple) -> Prepared:
+        """The slots cannot open a turn: `neutral` breaks control tokens before the template."""
+        ids = self._loaded.tokenizer(self._written(triple), add_special_tokens=False)
+        kept = {k: ids[k] for k in ("input_ids", "attention_mask")}
+        return Prepared(triple, len(kept["input_ids"]), kept)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        logits = self._loaded.logits([p.payload for p in prepared], use_cache=False)
+        return [self._read(row) for row in logits]
+
+    def _read(self, logits: Any) -> Reading:
+        torch, _ = libraries()
+        three = logits[self._letters]
+        mass = (torch.logsumexp(three, 0) - torch.logsumexp(logits, 0)).exp().clamp(max=1)
+        return Reading(float(three[0] - torch.logsumexp(three[1:], 0)), float(mass))

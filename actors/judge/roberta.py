@@ -1,0 +1,68 @@
+"""The judge `roberta`: a classifier fine-tuned on answer equivalence (Li et al. 2024, "PEDANTS",
+arXiv 2402.11161; zli12321/answer_equivalence_roberta, _roberta-large, _distilroberta, _bert, MIT).
+
+Read as its authors' qa_metrics does: candidate, reference and question in one string with "[CLS]"
+and "[SEP]" spelt out, the sigmoid of the second logit, and an exact match (lower case, without
+punctuation and articles) without the model. What they cut at 512 tokens is refused here.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.judge.checkpoint import Loaded, found
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.prompt import Triple
+from mustsee.nn import weights
+
+FORMAT = "[CLS] {candidate} [SEP] {reference} [SEP] {question} [SEP]"
+SURE = logit(1 - 1e-6)  # of an exact match, which the authors score as 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roberta:
+    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+
+    model: str = "zli12321/answer_equivalence_roberta"
+    revision: str | None = weights.pinned()
+    device: str = hardware("auto")
+    budget: int = hardware(4096)
+
+    def open(self) -> Engine:
+        return RobertaEngine(self)
+
+
+class RobertaEngine:
+    limit = 512
+
+    def __init__(self, config: Roberta) -> None:
+        folder, digest = found(config.model, config.revision)
+        kind = "AutoModelForSequenceClassification"
+        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        classes = int(self._loaded.model.config.num_labels)
+        if classes != 2:
+            raise UserError(
+                f"{config.model!r} has {classes} classes: an answer-equivalence judge has two"
+            )
+        self.identity = Identity(engine="roberta", weights=digest, prompt=FORMAT)
+
+    def prepare(self, triple: Triple) -> Prepared:
+        ids = self._loaded.tokenizer(FORMAT.format(**vars(triple)))
+        return Prepared(triple, len(ids["input_ids"]), dict(ids))
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        same = [_plain(p.triple.candidate) == _plain(p.triple.reference) for p in prepared]
+        asked = [p.payload for p, exact in zip(prepared, same, strict=True) if not exact]
+        logits = iter(self._loaded.logits(asked))
+        return [Reading(SURE if exact else float(next(logits)[1])) for exact in same]
+
+
+def _plain(text: str) -> str:
+    """SQuAD's normal form."""
+    bare = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", bare).split())

@@ -1,0 +1,92 @@
+"""The judge `simpleqa`: any model behind the LLM seam, asked for one of SimpleQA's three grades.
+
+The calls are those of the judge `llm` (connections, patience, the run's gateway); only what is
+asked differs, and what a reply means: CORRECT is TRUE, INCORRECT and NOT_ATTEMPTED are FALSE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from actors.gateway import Metered
+from actors.judge.llm import LlmEngine, LlmJudge, Patient
+from actors.part import LlmConfig, RunContext, hardware
+from mustsee.judge.judge import Engine, Prepared, Reading
+from mustsee.judge.prompt import Triple
+from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.prompts import Prompts
+
+PROMPT = "judge/simpleqa"
+# the published grader answers with A, B or C for these three
+_GRADE = re.compile(r"\W*(?:([ABC])|(CORRECT|INCORRECT|NOT[_ ]ATTEMPTED))\W*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimpleQa:
+    """`llm`: a choice of conf/llm. `connections`: calls at once."""
+
+    llm: LlmConfig
+    connections: int = hardware(16)
+
+    def open(self) -> Engine:
+        attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
+        return SimpleQaEngine(self, Patient(self.llm.open(), attempts))
+
+    def within(self, run: RunContext) -> Within:
+        """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
+        return Within(self, run.llm(self.llm))
+
+
+@dataclass(frozen=True)
+class Within:
+    """A judge with its model connected already."""
+
+    judge: SimpleQa
+    llm: Llm
+
+    def open(self) -> Engine:
+        return SimpleQaEngine(self.judge, self.llm)
+
+
+class SimpleQaEngine:
+    def __init__(self, config: SimpleQa, llm: Llm) -> None:
+        grader = Grader(llm)
+        asked = LlmJudge(llm=config.llm, verdict="word", connections=config.connections)
+        self._asked = LlmEngine(asked, grader)
+        self.limit = self._asked.limit
+        self.identity = replace(self._asked.identity, engine="simpleqa", prompt=grader.digest)
+
+    def prepare(self, triple: Triple) -> Prepared:
+        return self._asked.prepare(triple)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        return self._asked.score(prepared)
+
+
+class Grader:
+    """A model as the judge `llm` knows it: what that asks is asked in SimpleQA's form, and the
+    grade is handed back as TRUE or FALSE. Another reply stays as it is, and is no verdict.
+    """
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm, self._prompts = llm, Prompts()
+        self.digest = self._prompts.digest(PROMPT)
+
+    @property
+    def identity(self) -> str:
+        return self._llm.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """As `Llm.complete`."""
+        text = self._prompts.render(PROMPT, **request.variables).user
+        asked = replace(
+            request, prompt=PROMPT, digest=self.digest, messages=(Message("user", text),)
+        )
+        reply = await self._llm.complete(asked)
+        found = _GRADE.fullmatch(reply.text.strip())
+        if found is None:
+            return reply
+        right = (found.group(1) or found.group(2)).upper() in ("A", "CORRECT")
+        return replace(reply, text="TRUE" if right else "FALSE")

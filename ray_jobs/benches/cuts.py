@@ -124,7 +124,7 @@ class CutsBench:
             notes=(
                 f"a cut may be off by {SLACK} frames; within a gradual transition nothing counts",
                 "best: the threshold and shortest scene with the highest F1 on these same labels",
-                f"CPU on {self.seconds:g} s of {Path(longest).name} (0: not measured), shots alone, "
+                f"CPU on {self.seconds:g} s of {Path(longest).name} (0: not timed), shots only, "
                 "theirs by their own reader",
                 "ours: " + ("; ".join(mistakes) or "no mistake"),
             ),

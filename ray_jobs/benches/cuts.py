@@ -124,8 +124,8 @@ class CutsBench:
             notes=(
                 f"a cut may be off by {SLACK} frames; within a gradual transition nothing counts",
                 "best: the threshold and shortest scene with the highest F1 on these same labels",
-                f"CPU on {self.seconds:g} s of {Path(longest).name}, shots alone, theirs by their"
-                " own reader; 0 s: not measured",
+                f"CPU on {self.seconds:g} s of {Path(longest).name} (0: not timed), shots only, "
+                "theirs by their own reader",
                 "ours: " + ("; ".join(mistakes) or "no mistake"),
             ),
         )  # fmt: skip

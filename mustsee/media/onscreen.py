@@ -21,7 +21,7 @@ from mustsee.media.pictures import Picture, shrunk
 from mustsee.records import ScreenText
 
 STEP = 1.0  # seconds between looks
-SOON = 2.0  # seconds from one search to that of another scene
+SOON = 2.0  # seconds from one search to that of another scene, or of one with words
 SMALL = 480  # pixels of the picture that lines are followed in
 LARGE = 1280  # pixels of the picture that lines are cut out of
 FINE = 14  # pixels: where a line is as low as this, the large picture is searched for lower ones
@@ -140,7 +140,8 @@ class TextFinder:
         if before.shape != luma.shape:
             return True
         self._jumped |= bool(self._lately) and _apart(self._lately[-1][1], luma) > JUMP
-        waited = time - then >= (SOON if self._jumped else self._rules.every) - 1e-4
+        soon = self._jumped or self._open  # where there are words, more may come
+        waited = time - then >= (SOON if soon else self._rules.every) - 1e-4
         return waited and stirred(before, luma)
 
     def _search(self, picture: Picture, luma: Image) -> None:

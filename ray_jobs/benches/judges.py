@@ -87,7 +87,7 @@ class JudgeTable:
 
     def _row(self, kind: str, name: str, asked: int, found: Judged) -> tuple[Cell, ...]:
         labels, groups = [p.label for p in found.pairs], [p.group for p in found.pairs]
-        said = [float(each) for each in found.said]
+        said = [float(v) for v in found.said]
 
         def cell(metric: Metric, values: Sequence[float]) -> str:
             value = metric(np.array(labels, bool), np.array(values, float))

@@ -48,12 +48,12 @@ def roberta(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
                "cls_token": "<s>", "sep_token": "</s>"}  # fmt: skip
     tokens = _tokenizer(folder, special, "<s> $A </s> </s> $B </s>")
     torch.manual_seed(seed)
-    config = RobertaConfig(
+    settings: dict[str, Any] = dict(  # noqa: C408
         vocab_size=len(tokens), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
         intermediate_size=64, max_position_embeddings=514, num_labels=classes, type_vocab_size=1,
         initializer_range=0.5, pad_token_id=tokens.pad_token_id,
     )  # fmt: skip
-    RobertaForSequenceClassification(config).save_pretrained(folder)
+    RobertaForSequenceClassification(RobertaConfig(**settings)).save_pretrained(folder)
     return folder
 
 
@@ -64,14 +64,14 @@ def deberta(folder: Path, labels: tuple[str, ...], *, seed: int = 0) -> Path:
     special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
     tokens = _tokenizer(folder, special, "[CLS] $A [SEP] $B [SEP]")
     torch.manual_seed(seed)
-    config = DebertaV2Config(
+    settings: dict[str, Any] = dict(  # noqa: C408
         vocab_size=len(tokens), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
         intermediate_size=64, max_position_embeddings=512, relative_attention=True,
         position_buckets=32, pos_att_type=["p2c", "c2p"], type_vocab_size=0, initializer_range=0.5,
         id2label=dict(enumerate(labels)), label2id={n: i for i, n in enumerate(labels)},
         pad_token_id=tokens.pad_token_id,
     )  # fmt: skip
-    DebertaV2ForSequenceClassification(config).save_pretrained(folder)
+    DebertaV2ForSequenceClassification(DebertaV2Config(**settings)).save_pretrained(folder)
     return folder
 
 

@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
+from mustsee.extract import extract
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
 from mustsee.records import Span
@@ -161,10 +162,16 @@ class Choice:
 
 
 def parse_choice(reply: str, options: tuple[str, ...]) -> Choice:
-    """`Answer: X` and, if there is one, `Rationale: ...`; also a bare letter. Raises Unparsed."""
+    """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that the
+    reply picks in its own words. Raises Unparsed.
+    """
     text = reply.replace("*", "")
     answer = re.search(r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I)
-    place = answer_place(answer[1] if answer else text.strip(), options)
+    if answer:
+        place = answer_place(answer[1], options)
+    else:
+        letter = extract(reply, options).letter
+        place = None if letter is None else LETTERS.index(letter)
     if place is None:
         raise Unparsed(f"it holds no line 'Answer: X' with X one of {LETTERS[: len(options)]}")
     why = re.search(r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL)

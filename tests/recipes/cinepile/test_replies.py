@@ -69,7 +69,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "place"),
-    [("B", 1), ("Answer: c", 2), ("**Answer:** A) foo\n**Rationale:** x", 0), ("the bar", 1)],
+    [
+        ("B", 1),
+        ("Answer: c", 2),
+        ("**Answer:** A) foo\n**Rationale:** x", 0),
+        ("the bar", 1),
+        ("The answer is C) baz.", 2),
+    ],
 )
 def test_choices(reply: str, place: int) -> None:
     assert parse_choice(reply, ("foo", "the bar", "baz")).place == place

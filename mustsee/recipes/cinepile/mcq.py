@@ -162,8 +162,8 @@ class Choice:
 
 
 def parse_choice(reply: str, options: tuple[str, ...]) -> Choice:
-    """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that the
-    reply picks in its own words. Raises Unparsed.
+    """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that
+    the reply picks in its own words. Raises Unparsed.
     """
     text = reply.replace("*", "")
     answer = re.search(r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I)

@@ -85,8 +85,11 @@ class Grader:
             request, prompt=PROMPT, digest=self.digest, messages=(Message("user", text),)
         )
         reply = await self._llm.complete(asked)
-        found = _GRADE.fullmatch(reply.text.strip())
-        if found is None:
-            return reply
-        right = (found.group(1) or found.group(2)).upper() in ("A", "CORRECT")
-        return replace(reply, text="TRUE" if right else "FALSE")
+        right = graded(reply.text)
+        return reply if right is None else replace(reply, text="TRUE" if right else "FALSE")
+
+
+def graded(reply: str) -> bool | None:
+    """Whether a reply grades an answer as right; null where it is no grade."""
+    found = _GRADE.fullmatch(reply.strip())
+    return found and (found[1] or found[2]).upper() in ("A", "CORRECT")

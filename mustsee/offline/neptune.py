@@ -185,8 +185,8 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     return tuple(chosen)
 
 
-def further(request: Request) -> str:
-    """The rules have given their best already."""
+def none(request: Request) -> str:
+    """The rules have given their best already, and expect nothing of a video."""
     return "NONE"
 
 
@@ -196,6 +196,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/dense": dense,
     "neptune/support": support,
     "neptune/questions": questions,
-    "neptune/further": further,
+    "neptune/further": none,
+    "neptune/expected": none,
     "neptune/decoys": decoys,
 }

@@ -236,7 +236,7 @@ def test_questions_of_another_author_get_decoys_from_the_film(seed: int) -> None
 
     drafts = (Draft(question="Who gave Anna the recipe?", answer="Her mother", tag="other"),)
     reply = neptune.decoys(
-        ask("neptune/decoys", seed=seed, part=part(film()), drafts=drafts, count=4)
+        ask("neptune/decoys", seed=seed, part=part(film()), drafts=drafts, expected=[()], count=4)
     )
     (done,) = parse_decoys(reply, drafts, 4)
     found = moments(part(film()))

@@ -9,9 +9,10 @@ from itertools import takewhile
 
 import pytest
 
+from mustsee.errors import Unparsed
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.replies import Run, closed, holes, parse_cast
+from mustsee.recipes.neptune.replies import Run, closed, holes, parse_cast, parse_expected
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_film import Rules, asker, film
@@ -203,6 +204,37 @@ def test_words_on_the_screen_stand_once_where_they_come_up() -> None:
     assert (first.read, third.read) == ((), ())
     assert second.read == (("Turn it once", Span(12.0, 24.0), False), ("BUNKY", None, True))
     assert [t.text for t in third.texts] == ["Turn it once"]  # it can still be read there
+
+
+def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
+    llm = Rules({"neptune/expected": lambda r: "QUESTION 2\nANSWER 1: A spoon\nANSWER 2: A fork"})
+    run(film(), llm)
+    (asked_for,) = named(llm, "expected")
+    assert "SHOT" not in asked_for.messages[-1].text
+    assert "Correct" not in asked_for.messages[-1].text
+    text = named(llm, "decoys")[0].messages[-1].text
+    at = text.index("EXPECTED WITHOUT THE VIDEO: A spoon / A fork")
+    assert text.index("QUESTION 2:") < at < text.index("QUESTION 3:")
+    assert text.count("EXPECTED WITHOUT") == 1
+    llm = Rules()
+    run(film(), llm, replace(SETTINGS, expected=0))
+    assert not named(llm, "expected")
+    assert "EXPECTED" not in named(llm, "decoys")[0].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [
+        ("QUESTION 1\nANSWER 1: red\nANSWER 2: blue\nQUESTION 2\nANSWER 1: tea", "red blue|tea"),
+        ("**Question 2:**\n1. **Answer 1:** tea", "|tea"),
+        ("NONE", "|"),
+        ("QUESTION 7\nANSWER 1: red\nQUESTION 1\nANSWER 1: tea", "tea|"),
+    ],
+)
+def test_what_one_would_expect(reply: str, found: str) -> None:
+    assert "|".join(" ".join(answers) for answers in parse_expected(reply, 2)) == found
+    with pytest.raises(Unparsed, match="ANSWER 1"):
+        parse_expected("I would not know.", 2)
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.errors import Unparsed
@@ -24,7 +25,6 @@ from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
-from mustsee.recipes.cinepile.mcq import parse_mcq
 from mustsee.recipes.cinepile.question_lists import Asked
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, parse_templates
 from mustsee.recipes.egoschema import ask as egoschema
@@ -117,15 +117,21 @@ async def _neptune(heard: Heard) -> None:
 
 async def _filters(heard: Heard) -> None:
     wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # another option than the question's
-    others = {"filters/sight": wrong, "filters/repair": "NONE"}
+    said = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
+    others = {"filters/sight": wrong, "filters/sight_open": said, "filters/repair": "NONE"}
     some = replace(heard, llm=Rules(others))
-    video = looker.row(looker.question())
+    open_ended = looker.question(question_id="o", options=(), answer_index=None)
+    video = looker.row(looker.question(), open_ended)
     askers = dict.fromkeys(("guesser", "looker", "repairer"), some)
     guesses = (
         Guess(name="blind", prompt="filters/blind"),
         Guess(name="asr", prompt="filters/asr", transcript=True),
     )
-    vetting = Vetting(askers=askers, film=looker.Stills(video))
+
+    async def same(question: str, candidate: str, reference: str) -> bool:
+        return candidate == reference
+
+    vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
 
 
@@ -143,11 +149,6 @@ async def _cinepile(heard: Heard) -> None:
     askers = {"reasoning": some, "perceptual": some}
     await cinepile.ask(video, askers, cinepile.Settings(templates=tuple(kinds)))
     await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
-    heard.calls["cinepile/rewrite"] = Call(
-        "cinepile/rewrite", lambda text: parse_mcq(text, options=5),
-        {"scene": SCENE, "tags": cinepile.TAGS, "question": CHOICE, "options": OPTIONS,
-         "letter": "A", "rationale": "It is said."},
-    )  # fmt: skip
     questions = ["Why does he open the door?", "Where does she go after the call?"]
     asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)
@@ -182,6 +183,12 @@ def _judged(heard: Heard) -> None:
             raise Unparsed(reading.error)
         return reading.logit_diff
 
+    def graded(text: str) -> bool:
+        right = simpleqa.graded(text)
+        if right is None:
+            raise Unparsed("it names none of the three grades")
+        return right
+
     seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0}
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
@@ -189,6 +196,7 @@ def _judged(heard: Heard) -> None:
     heard.calls["evaluate/open"] = Call("evaluate/open", _said, {**seen, "words": 50})
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
     heard.calls[PROMPT] = Call(PROMPT, verdict, pair)
+    heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, graded, pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "images": (b"1", b"2")}
     heard.calls["caption/frames"] = Call("caption/frames", lambda r: numbered.parse(r, 2), shown)
 

@@ -15,6 +15,7 @@ from typing import Any
 from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message
 from mustsee.questions.drafts import Draft, clipped, parse_decoys, parse_questions, reach
+from mustsee.recipes.neptune.replies import parse_expected
 from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
@@ -92,6 +93,8 @@ async def _with_decoys(
     once.
     """
 
+    expected = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
+
     async def ask(some: Sequence[Draft]) -> tuple[Draft, ...]:
         return await asker.ask(
             "neptune/decoys",
@@ -99,6 +102,7 @@ async def _with_decoys(
             seed=settings.seed,
             part=part,
             drafts=some,
+            expected=[expected[draft] for draft in some],
             count=settings.decoys,
         )
 
@@ -111,6 +115,25 @@ async def _with_decoys(
     except BadRow:
         return done
     return tuple(mended.get(draft, draft) for draft in done)
+
+
+async def _expected(
+    drafts: Sequence[Draft], asker: Asker, settings: NeptuneSettings
+) -> tuple[tuple[str, ...], ...]:
+    """What is answered to the questions alone, without the video: wrong answers that tempt."""
+    none: tuple[tuple[str, ...], ...] = ((),) * len(drafts)
+    if not settings.expected or not drafts:
+        return none
+    try:
+        return await asker.ask(
+            "neptune/expected",
+            lambda reply: parse_expected(reply, len(drafts)),
+            seed=settings.seed,
+            drafts=drafts,
+            count=settings.expected,
+        )
+    except BadRow:
+        return none
 
 
 def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:

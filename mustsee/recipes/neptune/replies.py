@@ -19,6 +19,7 @@ _RUN = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(\d+)(?:\s*(?:-|–|—|to)\s*(\d+))?")
+_EXPECTED = {"question": r"question", "answer": r"answer"}
 _TOPICS = {"segment": r"segment|scene", "cast": r"cast"}
 
 
@@ -54,6 +55,22 @@ def parse_topics(reply: str, count: int) -> tuple[Run, ...]:
     if not found:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
     return tuple(sorted(found))
+
+
+def parse_expected(reply: str, count: int) -> tuple[tuple[str, ...], ...]:
+    """For each of `count` questions the answers under `QUESTION n`, `ANSWER k: text`; none where
+    the reply has none. Raises Unparsed when no answer can be read, unless it says NONE.
+    """
+    found: list[list[str]] = [[] for _ in range(count)]
+    at = -1
+    for field in fields(reply, _EXPECTED):
+        if field.label == "question":
+            at = int(field.number) - 1 if field.number.isdigit() else -1
+        elif 0 <= at < count and (text := plain(field.text)):
+            found[at].append(text)
+    if not any(found) and reply.strip(" .*\n").upper() != "NONE":
+        raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
+    return tuple(map(tuple, found))
 
 
 def parse_cast(reply: str, count: int) -> Sightings:

@@ -16,11 +16,12 @@ class NeptuneSettings:
     `unit_seconds`: longer shots are cut into pieces. `apart_share`: of the questions on a part of
     several scenes, those that join moments of different ones, at least `apart_seconds` apart, or
     `apart_of_part` of its length where that is less; if there are fewer, the model is asked for
-    more, once. `dense_words` and `support_words`: longest dense caption and visual support (C.2.2:
-    200), which no later prompt needs; 0: none is made.
+    more, once. `expected`: answers to each question that one would give without the video, asked
+    for before the wrong answers are written; 0: none. `dense_words` and `support_words`: longest
+    dense caption and visual support (C.2.2: 200), which no later prompt needs; 0: none is made.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -40,12 +41,14 @@ class NeptuneSettings:
     apart_seconds: float = 60.0
     apart_of_part: float = 0.25
     apart_share: float = 0.5
+    expected: int = 4
     dense_words: int = 300
     support_words: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 1, "support_words": 0}
+        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 1}
+        least |= {"support_words": 0, "expected": 0}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")

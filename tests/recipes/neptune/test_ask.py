@@ -42,6 +42,7 @@ def test_a_film_becomes_checked_questions() -> None:
         "support",
         "questions",
         "further",
+        "expected",
         "decoys",
     }
     for question in done.questions:

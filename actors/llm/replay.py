@@ -22,7 +22,7 @@ from mustsee.schemas import dump, load
 def spoken(messages: Sequence[Message], seed: int) -> str:
     """Hash of what an endpoint gets to see: the turns, their pictures, the seed."""
     turns = [
-        [m.role, m.text, [hashlib.sha256(image).hexdigest() for image in m.images]]
+        [m.role, [p if isinstance(p, str) else hashlib.sha256(p).hexdigest() for p in m.parts]]
         for m in messages
     ]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()

@@ -29,6 +29,7 @@ import numpy as np
 from aiohttp import web
 
 from actors.llm.replay import read, spoken
+from mustsee.llm import PICTURE as PICTURE_MARK
 from mustsee.llm import Message, correction
 
 Payload = Mapping[str, Any]
@@ -122,7 +123,9 @@ def _message(said: Payload) -> Message:
     content = said["content"]
     if isinstance(content, str):
         return Message(said["role"], content)
-    text = "".join(part["text"] for part in content if part["type"] == "text")
+    text = ""
+    for part in content:
+        text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
     images = tuple(base64.b64decode(url.partition(",")[2]) for url in urls)
     return Message(said["role"], text, images)

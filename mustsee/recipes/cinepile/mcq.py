@@ -167,11 +167,9 @@ def parse_choice(reply: str, options: tuple[str, ...]) -> Choice:
     """
     text = reply.replace("*", "")
     answer = re.search(r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I)
-    if answer:
-        place = answer_place(answer[1], options)
-    else:
-        letter = extract(reply, options).letter
-        place = None if letter is None else LETTERS.index(letter)
+    place = answer_place(answer[1] if answer else text.strip(), options)
+    if place is None and not answer and (letter := extract(reply, options).letter):
+        place = LETTERS.index(letter)
     if place is None:
         raise Unparsed(f"it holds no line 'Answer: X' with X one of {LETTERS[: len(options)]}")
     why = re.search(r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL)

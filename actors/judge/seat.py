@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
-from actors.judge.llm import LlmJudge
-from actors.judge.simpleqa import SimpleQa
 from actors.part import RunContext
 from mustsee.judge.judge import Item, Judge, JudgeConfig, Score
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """An engine that asks a model behind the LLM seam."""
+
+    def within(self, run: RunContext) -> Any:
+        """The same engine, its calls through the run's gateway: limits, store, budget, ledger."""
+        ...
 
 
 class Seat:
@@ -17,8 +25,9 @@ class Seat:
 
     def __init__(self, config: JudgeConfig, run: RunContext) -> None:
         engine = config.engine
-        within = isinstance(engine, LlmJudge | SimpleQa)
-        self._config = replace(config, engine=engine.within(run)) if within else config
+        if isinstance(engine, AsksModel):
+            config = replace(config, engine=engine.within(run))
+        self._config = config
         self._judge: Judge | None = None
         self._turn = asyncio.Lock()
 

@@ -37,7 +37,7 @@ FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt t
 SOLVED = ("guessed", "heard", "unneeded")  # of these faults, the replies that were right tell why
 REPLIES = 3  # of the filter that it fell by, handed on, for each wording
 OTHERS = 30  # of the film's other questions
-DESCRIBED = "(describes what is seen)"  # who speaks a narrator's line
+NARRATOR = "narrator"  # who speaks the lines of an audio description
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +251,7 @@ def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     if scene is None:
         return said(video.lines or (), (stretch(video),))
     pairs = zip(scene.lines, scene.visual, strict=True)
-    return tuple(replace(x, speaker=DESCRIBED if p >= narrator else None) for x, p in pairs)
+    return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 
 
 def _marked(verdicts: Sequence[Verdict]) -> str:

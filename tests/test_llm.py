@@ -23,7 +23,8 @@ from mustsee.llm import PICTURE, Message, Reply, Request, Sampling
 from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback, Payload, Refused, canned
+from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.benches.loopback_replies import Payload, canned
 from tests.support.tiny_gemma import checkpoint
 
 NAME = "cinepile/choose"

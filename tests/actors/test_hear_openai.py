@@ -11,7 +11,8 @@ import pytest
 from actors.endpoint import Endpoint
 from actors.hear.openai import OpenAIHearing, Transcriptions
 from mustsee.records import Video
-from ray_jobs.benches.loopback import Faults, Loopback, bursts, words_of
+from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.benches.loopback_replies import bursts, words_of
 from tests.support.bench import MENDED, Bench
 
 pytestmark = pytest.mark.usefixtures("key")

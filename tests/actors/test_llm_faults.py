@@ -18,7 +18,8 @@ from actors.llm.replay import Replay
 from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
-from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused, recorded
+from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused
+from ray_jobs.benches.loopback_replies import recorded
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -15,7 +15,8 @@ from actors.llm.openai import OpenAI, is_strict
 from mustsee.errors import BadRow, MustseeError, UserError
 from mustsee.llm import Sampling
 from mustsee.store import digest
-from ray_jobs.benches.loopback import THOUGHT, Loopback, Refused
+from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.benches.loopback_replies import THOUGHT
 from tests.support.openai_llm import FORM, asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

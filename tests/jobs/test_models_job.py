@@ -20,7 +20,8 @@ from actors.embed.jax import texts
 from mustsee import schemas
 from mustsee.nn.bert import Encoder
 from mustsee.records import Video
-from ray_jobs.benches.loopback import THOUGHT, Faults, Loopback, recorded
+from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.benches.loopback_replies import THOUGHT, recorded
 from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 

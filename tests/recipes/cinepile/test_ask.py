@@ -129,7 +129,8 @@ def test_the_parts_against_an_endpoint_with_faults(
     from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
     from mustsee.recipes.cinepile.refine import Refine
     from mustsee.store import Store
-    from ray_jobs.benches.loopback import Faults, Loopback, recorded
+    from ray_jobs.benches.loopback import Faults, Loopback
+    from ray_jobs.benches.loopback_replies import recorded
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()

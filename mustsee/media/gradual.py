@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -23,18 +24,26 @@ ENDS = 0.25  # of the way at most in the first and the last sixth: the ends stan
 NEAR = 0.5  # seconds from a plain passage within which a cut is its border
 PLAIN = 3.0  # standard deviation of brightness below which a picture is plain
 DARK = 10.0  # the same of one that is dark on the whole: nothing in it is lit
+STRAIGHT = 1 / 3  # of all that changes on the way: a blend goes straight from end to end
 GONE = 0.35  # what most of the picture must have lost at the other end, see `unlike`
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stood:
-    """A picture at a time; its pixels for `blend`; mean and standard deviation of brightness."""
+    """A picture at a time; mean and standard deviation of its brightness; `way`: the sum of all
+    changes from picture to picture up to it.
+    """
 
     time: float
     thumbnail: Thumbnail
-    coarse: NDArray[np.float32]
     mean: float
     spread: float
+    way: float
+
+    @cached_property
+    def pixels(self) -> NDArray[np.float32]:
+        """For `blend`."""
+        return coarse(self.thumbnail)
 
     def plain(self, black: float) -> bool:
         """Is the picture black, or all of one brightness?"""
@@ -42,12 +51,12 @@ class Stood:
         return self.spread < (DARK if dark else PLAIN)
 
 
-def stood(time: float, thumbnail: Thumbnail) -> Stood:
+def stood(time: float, thumbnail: Thumbnail, way: float) -> Stood:
     """A picture, measured."""
     import cv2
 
-    mean, spread = (float(v[0, 0]) for v in cv2.meanStdDev(thumbnail.luma))
-    return Stood(time, thumbnail, coarse(thumbnail), mean, spread)
+    mean, spread = cv2.meanStdDev(thumbnail.luma)
+    return Stood(time, thumbnail, mean.item(), spread.item(), way)
 
 
 class GradualFinder:
@@ -63,19 +72,23 @@ class GradualFinder:
         self._plain: list[float] = []  # times of the plain pictures since the last other one
         self._after: float | None = None  # time of the first other one after them
         self._cut_at = float("-inf")
+        self._way = 0.0
 
-    def see(self, time: float, thumbnail: Thumbnail, cuts: Sequence[float] = ()) -> list[float]:
-        """Look at the next picture, and at the hard cuts found by now: no transition goes over one.
-        Returns the times of transitions, in their middle.
+    def see(
+        self, time: float, thumbnail: Thumbnail, moved: float, cuts: Sequence[float] = ()
+    ) -> list[float]:
+        """Look at the next picture, its change from the one before, and the hard cuts found by now:
+        no transition goes over one. Returns the times of transitions, in their middle.
         """
         for cut in cuts:
             self._cut(cut)
-        now = stood(time, thumbnail)
+        self._way += moved
+        now = stood(time, thumbnail, self._way)
         found = self._fade(now, self._black) if self._black is not None else []
         self._seen.append(now)
         while self._seen[0].time < time - LENGTHS[-1] - 0.5:
             self._seen.popleft()
-        if self._least is not None and (middle := self._dissolve()) is not None:
+        if self._least is not None and (middle := self._dissolve(now, self._least)) is not None:
             found.append(middle)
             while len(self._seen) > 1:
                 self._seen.popleft()
@@ -108,38 +121,45 @@ class GradualFinder:
                 return self.rest()
         return []
 
-    def _dissolve(self) -> float | None:
-        seen, now = list(self._seen), self._seen[-1]
-        if now.spread < DARK:
+    def _dissolve(self, now: Stood, least: float) -> float | None:
+        seen = self._seen
+        if now.spread < DARK or now.way - seen[0].way < least:
             return None  # what fades is no dissolve
+        held = list(seen)
+        first = len(held) - 1
         for length in LENGTHS:
-            first = next((n for n, s in enumerate(seen) if s.time >= now.time - length - 0.05), 0)
-            stretch = seen[first:]
-            if now.time - stretch[0].time < length - 0.25 or len(stretch) < 4:
+            while first and held[first - 1].time >= now.time - length - 0.05:
+                first -= 1
+            if len(held) - first < 4 or now.time - held[first].time < length - 0.25:
                 return None
-            if (middle := self._blends(stretch)) is not None:
+            if (middle := blends(held[first:], least)) is not None:
                 return middle
         return None
 
-    def _blends(self, stretch: Sequence[Stood]) -> float | None:
-        """The middle of a dissolve from the stretch's first picture to its last, or None."""
-        a, b = stretch[0].thumbnail, stretch[-1].thumbnail
-        if change(a, b) < (self._least or 0.0) or stretch[0].spread < DARK:
-            return None
-        ways = [0.0] * len(stretch)
-        middle = len(stretch) // 2
-        for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
-            ways[n], rest = blend(stretch[0].coarse, stretch[n].coarse, stretch[-1].coarse)
-            if rest > UNEXPLAINED:
-                return None  # as nearly always, and at the first one
-        ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
-        if ways[0] > slack or ways[-1] < 1 - slack:
-            return None
-        if sum(0.1 < way < 0.9 for way in ways) < 2:
-            return None  # a cut
-        if any(y < x - 0.1 for x, y in pairwise(ways)):
-            return None
-        if unlike(a, b, 1 / 3) < GONE:
-            return None
-        half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
-        return stretch[half + 1].time
+
+def blends(stretch: Sequence[Stood], least: float) -> float | None:
+    """The middle of a dissolve from the stretch's first picture to its last, or None."""
+    start, end = stretch[0], stretch[-1]
+    way = end.way - start.way
+    # no change is greater than the sum of those on the way to it
+    if way < least or start.spread < DARK:
+        return None
+    if change(start.thumbnail, end.thumbnail) < max(least, STRAIGHT * way):
+        return None
+    ways = [0.0] * len(stretch)
+    middle = len(stretch) // 2
+    for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
+        ways[n], rest = blend(start.pixels, stretch[n].pixels, end.pixels)
+        if rest > UNEXPLAINED:
+            return None  # as nearly always, and at the first one
+    ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
+    if ways[0] > slack or ways[-1] < 1 - slack:
+        return None
+    if sum(0.1 < way < 0.9 for way in ways) < 2:
+        return None  # a cut
+    if any(y < x - 0.1 for x, y in pairwise(ways)):
+        return None
+    if unlike(start.thumbnail, end.thumbnail, 1 / 3) < GONE:
+        return None
+    half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
+    return stretch[half + 1].time

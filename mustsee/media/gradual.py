@@ -1,7 +1,9 @@
-"""Gradual transitions: dissolves, and fades through black or through any other plain picture.
+"""Gradual transitions: dissolves, fades through black or through any other plain picture, sweeps.
 
 A dissolve is a stretch whose pictures are blends of its first and its last one, which do not look
 alike. Nothing else in a film is: where a camera or things move, what lies between is no blend.
+A sweep is a short commotion between two pictures that stand and do not look alike: one picture
+pushes the other away. Where only things move, much of the picture stays.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from mustsee.media.pictures import Thumbnail
 LENGTHS = (0.5, 1.0, 1.7, 2.7)  # seconds of the stretches that are tried, the ends included
 UNEXPLAINED = 0.3  # share of the change that may be no blend: things move meanwhile
 ENDS = 0.25  # of the way at most in the first and the last sixth: the ends stand
+SWEEP = 1.0  # seconds that a sweep takes at most
+CALM = 0.25  # of its greatest change, before and after it
+SWEPT = 0.5  # what most of the picture must have lost at its end, see `unlike`
 NEAR = 0.5  # seconds from a plain passage within which a cut is its border
 PLAIN = 3.0  # standard deviation of brightness below which a picture is plain
 DARK = 10.0  # the same of one that is dark on the whole: nothing in it is lit
@@ -88,7 +93,8 @@ class GradualFinder:
         self._seen.append(now)
         while self._seen[0].time < time - LENGTHS[-1] - 0.5:
             self._seen.popleft()
-        if self._least is not None and (middle := self._dissolve(now, self._least)) is not None:
+        middle = None if self._least is None else self._between(now, self._least)
+        if middle is not None:
             found.append(middle)
             while len(self._seen) > 1:
                 self._seen.popleft()
@@ -120,6 +126,33 @@ class GradualFinder:
             if now.time >= self._after + NEAR:
                 return self.rest()
         return []
+
+    def _between(self, now: Stood, least: float) -> float | None:
+        middle = self._dissolve(now, least)
+        return self._sweep(now, least) if middle is None else middle
+
+    def _sweep(self, now: Stood, least: float) -> float | None:
+        """The middle of a sweep that has ended with the picture before this one, or None."""
+        if len(self._seen) < 5 or now.way - self._seen[0].way < least:
+            return None
+        seen = list(self._seen)
+        calm, greatest, end = now.way - seen[-2].way, 0.0, len(seen) - 2
+        if seen[-2].way - seen[-3].way <= calm or seen[end].spread < DARK:
+            return None
+        for n in range(end - 1, 0, -1):
+            if seen[end].time - seen[n].time > SWEEP:
+                return None
+            moved, before = seen[n + 1].way - seen[n].way, seen[n].way - seen[n - 1].way
+            greatest = max(greatest, moved)
+            stood = max(calm, before)
+            if end - n >= 2 and stood < moved and stood <= CALM * greatest:
+                if seen[n].spread < DARK:
+                    return None  # as in `_dissolve`
+                if change(seen[n].thumbnail, seen[end].thumbnail) < least:
+                    return None
+                swept = unlike(seen[n].thumbnail, seen[end].thumbnail, 1 / 3) >= SWEPT
+                return seen[(n + end) // 2].time if swept else None
+        return None
 
     def _dissolve(self, now: Stood, least: float) -> float | None:
         seen = self._seen

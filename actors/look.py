@@ -92,16 +92,17 @@ class Look:
         """The row with what was seen. Raises BadRow when not one frame can be decoded."""
         from mustsee.media.video import film
 
-        picker = KeyframePicker(self.keyframes)
+        small = Thumbnails()
+        picker = KeyframePicker(self.keyframes, small)
         faces = FaceFollower(find, self.faces.every) if self.faces and find else None
-        sampler = Sampler(self.sample_every, faces)
+        sampler = Sampler(self.sample_every, faces, small)
         words = TextFinder(self.texts, reader) if self.texts and reader else None
         first = last = None
         with film(video.uri, self.threads) as watched:
             if watched.stream is None:
                 raise BadRow(f"no video stream in {video.uri!r}")
             fps = watched.fps or USUAL_FPS
-            finder = ShotFinder(self.shots, fps) if self.shots else None
+            finder = ShotFinder(self.shots, fps, small) if self.shots else None
             stop = _end(video) if finder is None else video.end or math.inf
             pictures = (
                 self._sparse(video, stop)
@@ -157,10 +158,12 @@ def _end(video: Video) -> float:
 class Sampler:
     """Measures the first frame at or after every `every` seconds, counted from the first frame."""
 
-    def __init__(self, every: float, faces: FaceFollower | None = None) -> None:
+    def __init__(
+        self, every: float, faces: FaceFollower | None = None, small: Thumbnails | None = None
+    ) -> None:
         self._every, self._faces = every, faces
         self._next: float | None = None
-        self._small = Thumbnails()
+        self._small = small or Thumbnails()
         self._before: Thumbnail | None = None
         self.frames: list[Frame] = []
 

@@ -1,7 +1,9 @@
-"""Gradual transitions: dissolves, and fades through black or through any other plain picture.
+"""Gradual transitions: dissolves, fades through black or through any other plain picture, sweeps.
 
 A dissolve is a stretch whose pictures are blends of its first and its last one, which do not look
 alike. Nothing else in a film is: where a camera or things move, what lies between is no blend.
+A sweep is a short commotion between two pictures that stand and do not look alike: one picture
+pushes the other away. Where only things move, much of the picture stays.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -20,21 +23,32 @@ from mustsee.media.pictures import Thumbnail
 LENGTHS = (0.5, 1.0, 1.7, 2.7)  # seconds of the stretches that are tried, the ends included
 UNEXPLAINED = 0.3  # share of the change that may be no blend: things move meanwhile
 ENDS = 0.25  # of the way at most in the first and the last sixth: the ends stand
+SWEEP = 1.0  # seconds that a sweep takes at most
+CALM = 0.25  # of its greatest change, before and after it
+SWEPT = 0.5  # what most of the picture must have lost at its end, see `unlike`
 NEAR = 0.5  # seconds from a plain passage within which a cut is its border
 PLAIN = 3.0  # standard deviation of brightness below which a picture is plain
 DARK = 10.0  # the same of one that is dark on the whole: nothing in it is lit
+STRAIGHT = 1 / 3  # of all that changes on the way: a blend goes straight from end to end
 GONE = 0.35  # what most of the picture must have lost at the other end, see `unlike`
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stood:
-    """A picture at a time; its pixels for `blend`; mean and standard deviation of brightness."""
+    """A picture at a time; mean and standard deviation of its brightness; `way`: the sum of all
+    changes from picture to picture up to it.
+    """
 
     time: float
     thumbnail: Thumbnail
-    coarse: NDArray[np.float32]
     mean: float
     spread: float
+    way: float
+
+    @cached_property
+    def pixels(self) -> NDArray[np.float32]:
+        """For `blend`."""
+        return coarse(self.thumbnail)
 
     def plain(self, black: float) -> bool:
         """Is the picture black, or all of one brightness?"""
@@ -42,12 +56,12 @@ class Stood:
         return self.spread < (DARK if dark else PLAIN)
 
 
-def stood(time: float, thumbnail: Thumbnail) -> Stood:
+def stood(time: float, thumbnail: Thumbnail, way: float) -> Stood:
     """A picture, measured."""
     import cv2
 
-    mean, spread = (float(v[0, 0]) for v in cv2.meanStdDev(thumbnail.luma))
-    return Stood(time, thumbnail, coarse(thumbnail), mean, spread)
+    mean, spread = cv2.meanStdDev(thumbnail.luma)
+    return Stood(time, thumbnail, mean.item(), spread.item(), way)
 
 
 class GradualFinder:
@@ -63,19 +77,24 @@ class GradualFinder:
         self._plain: list[float] = []  # times of the plain pictures since the last other one
         self._after: float | None = None  # time of the first other one after them
         self._cut_at = float("-inf")
+        self._way = 0.0
 
-    def see(self, time: float, thumbnail: Thumbnail, cuts: Sequence[float] = ()) -> list[float]:
-        """Look at the next picture, and at the hard cuts found by now: no transition goes over one.
-        Returns the times of transitions, in their middle.
+    def see(
+        self, time: float, thumbnail: Thumbnail, moved: float, cuts: Sequence[float] = ()
+    ) -> list[float]:
+        """Look at the next picture, its change from the one before, and the hard cuts found by now:
+        no transition goes over one. Returns the times of transitions, in their middle.
         """
         for cut in cuts:
             self._cut(cut)
-        now = stood(time, thumbnail)
+        self._way += moved
+        now = stood(time, thumbnail, self._way)
         found = self._fade(now, self._black) if self._black is not None else []
         self._seen.append(now)
         while self._seen[0].time < time - LENGTHS[-1] - 0.5:
             self._seen.popleft()
-        if self._least is not None and (middle := self._dissolve()) is not None:
+        middle = None if self._least is None else self._between(now, self._least)
+        if middle is not None:
             found.append(middle)
             while len(self._seen) > 1:
                 self._seen.popleft()
@@ -108,38 +127,72 @@ class GradualFinder:
                 return self.rest()
         return []
 
-    def _dissolve(self) -> float | None:
-        seen, now = list(self._seen), self._seen[-1]
-        if now.spread < DARK:
-            return None  # what fades is no dissolve
-        for length in LENGTHS:
-            first = next((n for n, s in enumerate(seen) if s.time >= now.time - length - 0.05), 0)
-            stretch = seen[first:]
-            if now.time - stretch[0].time < length - 0.25 or len(stretch) < 4:
+    def _between(self, now: Stood, least: float) -> float | None:
+        middle = self._dissolve(now, least)
+        return self._sweep(now, least) if middle is None else middle
+
+    def _sweep(self, now: Stood, least: float) -> float | None:
+        """The middle of a sweep that has ended with the picture before this one, or None."""
+        if len(self._seen) < 5 or now.way - self._seen[0].way < least:
+            return None
+        seen = list(self._seen)
+        calm, greatest, end = now.way - seen[-2].way, 0.0, len(seen) - 2
+        if seen[-2].way - seen[-3].way <= calm or seen[end].spread < DARK:
+            return None
+        for n in range(end - 1, 0, -1):
+            if seen[end].time - seen[n].time > SWEEP:
                 return None
-            if (middle := self._blends(stretch)) is not None:
+            moved, before = seen[n + 1].way - seen[n].way, seen[n].way - seen[n - 1].way
+            greatest = max(greatest, moved)
+            stood = max(calm, before)
+            if end - n >= 2 and stood < moved and stood <= CALM * greatest:
+                if seen[n].spread < DARK:
+                    return None  # as in `_dissolve`
+                if change(seen[n].thumbnail, seen[end].thumbnail) < least:
+                    return None
+                swept = unlike(seen[n].thumbnail, seen[end].thumbnail, 1 / 3) >= SWEPT
+                return seen[(n + end) // 2].time if swept else None
+        return None
+
+    def _dissolve(self, now: Stood, least: float) -> float | None:
+        seen = self._seen
+        if now.spread < DARK or now.way - seen[0].way < least:
+            return None  # what fades is no dissolve
+        held = list(seen)
+        first = len(held) - 1
+        for length in LENGTHS:
+            while first and held[first - 1].time >= now.time - length - 0.05:
+                first -= 1
+            if len(held) - first < 4 or now.time - held[first].time < length - 0.25:
+                return None
+            if (middle := blends(held[first:], least)) is not None:
                 return middle
         return None
 
-    def _blends(self, stretch: Sequence[Stood]) -> float | None:
-        """The middle of a dissolve from the stretch's first picture to its last, or None."""
-        a, b = stretch[0].thumbnail, stretch[-1].thumbnail
-        if change(a, b) < (self._least or 0.0) or stretch[0].spread < DARK:
-            return None
-        ways = [0.0] * len(stretch)
-        middle = len(stretch) // 2
-        for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
-            ways[n], rest = blend(stretch[0].coarse, stretch[n].coarse, stretch[-1].coarse)
-            if rest > UNEXPLAINED:
-                return None  # as nearly always, and at the first one
-        ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
-        if ways[0] > slack or ways[-1] < 1 - slack:
-            return None
-        if sum(0.1 < way < 0.9 for way in ways) < 2:
-            return None  # a cut
-        if any(y < x - 0.1 for x, y in pairwise(ways)):
-            return None
-        if unlike(a, b, 1 / 3) < GONE:
-            return None
-        half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
-        return stretch[half + 1].time
+
+def blends(stretch: Sequence[Stood], least: float) -> float | None:
+    """The middle of a dissolve from the stretch's first picture to its last, or None."""
+    start, end = stretch[0], stretch[-1]
+    way = end.way - start.way
+    # no change is greater than the sum of those on the way to it
+    if way < least or start.spread < DARK:
+        return None
+    if change(start.thumbnail, end.thumbnail) < max(least, STRAIGHT * way):
+        return None
+    ways = [0.0] * len(stretch)
+    middle = len(stretch) // 2
+    for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
+        ways[n], rest = blend(start.pixels, stretch[n].pixels, end.pixels)
+        if rest > UNEXPLAINED:
+            return None  # as nearly always, and at the first one
+    ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
+    if ways[0] > slack or ways[-1] < 1 - slack:
+        return None
+    if sum(0.1 < way < 0.9 for way in ways) < 2:
+        return None  # a cut
+    if any(y < x - 0.1 for x, y in pairwise(ways)):
+        return None
+    if unlike(start.thumbnail, end.thumbnail, 1 / 3) < GONE:
+        return None
+    half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
+    return stretch[half + 1].time

@@ -48,13 +48,13 @@ class Kept:
 class KeyframePicker:
     """Picks keyframes while frames go by."""
 
-    def __init__(self, rules: KeyframeRules) -> None:
+    def __init__(self, rules: KeyframeRules, small: Thumbnails | None = None) -> None:
         self._rules = rules
         self._held: list[Picture] = []
         self._next = float("-inf")
         self._begin: float | None = None
         self._fresh = True  # whether the stretch begins a shot
-        self._small = Thumbnails()
+        self._small = small or Thumbnails()
         self._look: Thumbnail | None = None  # what the stretch began with
         self.kept: list[Kept] = []
 
@@ -63,17 +63,19 @@ class KeyframePicker:
         time = picture.time
         if self._begin is None:
             self._begin = time
-        self._cut(cuts)
+        if cuts:
+            self._cut(cuts)
         while time - self._begin >= self._rules.every:
             self._close(self._begin + self._rules.every, fresh=False)
-        if time >= self._next:
-            if self._changed(picture):
-                self._close(time, fresh=False)
-            self._held.append(picture)
-            self._next = time + SPACING
-            older = [p.time for p in self._held if p.time < time - RECENT]
-            if len(older) > OLDER:
-                del self._held[crowded(older)]
+        if time < self._next:
+            return
+        if self._changed(picture):
+            self._close(time, fresh=False)
+        self._held.append(picture)
+        self._next = time + SPACING
+        older = [p.time for p in self._held if p.time < time - RECENT]
+        if len(older) > OLDER:
+            del self._held[crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
         """Keep the best candidates of the stretch that ends, and begin the next one."""

@@ -7,6 +7,7 @@ planes; only the few frames that are kept are converted.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ class Picture:
             height=max(1, round(height * shrink)),
             format=kind,
             interpolation="BILINEAR" if shrink > 0.5 else "AREA",
+            threads=1,  # else threads are started for this one frame: twice the cost
         )
         return upright(small.to_ndarray(), self.turn)
 
@@ -121,6 +123,7 @@ class Thumbnail:
 
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample
 FULL_RANGE = 2  # FFmpeg's AVCOL_RANGE_JPEG
+KEPT = 4  # thumbnails that are not made twice where several look at a film
 
 
 class Thumbnails:
@@ -136,13 +139,23 @@ class Thumbnails:
         import cv2
 
         self._longest = longest
-        self._cv2 = cv2
+        self._resize: Any = cv2.resize
+        self._linear = cv2.INTER_LINEAR
         self._source: tuple[int, int, str] | None = None
         self._size: tuple[int, int] | None = None
         self._bits, self._full = 0, False
+        self._kept: deque[tuple[VideoFrame, Thumbnail]] = deque(maxlen=KEPT)
 
     def __call__(self, frame: VideoFrame) -> Thumbnail:
         """The thumbnail of a frame."""
+        for seen, thumbnail in self._kept:
+            if seen is frame:
+                return thumbnail
+        thumbnail = self._made(frame)
+        self._kept.append((frame, thumbnail))
+        return thumbnail
+
+    def _made(self, frame: VideoFrame) -> Thumbnail:
         source = (frame.width, frame.height, frame.format.name)
         if source != self._source:
             self._prepare(frame)
@@ -161,24 +174,22 @@ class Thumbnails:
         width, height = self._size
         out = np.empty((height * 3 // 2, width), np.uint8)
         chroma = out[height:].reshape(2, height // 2, width // 2)
-        planes = frame.planes
-        out[:height] = self._picked(planes[0], width, height)
-        chroma[0] = self._picked(planes[1], width // 2, height // 2)
-        chroma[1] = self._picked(planes[2], width // 2, height // 2)
+        for plane, small in zip(frame.planes, (out[:height], *chroma), strict=True):
+            self._pick(plane, small)
         if self._full:
             out[:height] = 16 + (out[:height].astype(np.uint16) * 219 + 127) // 255
             chroma[:] = 16 + (chroma.astype(np.uint16) * 224 + 127) // 255
         return out
 
-    def _picked(self, plane: Any, width: int, height: int) -> NDArray[Any]:
+    def _pick(self, plane: Any, small: Image) -> None:
         """A plane at another size, each pixel the mean of the 2 x 2 in the middle of its area."""
+        shape, size, linear = (plane.height, plane.width), small.shape[::-1], self._linear
         if self._bits == 8:
-            whole = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
+            seen = np.ndarray(shape, np.uint8, plane, strides=(plane.line_size, 1))
+            self._resize(seen, size, small, interpolation=linear)
         else:
-            whole = np.frombuffer(plane, np.uint16).reshape(-1, plane.line_size // 2)
-        seen = whole[:, : plane.width]
-        small: Any = self._cv2.resize(seen, (width, height), interpolation=self._cv2.INTER_LINEAR)
-        return small if self._bits == 8 else (small >> (self._bits - 8)).astype(np.uint8)
+            seen = np.ndarray(shape, np.uint16, plane, strides=(plane.line_size, 2))
+            small[:] = self._resize(seen, size, interpolation=linear) >> (self._bits - 8)
 
     def _converted(self, frame: VideoFrame) -> Image:
         assert self._size is not None
@@ -189,5 +200,6 @@ class Thumbnails:
             format="yuv420p",
             interpolation="AREA",
             dst_color_range="MPEG",
+            threads=1,
         )
         return small.to_ndarray()

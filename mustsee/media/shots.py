@@ -1,4 +1,4 @@
-"""Shots: where the picture cuts, dissolves, or fades through black.
+"""Shots: where the picture cuts, dissolves, is swept away, or fades through black.
 
 A cut is a change between two frames that stands out from those around it (the adaptive rule), or is
 great and leaves nothing of what was there (the absolute rule), and that lasts: after a flash, or a
@@ -11,9 +11,9 @@ a set of real films with cuts labelled by hand, see docs/shots.md; the bench sho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import chain, islice, pairwise, product
 
 from mustsee.media.changes import change, unlike
 from mustsee.media.gradual import GradualFinder
@@ -27,6 +27,7 @@ AROUND = 2  # frames on each side that a change is held against
 LATEST = 1.0  # seconds that are waited for them
 SURELY = 0.8  # share of a cut's change that is left at the end of those frames
 TOGETHER = 1 / 6  # seconds of frames of which the last one is looked at first
+GROUPS = 2  # of such frames, looked into at once, which is cheaper than one by one
 
 
 MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
@@ -74,10 +75,10 @@ class CutFinder:
         self._seen: deque[Seen] = deque()
         self._due = 0  # the first frame that is not decided
 
-    def see(self, seen: Seen) -> list[float]:
-        """Look at the next frame; returns the times of the cuts that are sure by now."""
-        self._seen.append(seen)
-        return self._decide(seen.time)
+    def see(self, frames: Iterable[Seen]) -> list[float]:
+        """Look at the next frames; returns the times of the cuts that are sure by now."""
+        self._seen.extend(frames)
+        return self._decide(self._seen[-1].time)
 
     def rest(self) -> list[float]:
         """The cuts among the last frames."""
@@ -90,64 +91,70 @@ class CutFinder:
 
     def _decide(self, now: float) -> list[float]:
         found: list[float] = []
-        while self._due < len(self._seen):
-            this = self._seen[self._due]
-            if this.change >= self._rules.least:
-                after = sum(s.change > STILL for s in self._later())
+        seen, least = self._seen, self._rules.least
+        while self._due < len(seen):
+            this = seen[self._due]
+            if this.change >= least:
                 waited = now - this.time
-                if waited < LASTING or (after < AROUND and waited < LATEST):
+                if waited < LASTING:
+                    break
+                if waited < LATEST and len(_moving(self._later())) < AROUND:
                     break
                 if self._cuts(this):
                     found.append(this.time)
             self._due += 1
-        while (
-            self._due > 2 * AROUND and self._seen[0].time < self._seen[self._due - 1].time - LATEST
-        ):
-            self._seen.popleft()
+        while self._due > 2 * AROUND and seen[0].time < seen[self._due - 1].time - LATEST:
+            seen.popleft()
             self._due -= 1
         return found
 
-    def _earlier(self) -> list[Seen]:
-        return [self._seen[n] for n in range(self._due)]
+    def _later(self) -> Iterator[Seen]:
+        return islice(self._seen, self._due + 1, None)
 
-    def _later(self) -> list[Seen]:
-        return [self._seen[n] for n in range(self._due + 1, len(self._seen))]
+    def _earlier(self) -> Iterator[Seen]:
+        """The last one first."""
+        return (self._seen[n] for n in range(self._due - 1, -1, -1))
 
     def _cuts(self, this: Seen) -> bool:
-        rules, earlier, later = self._rules, self._earlier(), self._later()
-        if not earlier:
+        if not self._due:
             return False
-        before = [s.change for s in reversed(earlier) if s.change > STILL][:AROUND]
-        after = [s.change for s in later if s.change > STILL][:AROUND]
-        around = max((*before, *after), default=0.0)
+        rules = self._rules
+        around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
         sharp = this.change >= rules.least + rules.steep * around
         if not sharp and this.change < max(rules.clear, 1.2 * around):
             return False
+        before = self._seen[self._due - 1]
         rank, gone = (SOME, rules.some_gone) if sharp else (MOST, rules.most_gone)
-        if unlike(earlier[-1].thumbnail, this.thumbnail, rank) < gone:
+        if unlike(before.thumbnail, this.thumbnail, rank) < gone:
             return False
-        old = [s for s in earlier if s.time > this.time - LASTING] or earlier[-1:]
-        new = [this, *(s for s in later if s.time < this.time + LASTING)]
+        old = [s for s in self._earlier() if s.time > this.time - LASTING] or [before]
+        new = [this, *(s for s in self._later() if s.time < this.time + LASTING)]
         left = min(change(a.thumbnail, b.thumbnail) for a, b in product(old, new))
         return left >= rules.lasts * this.change
 
 
+def _moving(frames: Iterable[Seen]) -> tuple[float, ...]:
+    """The changes of the next frames that repeat none."""
+    return tuple(islice((s.change for s in frames if s.change > STILL), AROUND))
+
+
 class ShotFinder:
-    """Finds shots while frames go by. `fps`: the nominal rate.
+    """Finds shots while frames go by. `fps`: the nominal rate; `small`: shared with what else looks
+    at the same frames.
 
     Of the frames of a sixth of a second the last one is looked at first: where it differs from the
     last of those before by less than a cut would, none of those between is looked at. What comes
     and goes within that time is no shot.
     """
 
-    def __init__(self, rules: ShotRules, fps: float) -> None:
+    def __init__(self, rules: ShotRules, fps: float, small: Thumbnails | None = None) -> None:
         self._rules = rules
         self._together = max(1, min(8, round(fps * TOGETHER)))
-        self._small = Thumbnails()
+        self._small = small or Thumbnails()
         self._cut = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve)
         self._waiting: list[Picture] = []
-        self._later: deque[tuple[float, Thumbnail]] = deque()  # for when the cuts are sure
+        self._later: deque[tuple[float, Thumbnail, float]] = deque()  # for when the cuts are sure
         self._found: list[float] = []  # cuts that the gradual transitions have not been told of
         self._last: Thumbnail | None = None
         self._first: float | None = None
@@ -162,7 +169,7 @@ class ShotFinder:
             self._first = picture.time
         self._end = picture.time
         self._waiting.append(picture)
-        return self._look() if len(self._waiting) >= self._together else ()
+        return self._look() if len(self._waiting) >= GROUPS * self._together else ()
 
     def rest(self) -> Sequence[float]:
         """The cuts among the frames seen last, which have not been looked into yet."""
@@ -173,28 +180,35 @@ class ShotFinder:
     def _look(self) -> list[float]:
         """Look into the frames that wait."""
         waiting, self._waiting = self._waiting, []
-        last = self._small(waiting[-1].frame)
-        thumbnails = [last]
-        if self._last is None or change(self._last, last) >= self._rules.least * SURELY:
-            thumbnails = [*(self._small(p.frame) for p in waiting[:-1]), last]
-        sharp: list[float] = []
-        steps = len(waiting) - len(thumbnails) + 1
-        for picture, now in zip(waiting[-len(thumbnails) :], thumbnails, strict=True):
-            moved = 0.0 if self._last is None else change(self._last, now) / steps
-            sharp += self._cut.see(Seen(picture.time, now, moved))
-            self._last = now
-        self._later.append((waiting[-1].time, last))
-        return self._transitions(sharp)
+        step = self._together
+        groups = (waiting[n : n + step] for n in range(0, len(waiting), step))
+        return self._transitions(self._cut.see(chain.from_iterable(map(self._seen_of, groups))))
+
+    def _seen_of(self, waiting: Sequence[Picture]) -> list[Seen]:
+        """What is looked at of frames of a sixth of a second."""
+        before, last = self._last, self._small(waiting[-1].frame)
+        moved = change(before, last) if before else 0.0
+        if before and moved < self._rules.least * SURELY:
+            seen = [Seen(waiting[-1].time, last, moved / len(waiting))]
+        else:
+            seen = list[Seen]()
+            for picture in waiting:
+                now = self._small(picture.frame)
+                seen.append(Seen(picture.time, now, change(before, now) if before else 0.0))
+                before = now
+        self._last = last
+        self._later.append((waiting[-1].time, last, moved))
+        return seen
 
     def _transitions(self, sharp: Sequence[float]) -> list[float]:
         """The cuts just found, and the gradual transitions between them."""
         found = self._free(sharp)
         self._found += found
         while self._later and self._later[0][0] < self._cut.decided:
-            time, thumbnail = self._later.popleft()
+            time, thumbnail, moved = self._later.popleft()
             cuts = [cut for cut in self._found if cut <= time]
             self._found = self._found[len(cuts) :]
-            found += self._free(self._gradual.see(time, thumbnail, cuts))
+            found += self._free(self._gradual.see(time, thumbnail, moved, cuts))
         return found
 
     def _free(self, times: Sequence[float]) -> list[float]:

@@ -27,7 +27,7 @@ from mustsee.media.pictures import Picture
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import film
 from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.benches.look import cpu, decode
+from ray_jobs.benches.look import cpu, decode, head
 
 SLACK = 1.5  # frames that a cut may be off
 AROUND = 0.25  # seconds by which a gradual transition is looked at more widely
@@ -286,18 +286,3 @@ def theirs(path: str, name: str) -> None:
     manager = scenedetect.SceneManager()
     manager.add_detector(getattr(scenedetect, f"{name}Detector")())
     manager.detect_scenes(scenedetect.open_video(path, backend="pyav"))
-
-
-def head(path: str, target: str, seconds: float) -> str:
-    """The first seconds of a film, its pictures copied as they are."""
-    import av
-
-    with av.open(path) as source, av.open(target, "w") as out:
-        stream = source.streams.video[0]
-        copy = out.add_stream_from_template(stream)
-        for packet in source.demux(stream):
-            if packet.dts is None or float(packet.dts * packet.time_base) > seconds:
-                break
-            packet.stream = copy
-            out.mux(packet)
-    return target

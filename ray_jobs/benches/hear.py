@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from actors.part import Part, RunContext
 from mustsee.errors import UserError
 from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import RATE
-from mustsee.records import Video
+from mustsee.records import Line, Video
 from mustsee.store import Store
 from ray_jobs.benches.figures import Cell, Figures
 
@@ -120,15 +120,11 @@ def read_manifest(path: str) -> list[Utterance]:
 
 def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
-    run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
     started = time.monotonic()
-    opened = engine.open(run)
+    ear = opened(engine)
 
     def hear(utterance: Utterance) -> str:
-        result = opened(Video(video_id="u", uri=utterance.path, digest=utterance.path))
-        if inspect.isawaitable(result):
-            raise UserError("what.engines: only recognisers that run here can be measured")
-        return " ".join(line.text for line in result.lines or ())
+        return " ".join(line.text for line in ear(utterance.path))
 
     hear(utterances[0])
     load = time.monotonic() - started
@@ -140,6 +136,20 @@ def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
         cpu=time.process_time() - cpu,
         wall=time.monotonic() - wall,
     )
+
+
+def opened(engine: Part) -> Callable[[str], tuple[Line, ...]]:
+    """A function from a file to the lines that a part hears in it. Loads the part's model."""
+    run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
+    part = engine.open(run)
+
+    def hear(path: str) -> tuple[Line, ...]:
+        result = part(Video(video_id="u", uri=path, digest=path))
+        if inspect.isawaitable(result):
+            raise UserError("what.engines: only recognisers that run here can be measured")
+        return result.lines or ()
+
+    return hear
 
 
 def _no_model() -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 import resource
 import subprocess
 import sys
@@ -35,31 +36,34 @@ Row = tuple[str, float, float, str]
 
 @dataclass(frozen=True, kw_only=True)
 class LookBench:
-    """`larger`: seconds of the film that are also measured at 1080p (0: none); `extras`: also faces
-    and text; `peers`: also PySceneDetect's command and Ray's reader.
+    """`seconds` of the film are measured (0: all); `larger`: how many of them also at 1080p
+    (0: none); `extras`: also faces and text; `peers`: also PySceneDetect's command.
     """
 
     video: str = "examples/videos/pancakes.mp4"
+    seconds: float = 30.0
     repeats: int = 3
-    larger: float = 20.0
+    larger: float = 8.0
     extras: bool = True
     peers: bool = True
 
     def __call__(self) -> Figures:
-        rows, notes = self.measured(self.video, peers=self.peers)
-        if self.larger > 0:
-            with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
+            video = head(self.video, f"{folder}/head.mkv", self.seconds or math.inf)
+            rows, notes = self.measured(video, peers=self.peers)
+            if self.larger > 0:
                 path = f"{folder}/1080p.mp4"
-                upscale(self.video, path, self.larger)
+                upscale(video, path, self.larger)
                 more, _ = self.measured(path, peers=False)
                 rows += [
                     (f"1080p: {name}", cost, share, remark) for name, cost, share, remark in more
                 ]
-        if self.extras:
-            rows += self.apart(rows[0][1])
-        rows += self.sparse(rows[0][1])
+            if self.extras:
+                rows += self.apart(video, rows[0][1])
+            rows += self.sparse(video, rows[0][1])
+        what = f"{self.seconds:g} s of " if self.seconds else ""
         return Figures(
-            title=f"look at {Path(self.video).name}",
+            title=f"look at {what}{Path(self.video).name}",
             columns=("what", "CPU s", "of decoding", "remark"),
             rows=tuple(rows),
             notes=(f"best of {self.repeats} rounds in turn, 1 thread each", *notes),
@@ -94,9 +98,9 @@ class LookBench:
         base = best["decode, nothing else"]
         return [(n, s, s / base, remarks.get(n, "")) for n, s in best.items()], notes
 
-    def apart(self, base: float) -> list[Row]:
+    def apart(self, path: str, base: float) -> list[Row]:
         """What each part costs on top of one that does without it."""
-        row = Video(video_id="bench", uri=self.video)
+        row = Video(video_id="bench", uri=path)
         least = Look(keyframes=KeyframeRules(every=3600.0), sample_every=3600.0)
         contest = {
             "": Look(),
@@ -124,9 +128,9 @@ class LookBench:
         found = {f"on top, {n}": remark for n, remark in remarks.items()}
         return [(name, cost, cost / base, found.get(name, "")) for name, cost in rows.items()]
 
-    def sparse(self, base: float) -> list[Row]:
+    def sparse(self, path: str, base: float) -> list[Row]:
         """Single frames by seeking, at and beyond the distance of keyframes."""
-        with film(self.video) as watched:
+        with film(path) as watched:
             index = watched.index()
             times = [watched.seconds(key) for key in index.keys]
             end = watched.seconds(index.stamps[-1])
@@ -137,7 +141,7 @@ class LookBench:
             wanted = [step / 2 + n * step for n in range(max(1, int(end / step)))]
             for name, slack in (("exact", 0.0), ("nearest keyframe", step / 2)):
                 seconds = min(
-                    cpu(lambda w=wanted, s=slack: list(frames_at(self.video, w, slack=s)))
+                    cpu(lambda w=wanted, s=slack: list(frames_at(path, w, slack=s)))
                     for _ in range(self.repeats)
                 )
                 label = f"a frame every {step:.3g} s, {name}"
@@ -220,6 +224,21 @@ def pyscenedetect(path: str) -> Sequence[float]:
     header = lines[0].split(",")
     at = header.index("Start Time (seconds)")
     return [float(line.split(",")[at]) for line in lines[2:]]
+
+
+def head(path: str, target: str, seconds: float) -> str:
+    """The first seconds of a film, its pictures copied as they are."""
+    import av
+
+    with av.open(path) as source, av.open(target, "w") as out:
+        stream = source.streams.video[0]
+        copy = out.add_stream_from_template(stream)
+        for packet in source.demux(stream):
+            if packet.dts is None or float(packet.dts * packet.time_base) > seconds:
+                break
+            packet.stream = copy
+            out.mux(packet)
+    return target
 
 
 def upscale(source: str, target: str, seconds: float) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.records import Line, Word
 from ray_jobs.benches.hear import HearBench, Utterance, read_manifest, word_errors
+from ray_jobs.benches.lines import nearest
 
 
 def test_word_errors() -> None:
@@ -56,3 +58,17 @@ def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
     assert 0 < row["WER"] < 0.4
     assert row["silent"] == 0
     assert row["WER"] == pytest.approx(row["sub"] + row["del"] + row["ins"])
+
+
+def test_words_stand_beside_the_subtitle_that_is_nearest() -> None:
+    spans = [(1.0, 2.0, "Awake, ye kings!"), (5.0, 6.0, "No."), (9.0, 10.0, "Never.")]
+    written = [Line(start=a, end=b, text=text) for a, b, text in spans]
+    said = [(0.8, "a"), (1.2, " wake"), (1.9, "kings"), (5.1, "no")]
+    words = tuple(Word(start=at, end=at + 0.4, word=w, score=1.0) for at, w in said)
+    heard = [
+        Line(start=0.8, end=5.6, text="a wake kings no", words=words),
+        Line(start=8.0, end=8.6, text="oh never"),
+    ]
+    assert nearest(written, heard) == ["a wake kings", "no", "oh never"]
+    with pytest.raises(UserError, match="subtitles"):
+        nearest([], heard)

@@ -158,6 +158,24 @@ def test_dissolves(tmp_path: Path, length: int) -> None:
     assert starts(path, ShotRules(dissolve=None)) == [0]
 
 
+def pushed(length: int, to: int) -> list[Image]:
+    """One picture of 48 frames pushes another one away; both stand before and after."""
+    shares = [*[0.0] * 48, *np.linspace(0, 1, length + 2)[1:-1], *[1.0] * 48]
+    small = [np.random.default_rng(n).integers(0, 255, (15, 20, 3), np.uint8) for n in (1, to)]
+    whole = [cv2.resize(i, (160, 120), interpolation=cv2.INTER_CUBIC) for i in small]
+    both = np.concatenate(whole, axis=1)
+    return [np.ascontiguousarray(both[:, round(s * 160) :][:, :160]) for s in shares]
+
+
+@pytest.mark.parametrize("length", [10, 16])
+def test_sweeps(tmp_path: Path, length: int) -> None:
+    """What comes back to the picture that stood there is none."""
+    path = write(tmp_path / "sweep.mp4", pushed(length, 2))
+    assert starts(path) == pytest.approx([0, (48 + length / 2) / FPS], abs=0.3)
+    assert starts(path, ShotRules(dissolve=None)) == [0]
+    assert starts(write(tmp_path / "same.mp4", pushed(length, 1))) == [0]
+
+
 @pytest.mark.parametrize("back", [False, True])
 def test_fades_through_black(tmp_path: Path, back: bool) -> None:
     """One cut in the middle of the black, however slowly the picture goes; a film that begins or

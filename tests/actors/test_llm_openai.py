@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("key")
 
 
 def test_pictures_schema_sampling_and_usage_reach_the_endpoint(tmp_path):
-    with Loopback(payloads=[]) as server:
+    with Loopback(payloads=[], schemas="honoured") as server:
         request = asked(
             "What is it?",
             (b"\xff\xd8one", b"\xff\xd8two"),
@@ -106,7 +106,7 @@ def test_how_much_is_thought_reaches_the_endpoint():
 
 
 def test_an_endpoint_without_schemas_is_asked_without(tmp_path):
-    with Loopback(schemas=False, payloads=[], reply=lambda payload: "yes") as server:
+    with Loopback(schemas="refused", payloads=[], reply=lambda payload: "yes") as server:
         llm = config(server).open()
 
         async def run():

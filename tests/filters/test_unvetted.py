@@ -110,6 +110,8 @@ def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> No
     """The question falls as it was asked; of its rewrite the guesser says nothing that is read."""
 
     def knows(request: Request) -> str:
+        if request.prompt == "filters/asr":
+            return wrong(request)
         order = sorted(range(5), key=lambda i: list(request.variables["options"])[i] != "red")
         ranked = " > ".join(LETTERS[i] for i in order)
         return f"* ANSWER: {ranked}\n* EXPLANATION: kites are red."

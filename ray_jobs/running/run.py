@@ -38,6 +38,7 @@ from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store, digest, resolve
 from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Listed, listed, summarise
@@ -59,6 +60,7 @@ class Run:
     max_problem_share: float = 0.5
     retry_problems: bool = False
     rows_per_block: int | None = None
+    log: Tracker = field(default_factory=Nowhere)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -73,6 +75,7 @@ class Run:
         resolve(self.out)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
+        self.log.check()
         started = time.time()
         with connected():
             session = Session(
@@ -200,7 +203,10 @@ class Running:
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
-        return summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
+        code = summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
+        if said := tell(self.run.log, self.run.out):
+            print(said)
+        return code
 
     def snapshot(self) -> Snapshot:
         return ray.get(self.session.coordinator.snapshot.remote())

@@ -166,12 +166,18 @@ def test_a_refused_key_may_come_as_status_400():
         once(server, asked())
 
 
-def test_a_schema_that_is_refused_by_code_is_left_out():
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Refused(400, "unknown response_format", "unsupported_parameter", "response_format"),
+        Refused(400, "output_config.format.schema: For 'array' type, 'x' is not supported"),
+        Refused(400, "Grammar error: Unimplemented keys", "invalid_request"),
+    ],
+)
+def test_a_schema_that_is_refused_is_left_out(refused):
     def reply(payload):
         if "response_format" in payload:
-            raise Refused(
-                400, "unknown response_format", "unsupported_parameter", "response_format"
-            )
+            raise refused
         return "yes"
 
     with Loopback(reply=reply) as server:

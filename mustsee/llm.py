@@ -1,19 +1,20 @@
 """The one seam to language models: a `Request` goes in, a `Reply` comes out.
 
 Every model (rules, an endpoint, recorded replies) is an `Llm`. Recipes and filters call `ask`,
-which renders a prompt, sends it, parses the reply strictly, and asks again with the error when the
-reply is not of the form asked for.
+which renders a prompt, sends it, reads the reply strictly by its form (`mustsee.forms`), and asks
+again with the error when the reply is of another form.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.forms import Form
 from mustsee.prompts import Prompts
 
 T = TypeVar("T")
@@ -137,19 +138,19 @@ class Asker:
     async def ask(
         self,
         name: str,
-        parse: Callable[[str], T],
+        form: Form[T],
         *,
         seed: int = 0,
         images: Sequence[bytes] = (),
         history: Sequence[Message] = (),
-        form: Mapping[str, Any] | None = None,
         **variables: Any,
     ) -> T:
-        """Render prompt `name`, send it, parse the reply with `parse`.
+        """Render prompt `name`, send it with the schema of its form, read the reply by it.
 
-        `parse` raises Unparsed with a reason; the model is shown its reply and the reason, and
-        asked again. Where the reply was cut off, the same is asked with twice the room. `history`:
-        earlier turns of the same chat. Raises BadRow after `tries` replies of a wrong form.
+        A reply of another form raises Unparsed with a reason; the model is shown its reply and the
+        reason, and asked again. Where the reply was cut off, the same is asked with twice the room.
+        `history`: earlier turns of the same chat. Raises BadRow after `tries` replies of a wrong
+        form.
         """
         rendered = self.prompts.render(name, **variables)
         opening = (Message("system", rendered.system),) if rendered.system and not history else ()
@@ -163,7 +164,7 @@ class Asker:
                 variables=variables,
                 sampling=sampling,
                 seed=seed,
-                form=form,
+                form=form.schema,
                 attempt=attempt,
                 reason=reason,
             )
@@ -175,7 +176,7 @@ class Asker:
             try:
                 if reply.finish == "refusal":
                     raise Unparsed("it declines to answer")
-                return parse(reply.text)
+                return form.read(reply.text)
             except Unparsed as error:
                 reason = str(error)
                 again = Message("user", correction(reason))

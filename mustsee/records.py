@@ -166,6 +166,9 @@ class Repair:
     before: str
 
 
+UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """One question with its answer among its options (multiple choice), or without options
@@ -191,6 +194,11 @@ class Question:
     subsets: tuple[str, ...] = ()
     provenance: Provenance | None = None
     repairs: tuple[Repair, ...] = ()
+
+    @property
+    def unvetted_by(self) -> tuple[str, ...]:
+        """The filters that could tell nothing of it (`metrics.<filter>_unvetted`)."""
+        return tuple(k.removesuffix(UNVETTED) for k in self.metrics if k.endswith(UNVETTED))
 
 
 @dataclass(frozen=True, kw_only=True)

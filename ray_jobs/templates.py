@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from actors.part import LlmConfig
-from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.errors import BadRow, UserError
+from mustsee.forms import Form, form
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
 from mustsee.questions.drafts import fields
+from mustsee.questions.numbered import Items, complete, items
 from mustsee.recipes.cinepile.question_lists import (
     Asked,
     Source,
@@ -44,8 +46,8 @@ from mustsee.recipes.cinepile.templates import (
     Cluster,
     Template,
     distinct,
+    induced,
     one_sided,
-    parse_templates,
     telling,
     too_specific,
     write_templates,
@@ -163,7 +165,7 @@ class Templates:
             try:
                 made = await asker.ask(
                     "cinepile/templates",
-                    lambda text: parse_templates(text, self.each),
+                    induced(self.each),
                     seed=rng.randrange(2**31),
                     questions=[q.neutral for q in chosen],
                     count=self.each,
@@ -216,21 +218,27 @@ async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
     """Names replaced by the model, `BATCH` questions a call; equal ones merged again."""
 
     async def some(questions: Sequence[Asked]) -> list[Asked]:
-        def parse(text: str) -> list[str]:
-            found = [f.text for f in fields(text) if f.label == "question"]
-            if len(found) != len(questions) or not all(found):
-                raise Unparsed(
-                    f"{len(found)} lines 'QUESTION n: ...' where {len(questions)} belong"
-                )
-            return found
-
         texts = await asker.ask(
-            "cinepile/pronouns", parse, questions=[q.neutral for q in questions]
+            "cinepile/pronouns",
+            rewritten(len(questions)),
+            questions=[q.neutral for q in questions],
         )
         return [replace(q, neutral=t) for q, t in zip(questions, texts, strict=True)]
 
     parts = [asked[at : at + BATCH] for at in range(0, len(asked), BATCH)]
     return merged([q for part in await asyncio.gather(*map(some, parts)) for q in part])
+
+
+def rewritten(count: int) -> Form[tuple[str, ...]]:
+    """`count` questions, each under its number."""
+
+    def written(reply: str) -> Items:
+        found = [f for f in fields(reply) if f.label == "question" and f.text]
+        return [(int(f.number) if f.number.isdecimal() else n, f.text)
+                for n, f in enumerate(found, 1)]  # fmt: skip
+
+    shape = items("questions", "number", "question")
+    return form(text=written, shape=shape).then(lambda found: complete(found, count))
 
 
 def _described(

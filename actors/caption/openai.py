@@ -161,7 +161,7 @@ class OpenAICaptioner:
         before, after = (self._small(keyframe) for keyframe in (shown.before, shown.after))
         return await asker.ask(
             PROMPT,
-            lambda reply: numbered.parse(reply, len(pictures)),
+            numbered.sentences(len(pictures)),
             images=[*before, *pictures, *after],
             times=[keyframe.time for keyframe in shown.keyframes],
             before=shown.before.time if shown.before and before else None,

@@ -19,6 +19,7 @@ from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.thoughts import Spoken, apart
 
+REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
 LOW, TILE, TILE_PIXELS = 85, 170, 512  # tokens of a picture, of each tile of it; a tile's side
 
 
@@ -114,7 +115,7 @@ class OpenAIChat:
         try:
             return self._read(request, await self._send(request, structured))
         except BadRow as error:
-            refused = any(word in str(error) for word in ("response_format", "json_schema"))
+            refused = any(word in str(error).lower() for word in REFUSES)
             if not (structured and refused and self._config.structured == "auto"):
                 raise
             self._structured = False  # this endpoint knows no schemas: the prompt has to do

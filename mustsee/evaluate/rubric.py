@@ -7,12 +7,11 @@ fraction stays a fraction.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from mustsee.errors import Unparsed
+from mustsee.forms import Form, form, number, record
 from mustsee.llm import Asker
 from mustsee.records import Question
 
@@ -32,26 +31,32 @@ class Grade:
         return self.first + self.second
 
 
-def parse(reply: str, scales: tuple[str, str]) -> Grade:
-    """The grade in a reply. Raises Unparsed saying what is missing or out of range."""
-    found: dict[str, Any] | None = None
-    for match in re.finditer(r"\{[^{}]*\}", reply):
-        try:
-            value = json.loads(match[0])
-        except json.JSONDecodeError:
-            continue
-        if isinstance(value, dict):
-            found = {str(k).lower().removeprefix("score_"): v for k, v in value.items()}
-    form = '{"%s": number, "%s": number}' % scales  # noqa: UP031
-    if found is None:
-        raise Unparsed(f"it holds no JSON object; expected {form}")
-    grades: list[float] = []
-    for scale in scales:
-        value = found.get(scale)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:
-            raise Unparsed(f"{scale} is {value!r}: expected a number from 1 to 5, as in {form}")
-        grades.append(float(value))
-    return Grade(first=grades[0], second=grades[1])
+def grades(scales: tuple[str, str]) -> Form[Grade]:
+    """A number from 1 to 5 on each scale. The prompt asks for the JSON itself; the other leg reads
+    `scale: number`, also under the name that MLVU's own prompts have (`score_accuracy`).
+    """
+    wanted = '{"%s": number, "%s": number}' % scales  # noqa: UP031
+
+    def graded(**found: float) -> Grade:
+        for scale in scales:
+            if not 1 <= found[scale] <= 5:
+                raise Unparsed(
+                    f"{scale} is {found[scale]!r}: expected a number from 1 to 5, as in {wanted}"
+                )
+        return Grade(first=found[scales[0]], second=found[scales[1]])
+
+    def written(reply: str) -> Grade:
+        found: dict[str, float] = {}
+        for scale in scales:
+            line = rf"(?<!\w)(?:score_)?{scale}[\"'*_]*\s*[:：=][\s*_]*(\d+(?:\.\d+)?)(?![\w.]*\w)"
+            values = {float(v) for v in re.findall(line, reply, re.IGNORECASE)}
+            if len(values) != 1:
+                raise Unparsed(f"it holds no one number for {scale}; expected {wanted}")
+            found[scale] = values.pop()
+        return graded(**found)
+
+    each = {scale: number("from 1 to 5") for scale in scales}
+    return form(text=written, shape=record(graded, **each))
 
 
 async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> Grade:
@@ -59,7 +64,7 @@ async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0)
     scales = SCALES[question.question_type]
     return await asker.ask(
         PROMPTS[question.question_type],
-        lambda reply: parse(reply, scales),
+        grades(scales),
         seed=seed,
         question=question.question,
         reference=question.answer,

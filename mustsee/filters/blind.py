@@ -5,6 +5,9 @@ ASR filter (C.2.5, C.4): the model ranks all options, several times with other s
 stays if the first-ranked option is wrong at least `min_failures` times. (The paper says "remove
 what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe
 "keep what fails at least X times". At its X = 2 the two are one.)
+
+A run whose replies cannot be read is no vote. Where so few could be read that neither is told, that
+the question passes or that it does not, it is unvetted: not dropped, not mended, and in no subset.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from typing import Any
 
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.forms import Form, form, in_lines, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
@@ -80,12 +84,20 @@ class Guess:
         return judged(question, self, given)
 
     def _undecided(self, given: Sequence[Verdict]) -> int:
-        """The fewest further runs that could decide; 0 when it is decided or all are made."""
+        """The fewest further runs that could decide; 0 when it is decided, none could, or all are
+        made.
+        """
         left = self.runs - len(given)
         if self.all_runs:
             return left
-        wanted = self.min_failures - sum(v.correct is False for v in given)
-        return 0 if wanted <= 0 or wanted > left else min(wanted, left - wanted + 1)
+        wanted = [n - so_far for n, so_far in self.needed(given)]
+        return 0 if min(wanted) <= 0 else min((n for n in wanted if n <= left), default=0)
+
+    def needed(self, given: Sequence[Verdict]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """For a question to pass, and to fall: the runs that must say so, and those that do."""
+        failures = sum(v.correct is False for v in given)
+        right = sum(v.correct is True for v in given)
+        return (self.min_failures, failures), (self.runs - self.min_failures + 1, right)
 
 
 async def one_guess(
@@ -116,68 +128,101 @@ async def one_guess(
     )
     options = tuple(question.options[i] for i in order)
     try:
-        reply, ranking = await asker.ask(
+        reply, ranked = await asker.ask(
             filter_.prompt,
-            lambda text: (text, parse_ranking(text, len(options))),
+            ranking(len(options)).quoted(),
             seed=seed + number,
             options=options,
             **variables,
         )
     except BadRow as error:
         return replace(blank, detail=f"{blank.detail}; {error}")
-    return replace(blank, reply=reply, correct=order[ranking[0]] == question.answer_index)
+    right = order[ranked[0]] == question.answer_index
+    return replace(blank, reply=in_lines(reply), correct=right)
 
 
 def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Question:
-    """The question with a filter's verdicts; dropped, for the first reason, where it does not pass.
-
-    A run without an answer counts neither as right nor as a failure.
+    """The question with a filter's verdicts; dropped, for the first reason, where it does not pass;
+    unvetted where that cannot be told. A run without an answer is neither right nor a failure.
     """
-    failures = sum(v.correct is False for v in given)
-    right = sum(v.correct is True for v in given)
-    passed = failures >= filter_.min_failures
-    reason = None
+    (wanted, failures), (too_often, right) = filter_.needed(given)
+    found = replace(
+        question,
+        verdicts=(*question.verdicts, *given),
+        metrics={**question.metrics, f"{filter_.name}_failures": float(failures)},
+    )
+    if failures < wanted and right < too_often:
+        return unvetted(found, filter_.name)
+    passed, reason = failures >= wanted, None
     if not passed and filter_.drops:
         unread = len(given) - right - failures
         reason = f"{filter_.name}: right in {right} of {len(given)} runs" + (
             f", {unread} without an answer" if unread else ""
         )
-    return replace(
-        question,
-        verdicts=(*question.verdicts, *given),
-        metrics={
-            **question.metrics,
-            f"{filter_.name}_failures": float(failures),
-            f"{filter_.name}_passed": float(passed),
-        },
-        drop=question.drop or reason,
-    )
+    metrics = {**found.metrics, f"{filter_.name}_passed": float(passed)}
+    return replace(found, metrics=metrics, drop=question.drop or reason)
 
 
-_RANK = re.compile(r"[A-Z](?:[\s\])*._]*(?:>+|»|≻|,|→)[\s\[(*_]*[A-Z](?![a-z]))+")
+_RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")
 _ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
+_PLACE = re.compile(
+    r"^[\s>*_#-]*(\d{1,2})[*_]*\s*[.):：][\s*_]*(?:option\s+)?[(\[]?([A-Z])(?=[\s*_]*(?:[\]).:：,–—-]|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
-def parse_ranking(reply: str, count: int) -> tuple[int, ...]:
-    """The options from the most to the least probable, counted from 0, from `* ANSWER: B > A > C`.
+def ranking(count: int) -> Form[tuple[int, ...]]:
+    """The options from the most to the least probable, counted from 0, from `* ANSWER: B > A > C`,
+    or from a list with a place a line.
 
     Every letter must be there once: a model that ranks four of five has not done what was asked.
-    Raises Unparsed.
     """
-    places = [m[1] for m in _ANSWER.finditer(reply)]
-    ranks = [
-        re.findall(r"[A-Z]", match.group())
-        for place in (*reversed(places), reply)
-        for match in _RANK.finditer(re.sub(r"(?i)\boption\s+", "", place))
-    ]
     wanted = list(LETTERS[:count])
-    for rank in ranks:
-        if sorted(rank) == wanted:
-            return tuple(wanted.index(letter) for letter in rank)
-    shape = " > ".join(wanted)
-    if not ranks:
-        raise Unparsed(f"it has no line of the form '* ANSWER: {shape}' with all letters ranked")
-    raise Unparsed(f"it ranks {''.join(ranks[0])}, but each of {shape} must be there exactly once")
+
+    def placed(answer: Sequence[str], explanation: str = "") -> tuple[int, ...]:
+        if sorted(answer) != wanted:
+            raise Unparsed(
+                f"it ranks {''.join(answer) or 'none'}, but each of {' > '.join(wanted)} must be "
+                "there exactly once"
+            )
+        return tuple(wanted.index(letter) for letter in answer)
+
+    def written(reply: str) -> tuple[int, ...]:
+        ranks = _ranks(reply)
+        if not ranks:
+            shape = " > ".join(wanted)
+            raise Unparsed(
+                f"it has no line of the form '* ANSWER: {shape}' with all letters ranked"
+            )
+        return placed(next((rank for rank in ranks if sorted(rank) == wanted), ranks[0]))
+
+    shape = record(
+        placed,
+        answer=many(one_of(wanted, "the letter of an option"), "all, the most probable first"),
+        explanation=words("one sentence"),
+    )
+    return form(text=written, shape=shape)
+
+
+def _ranks(reply: str) -> list[list[str]]:
+    """All rankings in a text, of any number of letters: what stands last on a line for the answer,
+    then in lists, then anywhere.
+    """
+    bare = re.sub(r"(?i)\boption\s+", "", reply)
+    places = [m[1] for m in _ANSWER.finditer(bare)]
+    found = [
+        re.findall(r"[A-Z]", match.group())
+        for place in reversed(places)
+        for match in _RANK.finditer(place)
+    ]
+    lists: list[list[str]] = []
+    for number, letter in _PLACE.findall(bare):
+        if int(number) == 1:
+            lists.append([])
+        if lists and len(lists[-1]) == int(number) - 1:
+            lists[-1].append(letter.upper())
+    found += [rank for rank in lists[::-1] if len(rank) > 1]
+    return found + [re.findall(r"[A-Z]", match.group()) for match in _RANK.finditer(bare)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,9 @@ from mustsee.conditions.options import order, shown
 from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import Vetting
+from mustsee.forms import Form, form, in_lines, one_of, record, words
 from mustsee.questions.drafts import spans
+from mustsee.questions.replies import stretches
 from mustsee.records import Line, Question, Span, Verdict, Video
 from mustsee.text import LETTERS
 
@@ -231,9 +233,11 @@ class Eye:
         prompt = PROMPT if count else OPEN
         replies: list[str] = []
 
+        wanted = told_by(count)
+
         def read(reply: str) -> Told:
-            replies.append(reply)
-            return parse_look(reply, count)
+            replies.append(in_lines(reply))
+            return wanted.read(reply)
 
         told = {
             "condition": see.condition,
@@ -249,7 +253,7 @@ class Eye:
         try:
             found = await self.asker.ask(
                 prompt,
-                read,
+                Form(wanted.schema, read),
                 seed=self.seed + number,
                 images=images,
                 question=question.question,
@@ -319,10 +323,28 @@ _CANNOT = re.compile(r"(?:it\s+)?(?:cannot|can't|can not) be told\b", re.IGNOREC
 _SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
 
 
-def parse_look(reply: str, count: int) -> Told:
-    """A reply to a question of `count` options, or of none. Raises Unparsed where it has no answer,
+def told_by(count: int) -> Form[Told]:
+    """A reply to a question of `count` options, or of none. Unparsed where it has no answer,
     several, or does not name the stretches that its answer rests on.
     """
+    said = "the answer, SEVERAL, or CANNOT BE TOLD"
+    letters = LETTERS[: count + 2]
+
+    def made(seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str) -> Told:
+        choice = _lettered(answer, count) if count else _written(answer)
+        return Told(choice=choice, words="" if count else answer, evidence=evidence, where=look)
+
+    shape = record(
+        made,
+        seen=words("what decides it, and when; or what is missing"),
+        evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
+        look=stretches("where it cannot be told, the stretches where one would have to look"),
+        answer=one_of(letters, "one letter") if count else words(said),
+    )
+    return form(text=lambda reply: _read(reply, count), shape=shape)
+
+
+def _read(reply: str, count: int) -> Told:
     answers = list(dict.fromkeys(a.strip(" *_") for a in _ANSWER.findall(reply)))
     choices: list[Choice] = [_lettered(a, count) if count else _written(a) for a in answers]
     if len(set(choices)) != 1:
@@ -359,6 +381,6 @@ def _named(reply: str, name: str, line: re.Pattern[str], *, needed: bool) -> tup
     return found
 
 
-def stretches(reply: str) -> tuple[Span, ...]:
-    """The spans that a reply names, as evidence or to be looked at."""
+def named_in(reply: str) -> tuple[Span, ...]:
+    """The spans that a reply in lines names, as evidence or to be looked at."""
     return spans(" ".join((*_EVIDENCE.findall(reply), *_LOOK.findall(reply))))

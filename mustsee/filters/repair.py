@@ -16,10 +16,12 @@ from typing import Any
 from mustsee.conditions.lines import nearest
 from mustsee.conditions.seen import Seen, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.filters.looks import stretches
+from mustsee.filters.looks import named_in
 from mustsee.filters.vetting import Vetting
+from mustsee.forms import Form
 from mustsee.questions.checks import fault, normal
-from mustsee.questions.drafts import Draft, finished, parse_questions, reach
+from mustsee.questions.drafts import Draft, finished, reach
+from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 
 PROMPT = "filters/repair"
@@ -128,7 +130,7 @@ class Mend:
         kind = fault_of(now.reason)
         return await vetting.askers["repairer"].ask(
             PROMPT,
-            lambda text: parse_repair(text, len(now.wrong), least),
+            mended(len(now.wrong), least),
             seed=vetting.seed,
             images=images,
             frames=times,
@@ -152,7 +154,7 @@ class Mend:
         if see is None or not video.uri:
             return (), ()
         film = stretch(video)
-        named = (s for reply in now.replies for s in stretches(reply))
+        named = (s for reply in now.replies for s in named_in(reply))
         spoken = merged((*question.evidence, *named), film)
         wanted = [(self.see, ()), *([(self.near, spoken)] if spoken else [])]
         plans = [plan(seen, film, spans) for seen, spans in wanted if seen is not None]
@@ -223,26 +225,29 @@ def told(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
     return near or segments
 
 
-def parse_repair(reply: str, decoys: int, least: float = 0.0) -> Draft | None:
-    """The question mended; null for NONE. `least`: seconds that its moments must lie apart. Raises
-    Unparsed, also for a question that the checks on its text would drop.
+def mended(wrong: int, least: float = 0.0) -> Form[Draft | None]:
+    """The question mended, with so many wrong answers; null for NONE. `least`: seconds that its
+    moments must lie apart. Unparsed, too, for a question that the checks on its text would drop.
     """
-    drafts = parse_questions(reply, 2)
-    if not drafts:
-        return None
-    if len(drafts) != 1:
-        raise Unparsed("it has more than one question; one is wanted, or NONE")
-    (draft,) = drafts
-    if len(draft.decoys) != decoys:
-        raise Unparsed(f"it has {len(draft.decoys)} wrong answers; {decoys} are wanted")
-    if wrong := fault(draft.question, draft.answer, draft.decoys, count=decoys):
-        raise Unparsed(f"the question has a fault: {wrong}")
-    if draft.evidence and (apart := reach(draft.evidence)) < least:
-        raise Unparsed(
-            f"its evidence holds moments {apart:.0f} s apart; moments that lie {least:.0f} s apart "
-            "at least are wanted, named in EVIDENCE, or NONE"
-        )
-    return draft
+
+    def sound(drafts: Sequence[Draft]) -> Draft | None:
+        if not drafts:
+            return None
+        if len(drafts) != 1:
+            raise Unparsed("it has more than one question; one is wanted, or NONE")
+        (draft,) = drafts
+        if len(draft.decoys) != wrong:
+            raise Unparsed(f"it has {len(draft.decoys)} wrong answers; {wrong} are wanted")
+        if found := fault(draft.question, draft.answer, draft.decoys, count=wrong):
+            raise Unparsed(f"the question has a fault: {found}")
+        if draft.evidence and (apart := reach(draft.evidence)) < least:
+            raise Unparsed(
+                f"its evidence holds moments {apart:.0f} s apart; moments that lie {least:.0f} s "
+                "apart at least are wanted, named in EVIDENCE, or NONE"
+            )
+        return draft
+
+    return questions(2, evidence=True, wrong=wrong).then(sound)
 
 
 def _lines(video: Video, narrator: float) -> tuple[Line, ...]:

@@ -26,9 +26,10 @@ control), the evidence is needed.
 A question without options is answered in words, from the same pictures; the judge says whether
 that is the known answer, or another one.
 
-A question of which no look can be read, or whose film is not there, is neither dropped nor passed:
-`metrics.sight_unseen` is 1, and it stays out of the subset. The same of a question without options
-where there is no judge, or where raters grade its answers by points.
+A question whose film is not there, or of which too few looks can be read to tell, is unvetted:
+neither dropped nor passed nor mended, `metrics.sight_unvetted` is 1, and it stays out of the
+subset. The same of a question without options where there is no judge, or where raters grade its
+answers by points.
 
 Published pipelines filter by what cannot be guessed; that a question can be answered by looking was
 left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
@@ -44,14 +45,14 @@ from mustsee.conditions.seen import BORDER, Condition, Seen, merged, whole_shots
 from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest, spread_rungs, trimmed
 from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import Vetting, unvetted
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Video
 from mustsee.text import length
 
 AMBIGUOUS = "more than one option fits"
-UNSEEN = "nobody has looked"
-NOT_LOOKED_AT = "questions not looked at"  # how run.json counts them
+UNTOLD = "too few looks could be read"
+NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a looker without eyes
 GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
 JUDGED = 60  # words of a known answer at most
 SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
@@ -118,13 +119,9 @@ class Sight:
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
-            done = await _Sighting(self, Eye(question, video, vetting, poll)).judged()
+            return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
         except BadRow:  # the film is not there, of unknown length, or cannot be decoded
-            unseen = {"sight_passed": 0.0, "sight_unseen": 1.0}
-            done = replace(question, metrics={**question.metrics, **unseen})
-        if done.metrics.get("sight_unseen"):
-            vetting.count(NOT_LOOKED_AT, 1)
-        return done
+            return unvetted(question, NAME)
 
 
 def judgeable(question: Question, vetting: Vetting) -> bool:
@@ -146,20 +143,27 @@ class _Sighting:
 
     async def judged(self) -> Question:
         reason = await self._fault()
-        passed = {"sight_passed": float(reason is None)}
-        if reason == UNSEEN:
-            passed["sight_unseen"], reason = 1.0, None
-        return replace(
+        told = replace(
             self.question,
             verdicts=(*self.question.verdicts, *self.eye.verdicts),
-            metrics={**self.question.metrics, **self.metrics, **passed},
-            drop=self.question.drop or (reason and f"sight: {reason}"),
+            metrics={**self.question.metrics, **self.metrics},
         )
+        if reason == UNTOLD:
+            return unvetted(told, NAME)
+        return replace(
+            told,
+            metrics={**told.metrics, "sight_passed": float(reason is None)},
+            drop=told.drop or (reason and f"sight: {reason}"),
+        )
+
+    def _unread(self, found: Votes | None) -> bool:
+        """Whether a vote is open for want of looks that could be read."""
+        return found is None or (found.chosen is None and found.read < self.settings.runs)
 
     async def _fault(self) -> str | None:
         found = await self._on(self.question.evidence)
-        if found is None or not found.read:
-            return UNSEEN
+        if found is None or self._unread(found):
+            return UNTOLD
         if found.ambiguous:
             return AMBIGUOUS
         fallen = None
@@ -181,8 +185,8 @@ class _Sighting:
     async def _on_the_whole(self, found: Votes) -> str | None:
         """Why the question falls after a look at the whole film; null: its evidence is mended."""
         whole = await self._search("whole", expected=found.other)
-        if whole is None or not whole.read:
-            return f"cannot be told: right in {found.hits} of {found.read} looks at the evidence"
+        if whole is None or self._unread(whole):
+            return UNTOLD
         if whole.ambiguous:
             return AMBIGUOUS
         if whole.right:
@@ -225,6 +229,8 @@ class _Sighting:
             seen = nearer
         named = merged(seen.named, self.eye.film)
         again = await self._on(named) if named else None
+        if again is not None and self._unread(again):
+            return UNTOLD
         if again is not None and again.ambiguous:
             return AMBIGUOUS
         if again is None or not again.right:

@@ -17,13 +17,20 @@ from typing import Protocol, runtime_checkable
 from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.llm import Asker
-from mustsee.records import Question, Video
+from mustsee.records import UNVETTED, Question, Video
 
 ROUND = 100_000  # added to the seed for each round of repair: everything is drawn anew
 
 
 Judges = Callable[[str, str, str], Awaitable[bool | None]]
 """Of a question, a candidate and the known answer: are they equivalent? Null: not to be judged."""
+
+
+def unvetted(question: Question, name: str) -> Question:
+    """The question of which a filter can tell nothing, because nothing could be read or looked at:
+    neither dropped nor passed, and in no subset that says that it passed.
+    """
+    return replace(question, metrics={**question.metrics, f"{name}{UNVETTED}": 1.0})
 
 
 def uncounted(name: str, n: int) -> None:
@@ -64,7 +71,7 @@ class QuestionFilter(Protocol):
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question with this filter's verdicts, and `metrics["<name>_passed"]` 0 where it does
-        not pass. Raises Transient.
+        not pass; `unvetted` where nothing could be read. Raises Transient.
         """
         ...
 
@@ -93,6 +100,11 @@ class _Version:
     fallen_by: str | None = None
     left: tuple[QuestionFilter, ...] = ()
 
+    @property
+    def passed(self) -> bool:
+        """Whether every filter that was asked said so."""
+        return self.fallen_by is None and not self.question.unvetted_by
+
 
 def named(filters: Sequence[QuestionFilter]) -> None:
     """Raises UserError where two filters have one name."""
@@ -113,7 +125,8 @@ async def vet(
 
     What a filter does not pass is mended before the next is paid for, and the new wording is vetted
     from the beginning, by that filter first. Of versions that none passed whole the earliest stays
-    that no filter drops: a repair that did not help takes no question's place.
+    that no filter drops: a repair that did not help, or of which that cannot be told, takes no
+    question's place.
     """
 
     async def one(question: Question) -> Question:
@@ -126,7 +139,7 @@ async def vet(
             metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
             best = replace(best, question=replace(best.question, metrics=metrics))
         found = best.question
-        if best.fallen_by is None and subset is not None and found.options:
+        if best.passed and subset is not None and found.options:
             return replace(found, subsets=(*found.subsets, subset))
         return found
 
@@ -162,14 +175,16 @@ async def _versions(
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:
     """The version that stays, vetted to the end."""
-    if versions[-1].fallen_by is None:
+    if versions[-1].passed:
         return versions[-1]
-    whole = versions[0]
-    for version in versions:
+    fallen = versions[0]
+    for number, version in enumerate(versions):
         whole = await _on(version, video, to_the_end=True)
-        if whole.question.drop is None:
-            break
-    return whole
+        if whole.question.drop is not None:
+            fallen = whole
+        elif not number or not whole.question.unvetted_by:
+            return whole
+    return fallen
 
 
 async def _on(version: _Version, video: Video, *, to_the_end: bool) -> _Version:

@@ -1,4 +1,4 @@
-"""Questions as models write them: read from a reply, checked, given an id, their options shuffled.
+"""Questions as models write them: their labelled fields, checked, given an id, options shuffled.
 
 All recipes ask for one text form,
 
@@ -8,8 +8,9 @@ All recipes ask for one text form,
     WRONG ANSWER 1: Two
 
 and models drift from it: bold labels, list numbers, no colon, the tag before the colon, letters
-for numbers ("Wrong Answer A :"), several fields on one line, prose before and after. What can be
-understood is read; what cannot raises `Unparsed` with the reason, which the model is then told.
+for numbers ("Wrong Answer A :"), "WRONG ANSWERS:" over a list, several fields on one line, prose
+before and after. What can be understood is read (`mustsee.questions.replies`, where the JSON form
+is); what cannot raises `Unparsed` with the reason, which the model is then told.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
-from mustsee.errors import Unparsed
-from mustsee.questions.checks import fault, normal
+from mustsee.questions.checks import fault
 from mustsee.records import Provenance, Question, Span
 
 LABELS: Mapping[str, str] = {
     "question": r"question",
     "answer": r"(?:correct|right|true)\s+answer|answer",
-    "wrong": r"(?:wrong|incorrect|false)\s+(?:answer|option)|decoy|distractor",
+    "wrong": r"(?:wrong|incorrect|false)\s+(?:answer|option)s?|decoys?|distractors?",
     "evidence": r"evidence",
 }
-_LOUD = r"(?:correct|CORRECT|Correct|wrong|WRONG|Wrong|incorrect|INCORRECT|Incorrect)\s+(?i:answer)"
+_LOUD = (
+    r"(?:correct|CORRECT|Correct|wrong|WRONG|Wrong|incorrect|INCORRECT|Incorrect)\s+(?i:answers?)"
+)
 _INLINE = re.compile(rf"[ \t]+(?=\**(?:{_LOUD}|EVIDENCE)\s*(?:\d+|[A-Z])?\s*\**\s*:)")
 _MARKS = r"[\s>*_#`•\-]*"
 _CLOCK = r"(?:(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)|(\d+(?:\.\d+)?))"
 _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
-ALIKE = 0.6  # two wordings of one question share at least this much (difflib ratio)
+_LISTED = re.compile(r"^\s*(?:[-*•]|[*_]*\(?(?:\d{1,2}|[A-Ha-h])[.):：][*_]*)\s+(.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +68,18 @@ class Draft:
     decoys: tuple[str, ...] = ()
 
 
+_PAIRED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)|`([^`]+)`")
+_HALF = re.compile(r"(?<!\w)(?:\*+|`+|__+)(?=\S)|(?<=\S)(?:\*+|`+|__+)(?!\w)")
+
+
 def plain(text: str) -> str:
-    """Text without markdown, paired quotes around it, and doubled spaces."""
-    text = re.sub(r"\*\*|__|`", "", text)
-    text = re.sub(r"(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)", "", text)
-    text = " ".join(text.split()).strip(" -–—")
+    """Text without markdown, paired quotes around it, and doubled spaces. Emphasis goes in pairs;
+    a half is left where a label has taken the other.
+    """
+    text = " ".join(text.split())
+    while (bare := _PAIRED.sub(lambda m: m[2] or m[3], text)) != text:
+        text = bare
+    text = _HALF.sub("", text).strip(" -–—")
     quoted = re.fullmatch(r"[\"“]([^\"“”]+)[\"”]|[‘']([^‘’']+)['’]", text)
     return (quoted[1] or quoted[2]).strip() if quoted else text
 
@@ -85,24 +93,34 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
     names = "|".join(f"(?P<{name}>{pattern})" for name, pattern in labels.items())
     head = re.compile(
         rf"^{_MARKS}(?:\d+\s*[.)]\s*)?{_MARKS}(?:{names})\b[\s*_]*(?:(?:no\.?|number|\#)\s*)?"
-        r"(?P<number>\d+|[A-H](?=[\s*_]*(?:[:：(\[]|[-–—.)]\s)))?[\s*_]*"
+        r"(?P<number>\d{1,6}|[A-H](?=[\s*_]*(?:[:：(\[]|[-–—.)]\s)))?[\s*_]*"
         r"(?:[(\[](?P<tag>[^)\]]*)[)\]])?[\s*_]*"
         rf"(?P<mark>[:：]|[-–—.)](?=\s))?[\s*_]*(?:is:)?\s*(?P<text>.*)$",
         re.IGNORECASE,
     )
     found: list[Field] = []
-    going = False
+    going = listing = False  # in a field; in the list below a heading such as "WRONG ANSWERS:"
     for line in _INLINE.sub(_broken, reply).splitlines():
         match = head.match(line)
         begun = _begun(labels, match) if match else None
+        item = _LISTED.match(line) if listing and begun is None else None
         if begun is not None:
             found.append(begun)
+            going, listing = True, _heads(labels, match)
+        elif item is not None:
+            found.append(replace(found[-1], text=item[1], number=""))
             going = True
         elif going and line.strip() and not re.fullmatch(r"\s*(?:[-*_=]\s*){3,}", line):
             found[-1] = replace(found[-1], text=f"{found[-1].text} {line.strip()}".strip())
         elif going and found[-1].text:
             going = False
     return [_finished(field) for field in found]
+
+
+def _heads(labels: Mapping[str, str], match: re.Match[str] | None) -> bool:
+    """Whether a line heads a list: a label in the plural, and nothing after it."""
+    label = next((match[name] for name in labels if match[name]), "") if match else ""
+    return bool(match) and label.lower().endswith("s") and not match["text"].strip(" *_")
 
 
 def _broken(match: re.Match[str]) -> str:
@@ -132,100 +150,6 @@ def _finished(field: Field) -> Field:
     if field.label == "wrong":
         text = re.sub(r"^\(?[A-Ha-h]\)\s+", "", text)
     return replace(field, text=plain(text), tag=plain(tag))
-
-
-def parse_questions(reply: str, most: int | None = None) -> tuple[Draft, ...]:
-    """Questions with their answers, at most `most`; none when the reply is the word NONE. One
-    without its text or its answer is left out.
-
-    Raises Unparsed when there is no whole question otherwise.
-    """
-    if is_none(reply):
-        return ()
-    drafts: list[Draft] = []
-    faults: list[str] = []
-    for block in _blocks(reply):
-        asked = block[0]
-        answers = [f.text for f in block if f.label == "answer" and f.text]
-        if not asked.text:
-            faults.append(f"QUESTION {asked.number or len(drafts) + 1} has no text")
-            continue
-        if not answers:
-            faults.append(
-                f"the question {asked.text[:60]!r} is not followed by a line 'CORRECT ANSWER: ...'"
-            )
-            continue
-        drafts.append(
-            Draft(
-                question=asked.text,
-                answer=answers[0],
-                tag=asked.tag,
-                evidence=spans(" ".join(f.text for f in block if f.label == "evidence")),
-                decoys=tuple(f.text for f in block if f.label == "wrong" and f.text),
-            )
-        )
-    if not drafts:
-        raise Unparsed([*faults, "it holds no line of the form 'QUESTION 1: (capability) ...'"][0])
-    return tuple(drafts[:most])
-
-
-def is_none(reply: str) -> bool:
-    """Whether a reply is the word NONE: there is nothing to ask about."""
-    return bool(re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE))
-
-
-def parse_decoys(reply: str, asked: Sequence[Draft], count: int) -> tuple[Draft, ...]:
-    """The questions asked about, in their order, each with `count` decoys from the reply, or with
-    none where the reply has too few for it.
-
-    A block of the reply belongs to the question that it repeats, in whatever order; where it
-    repeats none clearly, to the one of its number. Raises Unparsed when all have too few.
-    """
-    blocks = _blocks(reply)
-    done: list[Draft] = []
-    faults: list[str] = []
-    for number, (draft, block) in enumerate(zip(asked, _repeated(asked, blocks), strict=True), 1):
-        decoys = [f.text for f in block if f.label == "wrong" and f.text]
-        if len(decoys) < count:
-            faults.append(
-                f"QUESTION {number} ({draft.question[:60]!r}) has {len(decoys)} lines "
-                f"'WRONG ANSWER n: ...' where {count} are wanted"
-            )
-            decoys = []
-        done.append(replace(draft, decoys=tuple(decoys[:count])))
-    if asked and len(faults) == len(asked):
-        raise Unparsed(faults[0])
-    return tuple(done)
-
-
-def _blocks(reply: str) -> list[list[Field]]:
-    """Fields by question: each list begins with a "question" field."""
-    blocks: list[list[Field]] = []
-    for field in fields(reply):
-        if field.label == "question":
-            blocks.append([field])
-        elif blocks:
-            blocks[-1].append(field)
-    return blocks
-
-
-def _repeated(asked: Sequence[Draft], blocks: Sequence[list[Field]]) -> list[list[Field]]:
-    """For each question the block that repeats it. A block repeats the one question that it is most
-    like, so that of two questions alike neither takes the other's.
-    """
-    places = range(1, len(asked) + 1)
-    wanted = [normal(draft.question) for draft in asked]
-    found: dict[int, tuple[float, list[Field]]] = {}
-    for block in blocks:
-        text, number = normal(block[0].text), block[0].number
-        alike = [SequenceMatcher(None, one, text).ratio() for one in wanted]
-        likeness, _, place = max((alike[n - 1], str(n) == number, n) for n in places)
-        if likeness < ALIKE:
-            place = int(number) if number.isdigit() else 0
-        rank = likeness if likeness >= ALIKE else 0.0
-        if place not in found or found[place][0] < rank:
-            found[place] = (rank, block)
-    return [found[n][1] if n in found else [] for n in places]
 
 
 def spans(text: str) -> tuple[Span, ...]:

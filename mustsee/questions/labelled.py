@@ -1,8 +1,8 @@
-"""Questions with their answers and wrong answers, read from a reply by its labels.
+"""The forms of EgoSchema's chains: questions alone, answers to questions that are known already, or
+all at once.
 
-EgoSchema's chains ask for questions alone, for answers to questions that are known already, or for
-all at once. The labels are read as leniently as everywhere (`mustsee.questions.drafts.fields`);
-here the labelled lines become drafts, and a reply that drifts from the form asked for is noticed.
+The labels are read as leniently as everywhere (`mustsee.questions.drafts.fields`); a reply that
+drifts from the form asked for is noticed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mustsee.errors import Unparsed
+from mustsee.forms import Form, form, many, only, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, Field, fields
+from mustsee.questions.replies import Asked, listed, question
 
 _STRICT = re.compile(r"^(Question \d+:|Correct answer: \S|Wrong answer \d+: \S)", re.MULTILINE)
 _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*", re.IGNORECASE)
@@ -24,39 +26,53 @@ def drifted(text: str) -> bool:
     return len(fields(text)) > len(_STRICT.findall(text))
 
 
-def questions_in(text: str, count: int) -> list[str]:
-    """The first `count` questions of a reply. Raises Unparsed where fewer are there, or twice."""
-    found = [f.text for f in fields(text) if f.label == "question" and not _no(f.text)]
-    if len(found) < count:
-        raise Unparsed(f"expected {count} lines 'Question n: ...', found {len(found)}")
-    found = found[:count]
-    if len({normal(words) for words in found}) < count:
-        raise Unparsed("two of the questions are the same")
-    return found
+def questions_in(count: int) -> Form[list[str]]:
+    """The first `count` questions of a reply. Unparsed where fewer are there, or twice."""
+
+    def first(asked: Sequence[str]) -> list[str]:
+        found = [text for text in asked if not _no(text)]
+        if len(found) < count:
+            raise Unparsed(f"expected {count} lines 'Question n: ...', found {len(found)}")
+        if len({normal(text) for text in found[:count]}) < count:
+            raise Unparsed("two of the questions are the same")
+        return found[:count]
+
+    shape = only("questions", many(words("a question"), "the questions"))
+    return form(text=_questions, shape=shape).then(first)
+
+
+def _questions(text: str) -> tuple[str, ...]:
+    return tuple(f.text for f in fields(text) if f.label == "question")
 
 
 def drafts(
-    text: str, count: int, *, wrong: int, with_question: bool, with_answer: bool = True
-) -> list[Draft]:
+    count: int, *, wrong: int, with_question: bool, with_answer: bool = True
+) -> Form[list[Draft]]:
     """The first `count` questions of a reply with their answers, or without what is not wanted.
 
-    Raises Unparsed where one lacks a part, has fewer than `wrong` wrong answers, or says the same
-    twice.
+    Unparsed where one lacks a part, has fewer than `wrong` wrong answers, or says the same twice.
     """
-    groups = [g for g in _grouped(fields(text)) if g.answer or g.wrong]
-    if len(groups) < count:
-        raise Unparsed(f"expected answers to {count} questions, found them for {len(groups)}")
-    done: list[Draft] = []
-    for number, group in enumerate(groups[:count], 1):
-        if with_question and _no(group.question):
-            raise Unparsed(f"item {number} has no line 'Question {number}: ...'")
-        if with_answer and _no(group.answer):
-            raise Unparsed(f"question {number} has no 'Correct answer: ...'")
-        good = [w for w in group.wrong if not _no(w)][:wrong]
-        if len(good) < wrong:
-            raise Unparsed(f"question {number} has {len(good)} wrong answers instead of {wrong}")
-        done.append(whole(Draft(question=group.question, answer=group.answer, decoys=tuple(good))))
-    return done
+
+    def sound(asked: Sequence[Asked]) -> list[Draft]:
+        found = [one.draft for one in asked if one.draft.answer or one.draft.decoys]
+        if len(found) < count:
+            raise Unparsed(f"expected answers to {count} questions, found them for {len(found)}")
+        done: list[Draft] = []
+        for number, one in enumerate(found[:count], 1):
+            if with_question and _no(one.question):
+                raise Unparsed(f"item {number} has no line 'Question {number}: ...'")
+            if with_answer and _no(one.answer):
+                raise Unparsed(f"question {number} has no 'Correct answer: ...'")
+            good = [w for w in one.decoys if not _no(w)][:wrong]
+            if len(good) < wrong:
+                said = f"question {number} has {len(good)} wrong answers instead of {wrong}"
+                raise Unparsed(said)
+            given = Draft(question=one.question, answer=one.answer, decoys=tuple(good))
+            done.append(whole(given))
+        return done
+
+    shape = listed(question(answer=with_answer, wrong=wrong), "the questions")
+    return form(text=_written, shape=shape).then(sound)
 
 
 def whole(draft: Draft) -> Draft:
@@ -76,6 +92,13 @@ class _Group:
     question: str = ""
     answer: str = ""
     wrong: list[str] = field(default_factory=list[str])
+
+
+def _written(text: str) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(number="", draft=Draft(question=g.question, answer=g.answer, decoys=tuple(g.wrong)))
+        for g in _grouped(fields(text))
+    )
 
 
 def _grouped(parts: Sequence[Field]) -> list[_Group]:

@@ -86,14 +86,17 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Sieve:
-    """What a filter did: questions that it was asked about, those that it dropped, those that it
-    only marked, and why it most often dropped.
+    """What a filter did: questions that it could tell about, those that it dropped, those that it
+    only marked, and why it most often dropped; those that it could tell nothing of, and why it most
+    often could not.
     """
 
     asked: int
     dropped: int
     marked: int
     reason: str = ""
+    unvetted: int = 0
+    unread: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ Whoever reads says which columns: only these leave the disk, one batch of rows a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,11 @@ from mustsee.run.record import QuestionCounts, Sieve, Step
 T = TypeVar("T")
 
 BATCH = 64  # rows in memory at once
+# What an asker says of replies that it could not read, in a verdict's detail (text, or JSON).
+_UNREAD = re.compile(
+    r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
+    r"(?=\", \"replies\": |$)"
+)
 VIDEO = ("video_id", "uri")
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
@@ -118,9 +124,11 @@ def question_counts(tables: Tables) -> QuestionCounts:
     """How many questions were made, dropped by which filter, kept, and kept in each subset."""
     made = kept = 0
     dropped, subsets, types = (Counter[str]() for _ in range(3))
-    asked, marked, reasons = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    asked, marked, unvetted = (Counter[str]() for _ in range(3))
+    reasons = Counter[tuple[str, str]]()
     for question in tables.questions("drop", "subsets", "metrics"):
         made += 1
+        unvetted.update(question.unvetted_by)
         by, _, reason = (question.drop or "").partition(": ")
         for name, passed in _told(question):
             asked[name] += 1
@@ -132,14 +140,17 @@ def question_counts(tables: Tables) -> QuestionCounts:
         kept += 1
         types[question.question_type] += 1
         subsets.update(question.subsets)
+    unread = _unread(tables) if unvetted else {}
     filters = {
         name: Sieve(
-            asked=n,
+            asked=asked[name],
             dropped=dropped[name],
             marked=marked[name],
             reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
+            unvetted=unvetted[name],
+            unread=unread.get(name, ""),
         )
-        for name, n in asked.items()
+        for name in dict.fromkeys((*asked, *unvetted))
     }
     return QuestionCounts(
         made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters
@@ -152,8 +163,21 @@ def _told(question: Question) -> list[tuple[str, bool]]:
         (name, passed == 1)
         for key, passed in question.metrics.items()
         if (name := key.removesuffix("_passed")) != key
-        and not question.metrics.get(f"{name}_unseen")
     ]
+
+
+def _unread(tables: Tables) -> dict[str, str]:
+    """By filter, the prompt and the reason for which its replies could most often not be read."""
+    counts: dict[str, Counter[tuple[str, str]]] = {}
+    for question in tables.questions("verdicts"):
+        for verdict in question.verdicts:
+            if verdict.correct is None and (why := _UNREAD.search(verdict.detail)):
+                counts.setdefault(verdict.filter, Counter())[why["prompt"], why["reason"]] += 1
+    return {
+        name: f"{prompt}: {reason}"
+        for name, found in counts.items()
+        for (prompt, reason), _ in found.most_common(1)
+    }
 
 
 def heard_by(tables: Tables) -> dict[str, int]:

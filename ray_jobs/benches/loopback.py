@@ -34,6 +34,7 @@ from ray_jobs.benches.loopback_replies import (
     recorded,
     words_of,
 )
+from ray_jobs.benches.loopback_schemas import Honouring, Schemas
 
 KINDS = (
     "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal",
@@ -80,7 +81,8 @@ class Loopback:
     """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
     `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
-    only key that is let in. `echoes`: every error repeats the key that came.
+    only key that is let in. `echoes`: every error repeats the key that came. `schemas`: a reply is
+    an instance of the schema that came, the request is refused for one, or it is passed over.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -91,7 +93,7 @@ class Loopback:
     thinks: Thinks = "not"
     key: str | None = None
     echoes: bool = False
-    schemas: bool = True
+    schemas: Schemas = "ignored"
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
@@ -100,6 +102,7 @@ class Loopback:
         self._came: Counter[str] = Counter()
         self._now = self._peak = 0
         self._first = 0.0
+        self._reply = Honouring(self.reply) if self.schemas == "honoured" else self.reply
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -144,13 +147,13 @@ class Loopback:
         payload = await request.json()
         if self.payloads is not None:
             self.payloads.append(payload)
-        if not self.schemas and "response_format" in payload:
+        if self.schemas == "refused" and "response_format" in payload:
             return _error(400, "unknown field response_format", param="response_format")
         return await self._serve(
             request,
             "chat",
             content_hash(payload),
-            lambda: completion(payload, self.reply, self.thinks),
+            lambda: completion(payload, self._reply, self.thinks),
         )
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
@@ -210,7 +213,7 @@ class Loopback:
             return web.json_response(answer)
         if fault in ("slow", "dropped"):
             return await self._trickle(request, body, cut=fault == "dropped")
-        return web.json_response(_odd(answer, fault))
+        return web.json_response(_odd(answer, fault, self.schemas))
 
     async def _trickle(self, request: web.Request, body: bytes, *, cut: bool) -> web.StreamResponse:
         """The body in ten pieces over `hang` seconds, or its first piece and a lost connection."""
@@ -227,13 +230,18 @@ class Loopback:
         return response
 
 
-def _odd(answer: Any, fault: str) -> Any:
-    """A well-formed response that is not what was asked for."""
+def _odd(answer: Any, fault: str, schemas: Schemas) -> Any:
+    """A well-formed response that is not what was asked for; a model that is held to a schema can
+    say nothing of another form.
+    """
     if "choices" not in answer:  # embeddings, transcriptions
         return {"object": "error"}
     if fault == "empty":
         return {**answer, "choices": []}
     choice = dict(answer["choices"][0])
+    held = schemas == "honoured" and str(choice["message"]["content"]).startswith("{")
+    if held and fault == "wrong_format":
+        return answer
     refused = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     wrong = {"role": "assistant", "content": "Certainly! As you can see, it depends."}
     choice["message"] = refused if fault == "refusal" else wrong
@@ -256,6 +264,7 @@ def main() -> None:
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
     parser.add_argument("--kinds", nargs="*", default=KINDS, help="of faults: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--schemas", choices=("honoured", "refused", "ignored"), default="ignored")
     parser.add_argument("--thinks", choices=("not", "tags", "field"), default="not")
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
@@ -267,6 +276,7 @@ def main() -> None:
         latency=args.latency,
         in_flight=args.in_flight,
         thinks=args.thinks,
+        schemas=args.schemas,
         port=args.port,
     ) as server:
         print(server.url, flush=True)

@@ -135,6 +135,11 @@ class Way:
     def handled(self) -> float:
         return sum(v.as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
 
+    @property
+    def again(self) -> float:
+        """Calls that were made because a reply was of another form, of 1,000."""
+        return 1000 * self.cost("asked_again") / max(1, self.cost("calls"))
+
     def rows(self) -> list[tuple[Cell, ...]]:
         return [
             self._row(kind, [v for v in self.vetted if kind in ("all", v.known.kind)])
@@ -185,6 +190,10 @@ class SightBench:
                 faulty = asyncio.run(
                     self.tried("repair", known, folder, server.url, store="faults")
                 )
+            with Loopback(reply=Scripted(self.noise), schemas="honoured") as keeping:
+                held = asyncio.run(
+                    self.tried("repair", known, folder, keeping.url, store="schemas")
+                )
         ways = [tried["sight"], tried["repair"], tried["guessing"]]
         best = tried["repair"]
         wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
@@ -202,6 +211,9 @@ class SightBench:
                 *(_summary(way) for way in ways),
                 f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
+                f"asked again for the form of a reply, per 1,000 calls: {best.again:.1f} in text, "
+                f"{held.again:.1f} by an endpoint that keeps to schemas ({held.handled:.1%} as "
+                "known: there noise is another answer, and no reply without one)",
                 f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
                 f"again) the result is {'the same' if same else 'ANOTHER'}",
                 *(f"not as known: {line}" for way in ways[:2] for line in _missed(way)),

@@ -76,7 +76,8 @@ class Scripted:
     noise: float = 0.1
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
-        content = json.dumps(payload, sort_keys=True)
+        told = {name: payload[name] for name in payload if name != "response_format"}
+        content = json.dumps(told, sort_keys=True)
         rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
         asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
         parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked

@@ -70,6 +70,8 @@ def summarise(
         console.print(line, soft_wrap=True)
     if record.questions.made:
         console.print(_questions(record.questions))
+    for line in unvetted(record.questions):
+        console.print(Text(line, style="bold red"), soft_wrap=True)
     for line in _lines(record, out):
         console.print(Text(line), soft_wrap=True)
     problems = sum(step.problems for step in record.funnel)
@@ -96,8 +98,8 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
         )
     if unseen := record.counts.get(NOT_LOOKED_AT, 0):
         yield (
-            f"{unseen} questions were looked at by nobody: their film is not there, or vet.looker "
-            "takes no pictures or gave no verdict; vet/looker=openai can look"
+            f"{unseen} questions were looked at by nobody: vet.looker takes no pictures; "
+            "vet/looker=openai can look"
         )
     language = record.config.get("language", ENGLISH)
     if language != ENGLISH and record.questions.made:
@@ -148,6 +150,21 @@ def harsh(counted: QuestionCounts) -> Iterable[str]:
         why = f", most often: {sieve.reason}" if sieve.reason else ""
         saw = f"of the {sieve.asked} questions that it saw"
         yield f"{name} {what} {fell} {saw}{why}; {_advice(name)}"
+
+
+def unvetted(counted: QuestionCounts) -> Iterable[str]:
+    """A line for each filter that could tell nothing of some questions, with the prompt and the
+    reason.
+    """
+    for name, sieve in counted.filters.items():
+        if sieve.unvetted:
+            why = "their film is not there, or could not be looked at"
+            if sieve.unread or name != "sight":
+                why = f"its replies could not be read ({sieve.unread or 'see run.json, llm'})"
+            yield (
+                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unvetted by "
+                f"{name}: {why}; they are neither dropped nor in a subset of those that pass"
+            )
 
 
 def _advice(name: str) -> str:

@@ -20,7 +20,7 @@ from mustsee.conditions.options import order
 from mustsee.conditions.seen import Seen, plan
 from mustsee.errors import BadRow, Transient, Unparsed, UserError
 from mustsee.evaluate.answers import answered, answers, with_answers
-from mustsee.evaluate.rubric import SCALES, parse
+from mustsee.evaluate.rubric import SCALES, grades
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
@@ -286,7 +286,7 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     ],
 )
 def test_rubric_replies_keep_fractions(reply: str, first: float, second: float) -> None:
-    found = parse(reply, SCALES["subPlot"])
+    found = grades(SCALES["subPlot"]).read(reply)
     assert (found.first, found.second) == (first, second)
     assert found.total == first + second
 
@@ -297,4 +297,4 @@ def test_rubric_replies_keep_fractions(reply: str, first: float, second: float) 
 )  # fmt: skip
 def test_rubric_replies_of_a_wrong_form_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed):
-        parse(reply, SCALES["subPlot"])
+        grades(SCALES["subPlot"]).read(reply)

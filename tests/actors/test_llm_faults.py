@@ -16,6 +16,7 @@ from actors.endpoint import retry_after
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
+from mustsee.forms import free
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
 from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused
@@ -88,9 +89,9 @@ def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
             llm = connect(server, tmp_path / kind, coordinator)
             asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), tries=3)
             with pytest.raises(BadRow):  # every new wording meets the fault once
-                asyncio.run(asker.ask("test/x", parse))
+                asyncio.run(asker.ask("test/x", free(parse)))
             server.faults = Faults()
-            assert asyncio.run(asker.ask("test/x", parse, seed=1)) == "B"
+            assert asyncio.run(asker.ask("test/x", free(parse), seed=1)) == "B"
         assert coordinator.snapshot().llm.summary()["asked_again"] == 2
 
 
@@ -103,7 +104,7 @@ def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
         llm = connect(server, tmp_path, coordinator)
         sampling = Sampling(max_tokens=40)
         asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), sampling=sampling)
-        assert asyncio.run(asker.ask("test/x", str)) == long
+        assert asyncio.run(asker.ask("test/x", free(str))) == long
         asked_for = [p["max_completion_tokens"] for p in server.payloads]
         assert [len(p["messages"]) for p in server.payloads] == [1, 1, 1]
     assert asked_for == [40, 80, 160]

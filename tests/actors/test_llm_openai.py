@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("key")
 
 
 def test_pictures_schema_sampling_and_usage_reach_the_endpoint(tmp_path):
-    with Loopback(payloads=[]) as server:
+    with Loopback(payloads=[], schemas="honoured") as server:
         request = asked(
             "What is it?",
             (b"\xff\xd8one", b"\xff\xd8two"),
@@ -106,7 +106,7 @@ def test_how_much_is_thought_reaches_the_endpoint():
 
 
 def test_an_endpoint_without_schemas_is_asked_without(tmp_path):
-    with Loopback(schemas=False, payloads=[], reply=lambda payload: "yes") as server:
+    with Loopback(schemas="refused", payloads=[], reply=lambda payload: "yes") as server:
         llm = config(server).open()
 
         async def run():
@@ -166,12 +166,18 @@ def test_a_refused_key_may_come_as_status_400():
         once(server, asked())
 
 
-def test_a_schema_that_is_refused_by_code_is_left_out():
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Refused(400, "unknown response_format", "unsupported_parameter", "response_format"),
+        Refused(400, "output_config.format.schema: For 'array' type, 'x' is not supported"),
+        Refused(400, "Grammar error: Unimplemented keys", "invalid_request"),
+    ],
+)
+def test_a_schema_that_is_refused_is_left_out(refused):
     def reply(payload):
         if "response_format" in payload:
-            raise Refused(
-                400, "unknown response_format", "unsupported_parameter", "response_format"
-            )
+            raise refused
         return "yes"
 
     with Loopback(reply=reply) as server:

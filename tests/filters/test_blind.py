@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mustsee.conditions.film import Film
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import Guess, judged, parse_ranking, sweep
+from mustsee.filters.blind import Guess, judged, ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Request
 from mustsee.prompts import Prompts
@@ -43,7 +43,7 @@ def row(*questions: Question) -> Video:
     return replace(film(), questions=questions)
 
 
-def ranking(pick: Callable[[Request], str]) -> Callable[[Request], str]:
+def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
     """A model whose first choice is the option with the text that `pick` gives."""
 
     def reply(request: Request) -> str:
@@ -74,7 +74,7 @@ def vetted(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Qu
     ],
 )
 def test_rankings_as_models_write_them(reply: str) -> None:
-    assert parse_ranking(reply, 5) == (1, 0, 2, 3, 4)
+    assert ranking(5).read(reply) == (1, 0, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_rankings_as_models_write_them(reply: str) -> None:
 )
 def test_what_is_no_full_ranking_is_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match="A > B > C > D > E"):
-        parse_ranking(reply, 5)
+        ranking(5).read(reply)
 
 
 @given(st.permutations(range(5)), st.sampled_from([" > ", ">", " >> ", ", "]))
 def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
     reply = f"Let me see.\n* ANSWER: {mark.join(LETTERS[i] for i in order)}\n* EXPLANATION: so."
-    assert parse_ranking(reply, 5) == tuple(order)
+    assert ranking(5).read(reply) == tuple(order)
 
 
 def test_what_a_model_knows_without_the_video_is_dropped() -> None:
-    llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+    llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, all_runs=True))
     assert found.drop == "blind: right in 3 of 3 runs"
     assert found.subsets == ("full",)
@@ -116,7 +116,7 @@ def test_runs_end_when_the_vote_is_decided_and_decide_the_same(
 ) -> None:
     """However runs come out, those that are spared would have changed nothing."""
     said, least = drawn
-    texts = {True: ranking(lambda r: "Honey"), False: ranking(lambda r: "Eggs")}
+    texts = {True: ranked(lambda r: "Honey"), False: ranked(lambda r: "Eggs")}
 
     def reply(request: Request) -> str:
         run = said[request.seed]
@@ -139,7 +139,7 @@ def test_runs_end_when_the_vote_is_decided_and_decide_the_same(
     (3, 3, True),
 ])  # fmt: skip
 def test_min_failures(wrong: int, least: int, kept: bool) -> None:
-    llm = Rules({"filters/blind": ranking(lambda r: "Eggs" if r.seed < wrong else "Honey")})
+    llm = Rules({"filters/blind": ranked(lambda r: "Eggs" if r.seed < wrong else "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, min_failures=least))
     assert (found.drop is None) == kept
     assert ("mma" in found.subsets) == kept
@@ -147,13 +147,13 @@ def test_min_failures(wrong: int, least: int, kept: bool) -> None:
 
 
 def test_a_filter_that_does_not_drop_keeps_out_of_the_subset() -> None:
-    llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+    llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, drops=False))
     assert (found.drop, found.subsets) == (None, ("full",))
 
 
 def test_what_one_filter_drops_no_later_one_is_paid_for() -> None:
-    answers = {name: ranking(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
+    answers = {name: ranked(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
     llm = Rules(answers)
     (found,) = vetted(row(question()), llm, BLIND, ASR)
     assert found.drop is not None
@@ -170,7 +170,7 @@ def test_what_was_dropped_or_has_no_answer_is_not_asked_about() -> None:
 
 
 def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> None:
-    llm = Rules({n: ranking(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
+    llm = Rules({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
     vetted(row(question()), llm, BLIND, ASR)
     for request in llm.asked:
         text = "\n".join(m.text for m in request.messages)
@@ -182,7 +182,7 @@ def test_a_run_that_cannot_be_read_is_no_vote() -> None:
     """Unread replies are neither right nor wrong, and the film survives."""
 
     def moody(request: Request) -> str:
-        return "I would rather not." if request.seed == 0 else ranking(lambda r: "Eggs")(request)
+        return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
 
     whole = replace(BLIND, all_runs=True)
     (found,) = vetted(row(question()), Rules({"filters/blind": moody}), whole)
@@ -191,12 +191,14 @@ def test_a_run_that_cannot_be_read_is_no_vote() -> None:
     (found,) = vetted(
         row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
     )
-    assert found.drop == "blind: right in 0 of 1 runs, 1 without an answer"
+    assert (found.drop, found.unvetted_by) == (None, ("blind",))
+    assert "blind_passed" not in found.metrics
+    assert "mma" not in found.subsets
 
 
 def test_seeds_decide_the_order_of_options() -> None:
     def shown(seed: int) -> list[str]:
-        llm = Rules({"filters/blind": ranking(lambda r: "Eggs")})
+        llm = Rules({"filters/blind": ranked(lambda r: "Eggs")})
         return [
             v.detail for q in vetted(row(question()), llm, BLIND, seed=seed) for v in q.verdicts
         ]
@@ -289,7 +291,7 @@ def test_every_order_of_options_finds_its_answer_again() -> None:
     for order in list(permutations(range(5)))[::17]:
         options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
         asked = question(options=options, answer_index=options.index("Honey"))
-        llm = Rules({"filters/blind": ranking(lambda r: "Honey")})
+        llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
         (found,) = vetted(row(asked), llm, BLIND)
         assert all(v.correct for v in found.verdicts)
 
@@ -298,7 +300,7 @@ def test_the_form_shows_no_ranking_that_could_be_copied() -> None:
     said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).user
     form = said.partition("* ANSWER")[2]
     with pytest.raises(Unparsed):
-        parse_ranking(f"* ANSWER{form}", 5)
+        ranking(5).read(f"* ANSWER{form}")
     assert form.partition("\n")[0].count("_") == 5
 
 

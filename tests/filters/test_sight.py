@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mustsee.conditions.film import Film
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, parse_look
+from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, told_by
 from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import Judges, Vetting, uncounted
 from mustsee.llm import Asker, Request
@@ -139,7 +139,8 @@ def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
 def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
     done = sighted(Looker({}, dict.fromkeys(range(1, 20), PROSE)))
     assert done.drop is None
-    assert (done.metrics["sight_unseen"], done.metrics["sight_passed"]) == (1.0, 0.0)
+    assert done.metrics["sight_unvetted"] == 1
+    assert "sight_passed" not in done.metrics
     assert len(done.verdicts) == 6
     assert all(v.correct is None for v in done.verdicts)
 
@@ -210,13 +211,10 @@ def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
     vetting = Vetting(
         askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())}, film=Film(gone)
     )
-    counted: list[str] = []
-    vetting = replace(vetting, count=lambda name, n: counted.append(name))
     for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
         done = asyncio.run(Sight()(question(), lost, vetting))
-    assert counted == ["questions not looked at"] * 2
-    assert (done.drop, done.verdicts) == (None, ())
-    assert done.metrics == {"sight_unseen": 1.0, "sight_passed": 0.0}
+        assert (done.drop, done.verdicts) == (None, ())
+        assert done.metrics == {"sight_unvetted": 1.0}
 
 
 def test_impossible_votes_are_refused() -> None:
@@ -236,7 +234,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
     )
-    told = parse_look(reply, 5)
+    told = told_by(5).read(reply)
     assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
     assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
     assert told.where == (Span(9.0, 12.0),)
@@ -246,7 +244,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
 def test_an_answer_in_words_is_read(words: str) -> None:
-    told = parse_look(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}", 0)
+    told = told_by(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
     assert (told.choice, told.words) == (said, words.strip("*"))
 
@@ -254,7 +252,7 @@ def test_an_answer_in_words_is_read(words: str) -> None:
 @given(st.text())
 def test_any_text_is_a_look_or_unparsed(text: str) -> None:
     try:
-        told = parse_look(text, 3)
+        told = told_by(3).read(text)
     except Unparsed:
         return
     assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
@@ -274,7 +272,7 @@ def test_any_text_is_a_look_or_unparsed(text: str) -> None:
 )
 def test_what_is_no_look_is_unparsed(reply: str) -> None:
     with pytest.raises(Unparsed):
-        parse_look(reply, 5)
+        told_by(5).read(reply)
 
 
 EVERY: list[Choice | None] = [None, 0, 1, 2, CANNOT, SEVERAL]
@@ -385,12 +383,12 @@ def test_without_options_the_judge_says_what_is_right(true: Span) -> None:
 def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) -> None:
     done = sighted(InWords({"red": [SCENE]}), **{**OPEN, **changes})
     assert (done.drop, done.verdicts) == (None, ())
-    assert done.metrics["sight_unseen"] == 1
+    assert done.metrics["sight_unvetted"] == 1
 
 
 def test_what_the_judge_cannot_tell_is_no_vote() -> None:
     done = sighted(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
-    assert (done.drop, done.metrics["sight_unseen"]) == (None, 1)
+    assert (done.drop, done.metrics["sight_unvetted"]) == (None, 1)
 
 
 def test_what_needs_no_film_is_found_out_first() -> None:

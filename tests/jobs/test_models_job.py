@@ -92,9 +92,11 @@ def left(out: Path) -> Iterator[tuple[str, bytes]]:
         yield str(path), content
 
 
-def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -> None:
-    """`+experiment=api` with a fifth of all requests failing and a thought before each reply,
-    against the same run without.
+def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
+    tmp_path: Path,
+) -> None:
+    """`+experiment=api` with a fifth of all requests failing, a thought before each reply and
+    the reply in JSON, against the same run without.
     """
     key, replies = {"OPENAI_API_KEY": "sk-test-0123456789abcdef"}, f"{tmp_path}/replies.jsonl"
     with Loopback() as server:
@@ -109,7 +111,13 @@ def test_an_endpoint_that_fails_and_thinks_changes_no_question(tmp_path: Path) -
         "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal", "html",
     )  # fmt: skip
     faults = Faults(share=0.2, kinds=kinds, retry_after=0.3, hang=6.0)
-    thinking = {"thinks": "tags", "faults": faults, "key": key["OPENAI_API_KEY"], "echoes": True}
+    thinking = {
+        "thinks": "tags",
+        "schemas": "honoured",
+        "faults": faults,
+        "key": key["OPENAI_API_KEY"],
+        "echoes": True,
+    }
     with Loopback(reply=recorded(replies), **thinking) as server:
         endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
         after, record = neptune(

@@ -232,13 +232,14 @@ def test_captions_of_a_real_model_serve_too() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_questions_of_another_author_get_decoys_from_the_film(seed: int) -> None:
-    from mustsee.questions.drafts import Draft, parse_decoys
+    from mustsee.questions.drafts import Draft
+    from mustsee.questions.replies import decoys
 
     drafts = (Draft(question="Who gave Anna the recipe?", answer="Her mother", tag="other"),)
     reply = neptune.decoys(
         ask("neptune/decoys", seed=seed, part=part(film()), drafts=drafts, expected=[()], count=4)
     )
-    (done,) = parse_decoys(reply, drafts, 4)
+    (done,) = decoys(drafts, 4).read(reply)
     found = moments(part(film()))
     known = {s.text for m in found for s in m.said} | {c for m in found for c in m.cards}
     assert set(done.decoys) <= known

@@ -32,7 +32,7 @@ def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
     text = "\n".join(lines)
     assert labelled.drifted(text) is (label != "Wrong answer {n}: ")
     assume(all(len({normal(o) for o in (a, *w)}) == 5 for _, a, w in groups))
-    found = labelled.drafts(text, len(groups), wrong=4, with_question=True)
+    found = labelled.drafts(len(groups), wrong=4, with_question=True).read(text)
     assert [(d.question, d.answer, list(d.decoys)) for d in found] == [
         (" ".join(q.split()), " ".join(a.split()), [" ".join(w.split()) for w in ws])
         for q, a, ws in groups
@@ -42,8 +42,8 @@ def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
 @given(st.text(max_size=300))
 def test_no_reply_breaks_the_parser(text) -> None:
     for call in (
-        lambda: labelled.questions_in(text, 2),
-        lambda: labelled.drafts(text, 1, wrong=4, with_question=False),
+        lambda: labelled.questions_in(2).read(text),
+        lambda: labelled.drafts(1, wrong=4, with_question=False).read(text),
     ):
         with suppress(Unparsed):
             call()
@@ -56,10 +56,10 @@ def test_answers_without_question_lines_and_wrong_ones_alone() -> None:
             for n in (1, 2)
         ]
     )
-    found = labelled.drafts(sets, 2, wrong=2, with_question=False)
+    found = labelled.drafts(2, wrong=2, with_question=False).read(sets)
     assert [(d.answer, d.decoys) for d in found] == [("a1", ("w11", "w12")), ("a2", ("w21", "w22"))]
     alone = "Wrong answer A: p\nWrong answer B: q\nWrong answer A: r\nWrong answer B: s"
-    both = labelled.drafts(alone, 2, wrong=2, with_question=False, with_answer=False)
+    both = labelled.drafts(2, wrong=2, with_question=False, with_answer=False).read(alone)
     assert [d.decoys for d in both] == [("p", "q"), ("r", "s")]
     for wrong in (
         "Correct answer: [Output disregarded]\nWrong answer 1: x\nWrong answer 2: y",
@@ -68,4 +68,4 @@ def test_answers_without_question_lines_and_wrong_ones_alone() -> None:
         "none",
     ):
         with pytest.raises(Unparsed):
-            labelled.drafts(wrong, 1, wrong=2, with_question=False)
+            labelled.drafts(1, wrong=2, with_question=False).read(wrong)

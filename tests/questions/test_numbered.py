@@ -22,10 +22,10 @@ def test_numbered_lines_are_read_in_any_common_form(texts, form, prose, random):
     lines = [form.format(i, text) for i, text in enumerate(texts, 1)]
     random.shuffle(lines)
     wanted = tuple(" ".join(text.split()) for text in texts)
-    assert numbered.parse(prose + "\n".join(lines), len(texts)) == wanted
+    assert numbered.sentences(len(texts)).read(prose + "\n".join(lines)) == wanted
 
 
 @pytest.mark.parametrize("reply", ["", "1: a", "1: a\n1: b", "1: a\n3: b", "1: a\n2: ...", "a\nb"])
 def test_other_replies_are_not_guessed_at(reply):
     with pytest.raises(Unparsed):
-        numbered.parse(reply, 2)
+        numbered.sentences(2).read(reply)

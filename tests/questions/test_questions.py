@@ -15,13 +15,12 @@ from mustsee.questions.drafts import (
     clipped,
     fields,
     finished,
-    parse_decoys,
-    parse_questions,
     question_id,
     reach,
     shuffled,
     spans,
 )
+from mustsee.questions.replies import decoys, questions
 from mustsee.records import Span
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -48,12 +47,12 @@ def pairs(drafts: tuple[Draft, ...]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("questions_*.txt")), ids=lambda p: p.stem)
 def test_drifted_replies_hold_the_same_questions(path: Path) -> None:
-    assert pairs(parse_questions(path.read_text())) == pairs((EGGS, ORDER))
+    assert pairs(questions().read(path.read_text())) == pairs((EGGS, ORDER))
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("decoys_*.txt")), ids=lambda p: p.stem)
 def test_drifted_replies_hold_the_same_decoys(path: Path) -> None:
-    eggs, order = parse_decoys(path.read_text(), (EGGS, ORDER), 4)
+    eggs, order = decoys((EGGS, ORDER), 4).read(path.read_text())
     assert eggs.decoys == ("Two", "Four", "Five", "Six")
     assert len(order.decoys) == 4
     assert order.decoys[0] == "The pan; the bowl; the plate"
@@ -75,13 +74,13 @@ def test_every_style_is_read_back(written: list[tuple[str, str]], style: str) ->
     reply = "Here is what you asked for.\n\n" + "".join(
         style.format(n=n, t="counting", q=q, a=a) for n, (q, a) in enumerate(written, 1)
     )
-    assert pairs(parse_questions(reply)) == [("counting", q, a) for q, a in written]
+    assert pairs(questions().read(reply)) == [("counting", q, a) for q, a in written]
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_read_or_refused(reply: str) -> None:
     try:
-        drafts = parse_questions(reply)
+        drafts = questions().read(reply)
     except Unparsed:
         return
     assert all(d.question and d.answer for d in drafts)
@@ -98,17 +97,17 @@ def test_any_text_is_read_or_refused(reply: str) -> None:
 )
 def test_what_cannot_be_read_says_why(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason.replace("?", r"\?")):
-        parse_questions(reply)
+        questions().read(reply)
 
 
 def test_a_question_without_its_answer_is_lost_alone() -> None:
     reply = f"QUESTION 3: (other) Why?\n{PLAIN}"
-    assert pairs(parse_questions(reply)) == pairs((EGGS, ORDER))
+    assert pairs(questions().read(reply)) == pairs((EGGS, ORDER))
 
 
 def test_a_question_without_its_decoys_is_lost_alone() -> None:
     reply = PLAIN.replace("Three\n", "Three\nWRONG ANSWER 1: a\nWRONG ANSWER 2: b\n")
-    assert [d.decoys for d in parse_decoys(reply, (EGGS, ORDER), 2)] == [("a", "b"), ()]
+    assert [d.decoys for d in decoys((EGGS, ORDER), 2).read(reply)] == [("a", "b"), ()]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_reach(evidence: list[tuple[float, float]], seconds: float) -> None:
 
 
 def test_no_more_questions_than_wanted() -> None:
-    assert len(parse_questions(PLAIN, 1)) == 1
+    assert len(questions(1).read(PLAIN)) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_no_more_questions_than_wanted() -> None:
 )
 def test_missing_decoys_are_named(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        parse_decoys(reply, (EGGS, ORDER), 4)
+        decoys((EGGS, ORDER), 4).read(reply)
 
 
 def test_labels_that_other_recipes_use() -> None:

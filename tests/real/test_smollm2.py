@@ -190,7 +190,7 @@ def test_which_prompts_replies_can_be_read(smollm2: Path, figure: Keep) -> None:
     async def one(call: Call) -> None:
         fault = ""
         try:
-            await asker.ask(call.name, call.parse, **call.given)
+            await asker.ask(call.name, call.form, **call.given)
         except BadRow as error:
             fault = str(error).rpartition("the last one: ")[2]
         rows[call.name] = row(call, fault, counted.replies.get(call.name, []))

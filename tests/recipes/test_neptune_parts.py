@@ -12,7 +12,7 @@ import pytest
 from mustsee.errors import Unparsed
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.replies import Run, closed, holes, parse_cast, parse_expected
+from mustsee.recipes.neptune.replies import Run, closed, expected, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_film import Rules, asker, film
@@ -112,7 +112,7 @@ def test_a_cast_line_that_cannot_be_read_is_left_out() -> None:
         "**CAST 1:** Anna | red apron | 1-2, 9\nCAST 2: nobody\nCAST 3: the pan | black\n"
         "CAST 4: | looks | 1\nSEGMENT 1: 1-3: eggs"
     )
-    found = [(m.name, m.looks, sorted(places)) for m, places in parse_cast(reply, 3)]
+    found = [(m.name, m.looks, sorted(places)) for m, places in topics(3).read(reply)[1]]
     assert found == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
 
 
@@ -232,9 +232,9 @@ def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
     ],
 )
 def test_what_one_would_expect(reply: str, found: str) -> None:
-    assert "|".join(" ".join(answers) for answers in parse_expected(reply, 2)) == found
+    assert "|".join(" ".join(answers) for answers in expected(2, 2).read(reply)) == found
     with pytest.raises(Unparsed, match="ANSWER 1"):
-        parse_expected("I would not know.", 2)
+        expected(2, 2).read("I would not know.")
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:

@@ -1,5 +1,6 @@
 """The output folder appears whole, or not at all with a clear word."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from mustsee import schemas
 from mustsee.errors import MustseeError
-from mustsee.records import Problem, Question, Video
+from mustsee.records import Problem, Question, Verdict, Video
 from mustsee.run.outputs import Scratch, publish, write_rows
 from mustsee.run.record import Sieve
 from mustsee.run.tables import Tables, funnel, question_counts, write_problems
@@ -98,11 +99,15 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     """Rows arrive in any order, in blocks of their own columns; the tables are in order of ids."""
 
     def asked(name: str, number: int, drop: str | None) -> Question:
-        unseen = {"sight_passed": 0.0, "sight_unseen": 1.0}
+        why = "prompt 'filters/sight': none of 3 replies of m could be parsed; the last one: no"
+        unread = Verdict(
+            filter="sight", model="m", detail=json.dumps({"unread": why, "replies": ["no"]})
+        )
         return Question(
             question_id=f"{name}-{number}", video_id=name, recipe="r", question="?",
             question_type="odd" if number % 2 else "even", drop=drop, subsets=("small",),
-            metrics={"blind_passed": float(not number), **unseen},
+            metrics={"blind_passed": float(not number), "sight_unvetted": 1.0},
+            verdicts=(unread,),
         )  # fmt: skip
 
     rows = Scratch()
@@ -133,7 +138,10 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     counted = question_counts(tables)
     assert (counted.made, counted.kept) == (9, 2)
     assert counted.dropped == {"blind": 3, "video": 4}
-    assert counted.filters == {"blind": Sieve(asked=9, dropped=3, marked=3, reason="3")}
+    assert counted.filters == {
+        "blind": Sieve(asked=9, dropped=3, marked=3, reason="3"),
+        "sight": Sieve(asked=0, dropped=0, marked=0, unvetted=9, unread="filters/sight: no"),
+    }
     assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
     write_problems(tables, tmp_path / "problems.parquet")
     (failure,) = pq.read_table(tmp_path / "problems.parquet").to_pylist()

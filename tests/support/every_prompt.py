@@ -1,11 +1,11 @@
-"""Every prompt as a job asks it: on small films by hand, the rules answering, and with the parser
+"""Every prompt as a job asks it: on small films by hand, the rules answering, and with the form
 that reads the reply. What a model of its own makes of them can so be tried one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from mustsee.filters.blind import Guess
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import Vetting, vet
+from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
@@ -26,7 +27,7 @@ from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
 from mustsee.recipes.cinepile.question_lists import Asked
-from mustsee.recipes.cinepile.templates import CATEGORIES, Template, parse_templates
+from mustsee.recipes.cinepile.templates import CATEGORIES, Template, induced
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.no_question import Settings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
@@ -52,7 +53,7 @@ class Call:
     """A prompt, what it was rendered from, and how the reply is read."""
 
     name: str
-    parse: Callable[[str], Any]
+    form: Form[Any]
     given: Mapping[str, Any]
 
 
@@ -62,9 +63,9 @@ class Heard(Asker):
 
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
 
-    async def ask(self, name: str, parse: Callable[[str], Any], **given: Any) -> Any:
-        self.calls.setdefault(name, Call(name, parse, given))
-        return await super().ask(name, parse, **given)
+    async def ask(self, name: str, form: Form[Any], **given: Any) -> Any:
+        self.calls.setdefault(name, Call(name, form, given))
+        return await super().ask(name, form, **given)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ async def _cinepile(heard: Heard) -> None:
     asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)
     heard.calls["cinepile/templates"] = Call(
-        "cinepile/templates", lambda text: parse_templates(text, 4),
+        "cinepile/templates", induced(4),
         {"questions": questions, "count": 4, "categories": CATEGORIES},
     )  # fmt: skip
 
@@ -192,13 +193,13 @@ def _judged(heard: Heard) -> None:
     seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0}
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
-        heard.calls[name] = Call(name, chosen, {**seen, "options": OPTIONS})
-    heard.calls["evaluate/open"] = Call("evaluate/open", _said, {**seen, "words": 50})
+        heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
+    heard.calls["evaluate/open"] = Call("evaluate/open", free(_said), {**seen, "words": 50})
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
-    heard.calls[PROMPT] = Call(PROMPT, verdict, pair)
-    heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, graded, pair)
+    heard.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
+    heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "images": (b"1", b"2")}
-    heard.calls["caption/frames"] = Call("caption/frames", lambda r: numbered.parse(r, 2), shown)
+    heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
 
 
 def _said(text: str) -> str:

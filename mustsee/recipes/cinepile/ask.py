@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mustsee.errors import BadRow, Unparsed
+from mustsee.forms import Form, form, many, only, whole
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import clipped, finished, is_none
-from mustsee.recipes.cinepile.mcq import Mcq, parse_mcqs
+from mustsee.questions.drafts import clipped, finished
+from mustsee.recipes.cinepile.mcq import Mcq, mcqs
 from mustsee.recipes.cinepile.scene import told, written
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
@@ -97,7 +98,7 @@ async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) 
         return known
     places = await asker.ask(
         "cinepile/shortlist",
-        lambda text: parse_shortlist(text, len(known), settings.shortlist),
+        shortlist(len(known), settings.shortlist),
         seed=seed,
         scene=scene,
         tags=TAGS,
@@ -107,18 +108,37 @@ async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) 
     return [known[place] for place in places]
 
 
-def parse_shortlist(reply: str, known: int, count: int) -> tuple[int, ...]:
+def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
     """Places, from 0, of the chosen templates: the numbers of the line `TEMPLATES: 3, 17, ...`,
-    each once. Raises Unparsed for none, or for a number that no template has.
+    each once. Unparsed for none, or for a number that no template has.
     """
-    line = re.search(r"templates?\s*[:：]\s*(.+)", reply.replace("*", ""), re.I | re.DOTALL)
-    numbers = [int(n) for n in re.findall(r"\d+", line[1] if line else "")]
-    wrong = [n for n in numbers if not 1 <= n <= known]
-    if wrong:
-        raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
-    if not numbers:
-        raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
-    return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
+
+    def chosen(numbers: Sequence[int]) -> tuple[int, ...]:
+        wrong = [n for n in numbers if not 1 <= n <= known]
+        if wrong:
+            raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
+        if not numbers:
+            raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
+        return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
+
+    shape = only("templates", many(whole("a number of the list"), "the numbers, best first"))
+    return form(text=_numbers, shape=shape).then(chosen)
+
+
+def _numbers(reply: str) -> tuple[int, ...]:
+    """The numbers on the line of the label; where none stand there, those that begin the lines of
+    the list below it, behind the list's own.
+    """
+    label = re.search(r"templates?\s*[:：]([^\n]*)((?:\n+.*)*)", reply.replace("*", ""), re.I)
+    if not label:
+        return ()
+    if on_it := re.findall(r"\d{1,6}", label[1]):
+        return tuple(map(int, on_it))
+    lines = [line for line in label[2].splitlines() if line.strip()]
+    listed = [re.match(r"\s*(?:\d+[.):]|-)\s+(\d{1,6})\b", line) for line in lines]
+    plain = [re.match(r"\s*(\d{1,6})\b", line) for line in lines]
+    found = listed if lines and all(listed) else plain
+    return tuple(int(m[1]) for m in found if m)
 
 
 async def _questions(
@@ -132,7 +152,7 @@ async def _questions(
 ) -> list[Question]:
     found = await asker.ask(
         "cinepile/questions",
-        lambda reply: () if kind == "perceptual" and is_none(reply) else parse_mcqs(reply),
+        mcqs(or_none=kind == "perceptual"),
         seed=seed,
         scene=scene,
         tags=TAGS,

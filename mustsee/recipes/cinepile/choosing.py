@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mustsee.errors import BadRow
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.mcq import Choice, parse_choice
+from mustsee.recipes.cinepile.mcq import Choice, choice
 from mustsee.records import Question, Verdict
 from mustsee.text import LETTERS
 
@@ -40,7 +40,7 @@ async def choose(
     try:
         return await asker.ask(
             "cinepile/choose",
-            lambda text: parse_choice(text, shown),
+            choice(shown),
             seed=seed,
             question=question,
             options=shown,

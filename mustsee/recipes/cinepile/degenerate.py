@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mustsee.filters.vetting import unvetted
 from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import choose, rotated, verdict
 from mustsee.records import Question, Verdict
@@ -15,7 +16,8 @@ from mustsee.records import Question, Verdict
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
     """The question with each role's verdict, `metrics["degenerate"]` (0 or 1), and a drop where it
-    is degenerate and in the subset "test". A call that failed is no right answer.
+    is degenerate and in the subset "test"; unvetted where none of the answers is wrong, but not all
+    could be read.
 
     Each role has a seed and an order of the options of its own: three roles of one model are three
     guesses, not one.
@@ -31,6 +33,8 @@ async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: i
 
     found = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
     every = bool(found) and all(v.correct for v in found)
+    if not every and all(v.correct is not False for v in found):  # one that was read may be wrong
+        return unvetted(replace(question, verdicts=(*question.verdicts, *found)), "degenerate")
     drop = question.drop
     if every and "test" in question.subsets:
         drop = drop or f"degenerate: right in {len(found)} of {len(found)} models without the scene"

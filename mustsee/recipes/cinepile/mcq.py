@@ -1,4 +1,4 @@
-"""Multiple-choice questions as CinePile's models write them, read strictly and tolerantly.
+"""Multiple-choice questions as CinePile's models write them, in JSON or in this form:
 
     Question: What does she do after the call?
     - A) She leaves.
@@ -15,12 +15,15 @@ left out; a reply without any whole question raises `Unparsed` with the first fa
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
 from mustsee.extract import extract
+from mustsee.forms import Form, form, many, one_of, only, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
+from mustsee.questions.replies import is_none, stretches
 from mustsee.records import Span
 from mustsee.text import LETTERS
 
@@ -29,7 +32,7 @@ _LABEL = re.compile(
     r"(?:\s+key)?|rationale|explanation|evidence)(?:\s*\d+)?\s*[:：]\s*(?P<text>.*)$",
     re.IGNORECASE,
 )
-_OPTION = re.compile(r"^[\s>\-•]*\(?(?P<letter>[A-Ja-j])(?:\)|\.|:)\s+(?P<text>\S.*)$")
+_OPTION = re.compile(r"^[\s>\-•]*\(?(?P<letter>[A-Ja-j])(?:[).:]\s+|[：、]\s*)(?P<text>\S.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,24 +64,61 @@ class _Block:
     options: dict[str, str] | None = None
     answer: str = ""
     rationale: str = ""
-    evidence: str = ""
+    evidence: str | tuple[Span, ...] = ""
     last: str = "question"
 
 
-def parse_mcqs(reply: str, *, options: int = 5) -> tuple[Mcq, ...]:
-    """All whole questions of a reply, in order."""
-    found: list[Mcq] = []
-    faults: list[str] = []
-    for block in _blocks(reply):
-        try:
-            found.append(_whole(block, options))
-        except Unparsed as error:
-            faults.append(str(error))
-    if not found:
-        raise Unparsed(
-            faults[0] if faults else "it holds no line 'Question: ...' followed by '- A) ...'"
-        )
-    return tuple(found)
+def mcqs(*, options: int = 5, or_none: bool = False) -> Form[tuple[Mcq, ...]]:
+    """All whole questions of a reply, in order. `or_none`: there may be none, which it then says.
+    Unparsed otherwise, with the first fault.
+    """
+
+    def sound(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
+        found: list[Mcq] = []
+        faults: list[str] = []
+        for block in blocks:
+            try:
+                found.append(_whole(block, options))
+            except Unparsed as error:
+                faults.append(str(error))
+        if not found and (faults or not or_none):
+            raise Unparsed([*faults, NO_QUESTION][0])
+        return tuple(found)
+
+    def written(reply: str) -> Sequence[_Block]:
+        blocks = _blocks(reply)
+        if not blocks and not (or_none and is_none(reply)):
+            raise Unparsed(NO_QUESTION)
+        return blocks
+
+    letters = LETTERS[:options]
+    one = record(
+        _told,
+        template=words("the kind"),
+        question=words("the question"),
+        **{f"option_{letter.lower()}": words(f"option {letter}") for letter in letters},
+        correct_answer=one_of(letters, "its letter"),
+        rationale=words("one sentence on why it is right"),
+        evidence=stretches("what shows it, in seconds"),
+    )
+    return form(text=written, shape=only("questions", many(one, "the questions"))).then(sound)
+
+
+NO_QUESTION = "it holds no line 'Question: ...' followed by '- A) ...'"
+
+
+def _told(
+    *,
+    template: str,
+    question: str,
+    correct_answer: str,
+    rationale: str,
+    evidence: tuple[Span, ...],
+    **options: str,
+) -> _Block:
+    given = {name[-1].upper(): text for name, text in options.items() if text}
+    return _Block(question=question, template=template, options=given, answer=correct_answer,
+                  rationale=rationale, evidence=evidence)  # fmt: skip
 
 
 def _blocks(reply: str) -> list[_Block]:
@@ -137,7 +177,7 @@ def _whole(block: _Block, count: int) -> Mcq:
         answer=place,
         rationale=plain(block.rationale),
         template=plain(block.template),
-        evidence=spans(block.evidence),
+        evidence=spans(block.evidence) if isinstance(block.evidence, str) else block.evidence,
     )
 
 
@@ -161,16 +201,34 @@ class Choice:
     reply: str = ""
 
 
-def parse_choice(reply: str, options: tuple[str, ...]) -> Choice:
+def choice(options: tuple[str, ...]) -> Form[Choice]:
     """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that
-    the reply picks in its own words. Raises Unparsed.
+    the reply picks in its own words.
     """
-    text = reply.replace("*", "")
-    answer = re.search(r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I)
-    place = answer_place(answer[1] if answer else text.strip(), options)
-    if place is None and not answer and (letter := extract(reply, options).letter):
-        place = LETTERS.index(letter)
-    if place is None:
-        raise Unparsed(f"it holds no line 'Answer: X' with X one of {LETTERS[: len(options)]}")
-    why = re.search(r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL)
-    return Choice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
+    letters = LETTERS[: len(options)]
+
+    def chosen(answer: str, rationale: str) -> Choice:
+        said = f"Answer: {answer}\nRationale: {rationale}"  # as the text form has it
+        return Choice(place=letters.index(answer), rationale=plain(rationale), reply=said)
+
+    def written(reply: str) -> Choice:
+        text = reply.replace("*", "")
+        answer = re.search(
+            r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I
+        )
+        place = answer_place(answer[1] if answer else text.strip(), options)
+        if place is None and not answer and (letter := extract(reply, options).letter):
+            place = LETTERS.index(letter)
+        if place is None:
+            raise Unparsed(f"it holds no line 'Answer: X' with X one of {letters}")
+        why = re.search(
+            r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL
+        )
+        return Choice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
+
+    shape = record(
+        chosen,
+        answer=one_of(letters, "the letter"),
+        rationale=words("one sentence on why"),
+    )
+    return form(text=written, shape=shape)

@@ -9,8 +9,8 @@ Decided where the released code and its text disagree:
 
 - Weakness is always measured on all rotations, the first time too; one lucky miss fixes nothing.
 - A call without a readable answer is asked again; a rotation that stays without one leaves the
-  question untested: not weak as it was asked, and not fixed as a rewrite. An endpoint that is down
-  (Transient) ends the clip's work instead, for the next run to take up.
+  question unvetted: not weak as it was asked, and as a rewrite it takes no question's place. An
+  endpoint that is down (Transient) ends the clip's work instead, for the next run to take up.
 - After each rewrite the question must be well-formed, and a model that reads the scene must choose
   its answer; else the wording before it stays.
 """
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import Vetting, unvetted
 from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE, choose, rotated, verdict
 from mustsee.recipes.cinepile.mcq import Choice
@@ -54,29 +54,26 @@ class Refine:
             return question
         given = await self._tested(question, vetting)
         hits = sum(v.correct is True for v in given)
-        complete = all(v.correct is not None for v in given)
+        strong, drop = hits <= self.most, None
         reworded = any(r.kind == "wording" for r in question.repairs)
-        strong, drop = complete and hits <= self.most, None
-        if strong and reworded:
-            read = await self._read(question, video, vetting)
-            given = (*given, read)
-            if not read.correct:
+        complete = all(v.correct is not None for v in given)
+        if complete and strong and reworded:
+            given = (*given, await self._read(question, video, vetting))
+            complete = given[-1].correct is not None
+            if not given[-1].correct:
                 drop = "refine: the scene gives another answer"
-                if read.correct is None:
-                    drop = "refine: it could not be checked against the scene"
-        elif reworded and not complete:
-            drop = "refine: the rewrite could not be tested"
-        elif complete and not strong and "test" in question.subsets:
+        elif not strong and "test" in question.subsets:
             drop = f"refine: guessed without the scene in {hits} of {len(given)} rotations"
+        question = replace(question, verdicts=(*question.verdicts, *given))
+        if not complete:
+            return unvetted(question, self.name)
         passed = strong and drop is None
         was_weak = any(r.reason.startswith("refine:") for r in question.repairs)
-        metrics = dict(question.metrics)
-        if complete or reworded:
-            metrics.update(refine_passed=float(passed), weak=float(was_weak or not strong))
-        if metrics.get("weak"):
+        weak = float(was_weak or not strong)
+        metrics = {**question.metrics, "refine_passed": float(passed), "weak": weak}
+        if weak:
             metrics["fixed"] = float(passed)
-        verdicts = (*question.verdicts, *given)
-        return replace(question, verdicts=verdicts, metrics=metrics, drop=drop)
+        return replace(question, metrics=metrics, drop=drop)
 
     async def _tested(self, question: Question, vetting: Vetting) -> tuple[Verdict, ...]:
         """The blind model's choice on each rotation."""

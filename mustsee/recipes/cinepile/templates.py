@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from mustsee.errors import Unparsed, UserError
+from mustsee.forms import Form, form, many, one_of, only, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import fields
 from mustsee.store import resolve
@@ -75,11 +76,35 @@ class Template:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def parse_templates(reply: str, most: int = 4) -> tuple[Template, ...]:
-    """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`.
-
-    A category that is none of them is decided by the words. Raises Unparsed.
+def induced(most: int = 4) -> Form[tuple[Template, ...]]:
+    """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`. A
+    category that is none of them is decided by the words.
     """
+
+    def sound(found: Sequence[Template]) -> tuple[Template, ...]:
+        if not found:
+            raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
+        for template in found:
+            if not template.name or not template.prototype:
+                raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
+        return tuple(replace(_without_colon(t), category=categorised(t)) for t in found[:most])
+
+    template = record(
+        Template,
+        name=words("the name"),
+        prototype=words("the question"),
+        category=one_of(CATEGORIES, "the category"),
+    )
+    shape = only("templates", many(template, "the kinds of question"))
+    return form(text=_written, shape=shape).then(sound)
+
+
+def _without_colon(template: Template) -> Template:
+    """In templates.md a colon ends the name."""
+    return replace(template, name=re.sub(r"\s*:\s*", " - ", template.name))
+
+
+def _written(reply: str) -> Sequence[Template]:
     labels = {
         "template": "template",
         "prototype": "prototype(?: question)?",
@@ -88,18 +113,12 @@ def parse_templates(reply: str, most: int = 4) -> tuple[Template, ...]:
     found: list[Template] = []
     for part in fields(reply, labels):
         if part.label == "template":
-            name = re.sub(r"\s*:\s*", " - ", part.text)  # in templates.md a colon ends the name
-            found.append(Template(name=name, prototype="", category=""))
+            found.append(Template(name=part.text, prototype="", category=""))
         elif found and part.label == "prototype":
             found[-1] = replace(found[-1], prototype=part.text)
         elif found:
             found[-1] = replace(found[-1], category=part.text)
-    if not found:
-        raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
-    for template in found:
-        if not template.name or not template.prototype:
-            raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
-    return tuple(replace(t, category=categorised(t)) for t in found[:most])
+    return found
 
 
 def categorised(template: Template) -> str:

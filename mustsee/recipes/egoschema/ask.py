@@ -21,10 +21,12 @@ from difflib import SequenceMatcher
 from typing import ClassVar, TypeVar
 
 from mustsee.errors import BadRow, Unparsed
+from mustsee.forms import Form
 from mustsee.llm import Asker, Message
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import ALIKE, Draft, finished
+from mustsee.questions.drafts import Draft, finished
 from mustsee.questions.labelled import drafts, drifted, questions_in, whole
+from mustsee.questions.replies import ALIKE
 from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Line, Provenance, Video
@@ -132,10 +134,9 @@ async def _set_a(clip: Clip) -> list[Draft]:
 async def _set_b(clip: Clip) -> list[Draft]:
     questions, history = await _questions(clip)
     count, wrong = clip.settings.questions, clip.settings.wrong
-    parse = _counted(clip, lambda text: drafts(text, count, wrong=wrong, with_question=False))
     found = await clip.asker.ask(
         "egoschema/reveal",
-        parse,
+        _counted(clip, drafts(count, wrong=wrong, with_question=False)),
         seed=clip.seed,
         history=history,
         count=count,
@@ -150,7 +151,7 @@ async def _three_call(clip: Clip) -> list[Draft]:
     questions, _ = await _questions(clip)
     found = await clip.asker.ask(
         "egoschema/answers_only",
-        _counted(clip, lambda text: drafts(text, len(questions), wrong=0, with_question=False)),
+        _counted(clip, drafts(len(questions), wrong=0, with_question=False)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=questions,
@@ -181,8 +182,8 @@ async def _questions(clip: Clip) -> tuple[list[str], tuple[Message, ...]]:
     """The questions, and the chat so far for a chain that goes on in it."""
     count = clip.settings.questions
     prompt, told = "egoschema/questions", clip.narrations
-    parse = _counted(clip, lambda text: (questions_in(text, count), text))
-    found, text = await clip.asker.ask(prompt, parse, seed=clip.seed, narrations=told, count=count)
+    form = _counted(clip, questions_in(count)).quoted()
+    text, found = await clip.asker.ask(prompt, form, seed=clip.seed, narrations=told, count=count)
     asked = clip.asker.prompts.render(prompt, narrations=told, count=count)
     opening = (Message("system", asked.system),) if asked.system else ()
     return found, (*opening, Message("user", asked.user), Message("assistant", text))
@@ -192,7 +193,7 @@ async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
     wrong = clip.settings.wrong
     found = await clip.asker.ask(
         clip.answer_prompt,
-        _counted(clip, lambda text: drafts(text, len(questions), wrong=wrong, with_question=False)),
+        _counted(clip, drafts(len(questions), wrong=wrong, with_question=False)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=list(questions),
@@ -206,14 +207,14 @@ async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
 async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -> list[Draft]:
     wrong = clip.settings.wrong
 
-    def parse(text: str) -> list[Draft]:
-        found = drafts(text, len(questions), wrong=wrong, with_question=False, with_answer=False)
+    def answered(found: Sequence[Draft]) -> list[Draft]:
         both = zip(matched(found, questions), questions, answers, strict=True)
         return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
 
+    wanted = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
     return await clip.asker.ask(
         "egoschema/wrong",
-        _counted(clip, parse),
+        _counted(clip, wanted.then(answered)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=list(questions),
@@ -227,7 +228,7 @@ async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
     wrong = clip.settings.wrong
     return await clip.asker.ask(
         "egoschema/one_shot",
-        _counted(clip, lambda text: drafts(text, count, wrong=wrong, with_question=True)),
+        _counted(clip, drafts(count, wrong=wrong, with_question=True)),
         seed=seed,
         narrations=clip.narrations,
         count=count,
@@ -253,12 +254,12 @@ def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
     return [found[n] for n in order]
 
 
-def _counted(clip: Clip, parse: Callable[[str], T]) -> Callable[[str], T]:
-    """A parser that says how often it had to be lenient, and how often it could not read at all."""
+def _counted(clip: Clip, form: Form[T]) -> Form[T]:
+    """A form that says how often it had to be lenient, and how often it could not read at all."""
 
     def counting(text: str) -> T:
         try:
-            found = parse(text)
+            found = form.read(text)
         except Unparsed:
             clip.counted["regenerated"] += 1
             raise
@@ -266,4 +267,4 @@ def _counted(clip: Clip, parse: Callable[[str], T]) -> Callable[[str], T]:
             clip.counted["drifted"] += 1
         return found
 
-    return counting
+    return Form(form.schema, counting)

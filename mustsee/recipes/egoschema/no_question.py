@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from mustsee.errors import BadRow, Unparsed
 from mustsee.extract import extract
+from mustsee.forms import free
 from mustsee.llm import Asker
 from mustsee.recipes.egoschema.ask import narrations_of
 from mustsee.recipes.egoschema.narrations import prompt_lines
@@ -44,7 +45,7 @@ async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
-                lambda text: (text, _letter(text, question.options)),
+                free(lambda text: _letter(text, question.options)).quoted(),
                 seed=settings.seed,
                 narrations=told,
                 options=question.options,

@@ -18,9 +18,11 @@ from math import factorial
 from typing import ClassVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.forms import Form
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished, parse_questions
+from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.synth.insertions import Background, Clip, Making, cycled, labelled, row, with_question
 
@@ -236,7 +238,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
     for segment in told:
         drafts = await asker.ask(
             "mlvu/needle",
-            lambda reply: _needle_drafts(reply, settings.most, wanted),
+            about_needle(settings.most, wanted),
             seed=settings.seed,
             caption=segment.dense_caption,
             most=settings.most,
@@ -260,12 +262,16 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
     return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in asked))
 
 
-def _needle_drafts(reply: str, most: int, decoys: int) -> list[Draft]:
-    found = parse_questions(reply, most)
-    for draft in found:
-        if len(draft.decoys) < decoys:
-            raise Unparsed(
-                f"the question {draft.question[:60]!r} has {len(draft.decoys)} lines "
-                f"'WRONG ANSWER n: ...' where {decoys} are wanted"
-            )
-    return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]
+def about_needle(most: int, decoys: int) -> Form[list[Draft]]:
+    """Questions with all their wrong answers."""
+
+    def complete(found: Sequence[Draft]) -> list[Draft]:
+        for draft in found:
+            if len(draft.decoys) < decoys:
+                raise Unparsed(
+                    f"the question {draft.question[:60]!r} has {len(draft.decoys)} lines "
+                    f"'WRONG ANSWER n: ...' where {decoys} are wanted"
+                )
+        return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]
+
+    return questions(most, kind="", wrong=decoys).then(complete)

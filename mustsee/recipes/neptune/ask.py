@@ -23,13 +23,12 @@ from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finished
 from mustsee.recipes.neptune.examine import examine
 from mustsee.recipes.neptune.replies import (
+    PROSE,
     Run,
     closed,
     holes,
-    parse_cast,
-    parse_shots,
-    parse_topics,
-    prose,
+    shots,
+    topics,
 )
 from mustsee.recipes.neptune.script import (
     Member,
@@ -104,7 +103,7 @@ async def describe_shots(
     async def describe(some: Sequence[Unit], again: bool = False) -> dict[Unit, str]:
         found = await asker.ask(
             "neptune/shots",
-            lambda reply: parse_shots(reply, len(some)),
+            shots(len(some)),
             seed=settings.seed,
             units=some,
         )
@@ -163,7 +162,7 @@ async def _topics(
     """
     runs, members = await asker.ask(
         "neptune/topics",
-        lambda reply: (parse_topics(reply, len(some)), parse_cast(reply, len(some))),
+        topics(len(some)),
         seed=settings.seed,
         units=some,
         whole=whole,
@@ -185,7 +184,7 @@ async def retell(
     most = min(settings.dense_words, share)
     story = await asker.ask(
         "neptune/dense",
-        prose,
+        PROSE,
         seed=settings.seed,
         scene=scene,
         cast=[member for member in cast if member.name in here],
@@ -199,7 +198,7 @@ async def retell(
         return scene
     support = await asker.ask(
         "neptune/support",
-        prose,
+        PROSE,
         seed=settings.seed,
         scene=scene,
         most=settings.support_words,

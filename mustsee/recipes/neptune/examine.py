@@ -14,8 +14,9 @@ from typing import Any
 
 from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message
-from mustsee.questions.drafts import Draft, clipped, parse_decoys, parse_questions, reach
-from mustsee.recipes.neptune.replies import parse_expected
+from mustsee.questions.drafts import Draft, clipped, reach
+from mustsee.questions.replies import decoys, questions
+from mustsee.recipes.neptune.replies import expected
 from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
@@ -44,7 +45,7 @@ async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> t
     variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": apart}
     reply, drafts = await asker.ask(
         "neptune/questions",
-        lambda text: (text, parse_questions(text, target)),
+        questions(target, evidence=True).quoted(),
         seed=settings.seed,
         **variables,
     )
@@ -76,7 +77,7 @@ async def _further(
     try:
         return await asker.ask(
             "neptune/further",
-            lambda text: parse_questions(text, lacking),
+            questions(lacking, evidence=True),
             seed=seed,
             history=history,
             lacking=lacking,
@@ -93,16 +94,16 @@ async def _with_decoys(
     once.
     """
 
-    expected = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
+    tempting = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
 
     async def ask(some: Sequence[Draft]) -> tuple[Draft, ...]:
         return await asker.ask(
             "neptune/decoys",
-            lambda reply: parse_decoys(reply, some, settings.decoys),
+            decoys(some, settings.decoys),
             seed=settings.seed,
             part=part,
             drafts=some,
-            expected=[expected[draft] for draft in some],
+            expected=[tempting[draft] for draft in some],
             count=settings.decoys,
         )
 
@@ -127,7 +128,7 @@ async def _expected(
     try:
         return await asker.ask(
             "neptune/expected",
-            lambda reply: parse_expected(reply, len(drafts)),
+            expected(len(drafts), settings.expected),
             seed=settings.seed,
             drafts=drafts,
             count=settings.expected,

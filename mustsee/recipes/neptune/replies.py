@@ -6,85 +6,184 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
+from mustsee.forms import Form, form, free, many, record, whole, words
 from mustsee.questions.drafts import fields, plain
+from mustsee.questions.numbered import Items, items
+from mustsee.questions.replies import is_none
 from mustsee.recipes.neptune.script import Member
 
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # a member of the cast, and its units
+Answers = list[tuple[int, tuple[str, ...]]]  # a question's place, and answers to it
+LONGEST = 100_000  # shots of a script
 
 _RUN = re.compile(
-    r"^(?:shots?\s*)?(\d+)(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d+))?\s*[:|,.\-–—]*\s*(.*)$",
+    r"^[\[(]?(?:shots?\s*)?(\d{1,6})(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d{1,6}))?[\])]?"
+    r"\s*[:：|,.\-–—]*\s*(.*)$",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"(\d+)(?:\s*(?:-|–|—|to)\s*(\d+))?")
+_RANGE = re.compile(r"(\d{1,6})(?:\s*(?:-|–|—|to)\s*(\d{1,6}))?")
+_OFFER = re.compile(
+    r"(?i)\s*(?:please )?(?:let me know|feel free|i hope this|would you like|if you(?:'d| would))\b"
+)
 _EXPECTED = {"question": r"question", "answer": r"answer"}
-_TOPICS = {"segment": r"segment|scene", "cast": r"cast"}
+_LABELS = {"segment": r"segment|scene", "cast": r"cast"}
 
 
-def parse_shots(reply: str, count: int) -> Mapping[int, str]:
-    """`SHOT n: sentence` for n from 1 to `count`, by place from 0. Raises Unparsed for none."""
-    found = {f.number: f.text for f in fields(reply, {"shot": r"shot"}) if f.text}
-    known = {n - 1: found[str(n)] for n in range(1, count + 1) if str(n) in found}
-    if not known:
-        raise Unparsed(f"there is no line 'SHOT n: ...' for n = 1 to {count}")
-    return known
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """A run of units as a reply counts them, from 1 and with the last one in it."""
+
+    first: int
+    last: int
+    topic: str
 
 
-def parse_topics(reply: str, count: int) -> tuple[Run, ...]:
-    """`SEGMENT n: first-last: topic` as runs in order; what an earlier line has taken, a later one
-    does not get. Raises Unparsed when no line can be read.
+def shots(count: int) -> Form[Mapping[int, str]]:
+    """`SHOT n: sentence` for n from 1 to `count`, by place from 0. Unparsed for none."""
+
+    def known(found: Items) -> Mapping[int, str]:
+        told = {n - 1: text for n, text in found if 1 <= n <= count and text}
+        if not told:
+            raise Unparsed(f"there is no line 'SHOT n: ...' for n = 1 to {count}")
+        return told
+
+    return form(text=_shots, shape=items("shots", "shot", "sentence")).then(known)
+
+
+def _shots(reply: str) -> Items:
+    found = fields(reply, {"shot": r"shot"})
+    return [(int(f.number), f.text) for f in found if f.number.isdecimal()]
+
+
+def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
+    """The runs of `count` units by topic, in order, and the cast: who recurs, with the units where.
+    What an earlier run has taken, a later one does not get. Unparsed where there is no run.
     """
+
+    def parted(both: tuple[Sequence[Stretch], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
+        stretches, cast = both
+        known = range(count)
+        seen = tuple((m, frozenset(n for n in places if n in known)) for m, places in cast)
+        return _runs(stretches, count), seen
+
+    stretch = record(Stretch, first=whole("its first shot"), last=whole("its last shot"),
+                     topic=words("its topic"))  # fmt: skip
+    run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
+    member = record(_member, name=words("the name"), looks=words("the looks"),
+                    shots=many(run, "the shots, as runs"))  # fmt: skip
+    shape = record(
+        _both,
+        cast=many(member, "who and what recurs").then(_recurring),
+        segments=many(stretch, "the segments, in order"),
+    )
+    return form(text=lambda reply: _topics(reply, count), shape=shape).then(parted)
+
+
+def _both(*, cast: Sightings, segments: Sequence[Stretch]) -> tuple[Sequence[Stretch], Sightings]:
+    return segments, cast
+
+
+def _between(first: int, last: int) -> range:
+    """The places of a run; of one beyond all bounds, as far as a script may have any."""
+    return range(max(0, first - 1), min(last, LONGEST))
+
+
+def _member(name: str, looks: str, shots: Sequence[range]) -> tuple[Member, frozenset[int]]:
+    places = frozenset(place for run in shots for place in run)
+    return Member(name=plain(name), looks=plain(looks)), places
+
+
+def _recurring(found: Sightings) -> Sightings:
+    """Those with a name; what is longer than a name is left out."""
+    return tuple((m, places) for m, places in found if 0 < len(m.name.split()) <= 6)
+
+
+def _runs(stretches: Sequence[Stretch], count: int) -> tuple[Run, ...]:
     found: list[Run] = []
-    fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
     taken: set[int] = set()
-    for field in fields(reply, _TOPICS):
-        if field.label != "segment":
+    for one in stretches:
+        first, last = one.first - 1, min(one.last, count)
+        free = [place for place in range(max(0, first), last) if place not in taken]
+        if free and one.topic.strip():
+            end = next((p for p in range(free[0], last) if p in taken), last)
+            found.append((free[0], end, plain(one.topic)))
+            taken.update(range(free[0], end))
+    if not found:
+        raise Unparsed(f"it holds no segment with a topic; the shots are numbered 1 to {count}")
+    return tuple(sorted(found))
+
+
+def _topics(reply: str, count: int) -> tuple[Sequence[Stretch], Sightings]:
+    """`SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`; a line of the cast that is
+    of another form is left out.
+    """
+    fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
+    stretches: list[Stretch] = []
+    cast: list[tuple[Member, frozenset[int]]] = []
+    for field in fields(reply, _LABELS):
+        if field.label == "cast":
+            cast += _sighted(field.text)
             continue
         match = _RUN.match(f"{field.tag} {field.text}".strip())
         if not match or not match[3].strip():
             fault = f"{field.text[:60]!r} is not of the form 'first-last: topic'"
             continue
-        first, last = int(match[1]) - 1, min(int(match[2] or match[1]), count)
-        free = [place for place in range(max(0, first), last) if place not in taken]
-        if free:
-            end = next((p for p in range(free[0], last) if p in taken), last)
-            found.append((free[0], end, plain(match[3])))
-            taken.update(range(free[0], end))
-    if not found:
+        first, last = int(match[1]), int(match[2] or match[1])
+        stretches.append(Stretch(first=first, last=last, topic=match[3]))
+    if not stretches:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
-    return tuple(sorted(found))
+    return stretches, _recurring(tuple(cast))
 
 
-def parse_expected(reply: str, count: int) -> tuple[tuple[str, ...], ...]:
-    """For each of `count` questions the answers under `QUESTION n`, `ANSWER k: text`; none where
-    the reply has none. Raises Unparsed when no answer can be read, unless it says NONE.
+def _sighted(text: str) -> Sightings:
+    parts = [plain(part) for part in text.split("|")]
+    if len(parts) < 2:
+        return ()
+    ranges = _RANGE.findall(parts[2]) if len(parts) > 2 else []
+    return (_member(parts[0], parts[1], [_between(int(a), int(b or a)) for a, b in ranges]),)
+
+
+def expected(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
+    """For each of `questions` the answers under `QUESTION n`, `ANSWER k: text`; none where the
+    reply has none. Unparsed when no answer can be read, unless it says NONE.
     """
-    found: list[list[str]] = [[] for _ in range(count)]
+
+    def given(**parts: str) -> tuple[str, ...]:
+        return tuple(text for answer in parts.values() if (text := plain(answer)))
+
+    def numbered(**parts: tuple[str, ...]) -> Answers:
+        return list(enumerate(parts.values()))
+
+    def placed(found: Answers) -> tuple[tuple[str, ...], ...]:
+        lists: list[list[str]] = [[] for _ in range(questions)]
+        for place, texts in found:
+            if 0 <= place < questions:
+                lists[place] += texts
+        if any(texts for _, texts in found) and not any(lists):
+            raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
+        return tuple(map(tuple, lists))
+
+    each = {f"answer_{k}": words("an answer, the likeliest first") for k in range(1, answers + 1)}
+    one = record(given, **each)
+    shape = record(numbered, **{f"question_{n}": one for n in range(1, questions + 1)})
+    return form(text=_expected, shape=shape).then(placed)
+
+
+def _expected(reply: str) -> Answers:
+    found: Answers = []
     at = -1
     for field in fields(reply, _EXPECTED):
         if field.label == "question":
-            at = int(field.number) - 1 if field.number.isdigit() else -1
-        elif 0 <= at < count and (text := plain(field.text)):
-            found[at].append(text)
-    if not any(found) and reply.strip(" .*\n").upper() != "NONE":
+            at = int(field.number) - 1 if field.number.isdecimal() else -1
+        elif text := plain(field.text):
+            found.append((at, (text,)))
+    if not found and not is_none(reply):
         raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-    return tuple(map(tuple, found))
-
-
-def parse_cast(reply: str, count: int) -> Sightings:
-    """`CAST n: name | looks | shots` for those who recur; a line of another form is left out."""
-    found: list[tuple[Member, frozenset[int]]] = []
-    for field in fields(reply, _TOPICS):
-        parts = [plain(part) for part in field.text.split("|")]
-        if field.label != "cast" or len(parts) < 2 or not parts[0] or len(parts[0].split()) > 6:
-            continue
-        ranges = _RANGE.findall(parts[2]) if len(parts) > 2 else []
-        places = {n - 1 for a, b in ranges for n in range(int(a), min(int(b or a), count) + 1)}
-        places &= set(range(count))
-        found.append((Member(name=parts[0], looks=parts[1]), frozenset(places)))
-    return tuple(found)
+    return found
 
 
 def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:
@@ -104,19 +203,24 @@ def closed(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
 
 
 def prose(reply: str) -> str:
-    """Plain text: a heading or an introduction is left out. Raises Unparsed for a refusal."""
+    """Plain text: a heading, an introduction, or an offer of more help is left out. Raises Unparsed
+    for a refusal.
+    """
     kept = [
-        x
-        for x in reply.strip().splitlines()
-        if not re.match(r"\s*(?:#|```|\*\*[^*]+\*\*:?\s*$)", x)
+        x for x in reply.strip().splitlines() if not re.match(r"\s*(?:#|\*\*[^*]+\*\*:?\s*$)", x)
     ]
     if len(kept) > 1 and re.match(
-        r"(?i)\s*(?:sure|certainly|here(?:'s| is| are))\b.*:\s*$", kept[0]
+        r"(?i)\s*(?:sure|certainly|here(?:'s| is| are))\b.*[:：]\s*$", kept[0]
     ):
         kept = kept[1:]
+    if len(kept) > 1 and not kept[-2].strip() and _OFFER.match(kept[-1]):
+        kept = kept[:-1]
     text = plain(" ".join(kept))
     if not text:
         raise Unparsed("it is empty")
     if re.match(r"(?i)(?:i(?:'m| am) sorry|i (?:can(?:no|')t|am unable))\b", text):
         raise Unparsed(f"it is a refusal: {text[:80]!r}")
     return text
+
+
+PROSE = free(prose)

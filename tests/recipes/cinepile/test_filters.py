@@ -42,15 +42,18 @@ ONE = Question(
         (("c", "c", "c"), "test", 1.0, True),
         (("c", "c", "c"), "train", 1.0, False),
         (("c", "c", "b"), "test", 0.0, False),
-        (("c", "c", None), "test", 0.0, False),
+        (("b", "c", None), "test", 0.0, False),
+        (("c", "c", None), "test", None, False),  # the third might have been wrong
+        ((None, None, None), "test", None, False),
     ],
 )
 def test_degenerate_is_what_all_three_guess(
-    guesses: tuple[str | None, ...], split: str, is_degenerate: float, dropped: bool
+    guesses: tuple[str | None, ...], split: str, is_degenerate: float | None, dropped: bool
 ) -> None:
     askers = {str(i): asker(g) for i, g in enumerate(guesses)}
     found = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
-    assert found.metrics["degenerate"] == is_degenerate
+    assert found.metrics.get("degenerate") == is_degenerate
+    assert found.unvetted_by == (("degenerate",) if is_degenerate is None else ())
     assert (found.drop is not None) == dropped
     assert [v.correct for v in found.verdicts] == [None if g is None else g == "c" for g in guesses]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
-from mustsee.recipes.cinepile.ask import parse_shortlist
-from mustsee.recipes.cinepile.mcq import parse_choice, parse_mcqs
+from mustsee.recipes.cinepile.ask import shortlist
+from mustsee.recipes.cinepile.mcq import choice, mcqs
 
 FORM = """Template: Thing in hand
 Question: What does he hold?
@@ -33,7 +33,7 @@ Rationale: He leans on it."""
     ],
 )
 def test_drifted_forms_are_read(reply: str) -> None:
-    found = parse_mcqs(reply)[0]
+    found = mcqs().read(reply)[0]
     assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
     assert found.rationale == "He leans on it."
     assert len(found.draft().decoys) == 4
@@ -52,17 +52,17 @@ def test_drifted_forms_are_read(reply: str) -> None:
 )
 def test_what_lacks_a_part_is_refused_with_a_reason(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        parse_mcqs(reply)
+        mcqs().read(reply)
 
 
 def test_a_whole_question_beside_a_broken_one_is_kept() -> None:
     broken = FORM.replace("- E) A key\n", "").replace("hold", "drop")
-    assert [q.question for q in parse_mcqs(f"{broken}\n\n{FORM}")] == ["What does he hold?"]
+    assert [q.question for q in mcqs().read(f"{broken}\n\n{FORM}")] == ["What does he hold?"]
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for parse in (parse_mcqs, lambda t: parse_choice(t, ("a", "b", "c"))):
+    for parse in (mcqs().read, choice(("a", "b", "c")).read):
         with contextlib.suppress(Unparsed):
             parse(text)
 
@@ -78,12 +78,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_choices(reply: str, place: int) -> None:
-    assert parse_choice(reply, ("foo", "the bar", "baz")).place == place
+    assert choice(("foo", "the bar", "baz")).read(reply).place == place
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 25))
 def test_a_shortlist_is_what_was_listed(numbers: list[int], count: int) -> None:
-    places = parse_shortlist("TEMPLATES: " + ", ".join(map(str, numbers)), 40, count)
+    places = shortlist(40, count).read("TEMPLATES: " + ", ".join(map(str, numbers)))
     assert places == tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
     with pytest.raises(Unparsed, match="no template 41"):
-        parse_shortlist("TEMPLATES: 3, 41", 40, 20)
+        shortlist(40, 20).read("TEMPLATES: 3, 41")

@@ -29,8 +29,8 @@ from mustsee.recipes.cinepile.templates import (
     Template,
     distinct,
     from_markdown,
+    induced,
     one_sided,
-    parse_templates,
     read_templates,
     telling,
     to_markdown,
@@ -129,18 +129,18 @@ def test_near_duplicates_fall() -> None:
 
 
 def test_a_reply_is_read() -> None:
-    first, second = parse_templates(REPLY)
+    first, second = induced().read(REPLY)
     assert first.prototype == "Why does [character] do [action]?"
     assert first.category == "Character and Relationship Dynamics"
     assert second.category == "Setting and Technical Analysis"  # by its words
     with pytest.raises(Unparsed, match="TEMPLATE 1"):
-        parse_templates("I would say: reasons.")
+        induced().read("I would say: reasons.")
     with pytest.raises(Unparsed, match="PROTOTYPE"):
-        parse_templates("TEMPLATE 1: Reason\nCATEGORY: Temporal")
+        induced().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
 def test_a_name_with_a_colon_is_read_back() -> None:
-    made = parse_templates("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    made = induced().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
     assert [t.name for t in made] == ["Cause - the reason"]
     assert from_markdown(to_markdown(made)) == list(made)
 

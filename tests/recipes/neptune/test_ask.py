@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import TYPES, NeptuneSettings, neptune, question_type
-from mustsee.recipes.neptune.replies import parse_shots, parse_topics, prose
+from mustsee.recipes.neptune.replies import prose, shots, topics
 from mustsee.recipes.neptune.script import shortened, units, windows
 from mustsee.records import Caption, Span, Video
 from tests.support.neptune_film import Rules, asker, film
@@ -215,7 +215,7 @@ def test_capabilities_have_their_types(tag: str, kind: str) -> None:
     ],
 )
 def test_topics_in_several_forms(reply: str) -> None:
-    assert parse_topics(reply, 3) == ((0, 2, "The eggs"), (2, 3, "The pan"))
+    assert topics(3).read(reply)[0] == ((0, 2, "The eggs"), (2, 3, "The pan"))
 
 
 @pytest.mark.parametrize(
@@ -231,13 +231,13 @@ def test_topics_in_several_forms(reply: str) -> None:
     ],
 )
 def test_of_topics_what_fits_is_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
-    assert list(parse_topics(reply, 3)) == runs
+    assert list(topics(3).read(reply)[0]) == runs
 
 
 @pytest.mark.parametrize("reply", ["SEGMENT 1: all of it", "none", "SEGMENT 1: 7-9: a"])
 def test_topics_of_which_nothing_fits_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match="1 to 3"):
-        parse_topics(reply, 3)
+        topics(3).read(reply)[0]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
@@ -248,16 +248,16 @@ def test_any_division_is_read_back(sizes: list[int]) -> None:
         f"SEGMENT {n}: {a + 1}-{b}: topic {n}"
         for n, (a, b) in enumerate(zip(starts, ends, strict=True), 1)
     )
-    assert [(a, b) for a, b, _ in parse_topics(reply, ends[-1])] == list(
+    assert [(a, b) for a, b, _ in topics(ends[-1]).read(reply)[0]] == list(
         zip(starts, ends, strict=True)
     )
 
 
 def test_shots_are_read_by_number() -> None:
-    assert parse_shots("**SHOT 2:** b\n1. SHOT 1: a", 2) == {0: "a", 1: "b"}
-    assert parse_shots("SHOT 1: a\nSHOT 3: c\nSHOT 4: d", 3) == {0: "a", 2: "c"}
+    assert shots(2).read("**SHOT 2:** b\n1. SHOT 1: a") == {0: "a", 1: "b"}
+    assert shots(3).read("SHOT 1: a\nSHOT 3: c\nSHOT 4: d") == {0: "a", 2: "c"}
     with pytest.raises(Unparsed, match="n = 1 to 3"):
-        parse_shots("SHOT 4: a", 3)
+        shots(3).read("SHOT 4: a")
 
 
 def test_prose_is_plain() -> None:

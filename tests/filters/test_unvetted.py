@@ -1,0 +1,146 @@
+"""What cannot be read decides nothing: no question is dropped or mended for it, and none is in a
+subset that says that it passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mustsee import schemas
+from mustsee.filters.blind import Guess
+from mustsee.filters.giveaways import Giveaways
+from mustsee.filters.repair import Mend
+from mustsee.filters.sight import Sight
+from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.llm import Asker, Reply, Request
+from mustsee.prompts import Prompts
+from mustsee.records import Question, Verdict
+from mustsee.run.tables import Tables, question_counts
+from ray_jobs.running.summary import unvetted
+from tests.support.looker import LETTERS, OPTIONS, SCENE, Looker, Stills, question, row
+
+BLIND = Guess(name="blind", prompt="filters/blind")
+ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
+FILTERS: Sequence[QuestionFilter] = (Giveaways(longest=None, shortest=None), Sight(), BLIND, ASR)
+PROMPTS = {"sight": "filters/sight", "blind": "filters/blind", "asr": "filters/asr"}
+
+
+def wrong(request: Request) -> str:
+    """A guesser that is never right."""
+    options = list(request.variables["options"])
+    first = options.index("green")
+    rest = [i for i in range(len(options)) if i != first]
+    return "* ANSWER: " + " > ".join(LETTERS[i] for i in (first, *rest))
+
+
+@dataclass
+class Muddled(Looker):
+    """A looker and guesser that talks nonsense in answer to some prompts."""
+
+    nonsense: Sequence[str] = ()
+    again: Callable[[Request], bool] = field(default=lambda request: True)
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await super().complete(request)
+        if request.prompt in self.nonsense and self.again(request):
+            return replace(reply, text="Certainly! As you can see, it depends.")
+        return reply
+
+
+def vetted(llm: Looker, *asked: Question) -> tuple[Question, ...]:
+    film = row(*asked)
+    roles = dict.fromkeys(("guesser", "looker", "repairer"), Asker(llm=llm, prompts=Prompts()))
+    vetting = Vetting(askers=roles, film=Stills(film))
+    return (
+        asyncio.run(vet(film, FILTERS, vetting, "mma", Mend(see=None, near=None))).questions or ()
+    )
+
+
+def test_what_all_filters_read_is_in_the_subset() -> None:
+    """Else the tests below would show nothing."""
+    (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
+    assert (found.drop, found.subsets, found.unvetted_by) == (None, ("mma",), ())
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_nonsense_to_one_filter_drops_and_mends_nothing(name: str) -> None:
+    llm = Muddled({"red": [SCENE]}, guess=wrong, nonsense=(PROMPTS[name],))
+    some = [question(question_id=f"q{n}", question=f"Which colour is kite {n}?") for n in range(3)]
+    for found in vetted(llm, *some):
+        assert (found.drop, found.subsets, found.repairs) == (None, (), ())
+        assert found.unvetted_by == (name,)
+        assert f"{name}_passed" not in found.metrics
+        others = {f"{other}_passed" for other in (*PROMPTS, "giveaways") if other != name}
+        assert {key: found.metrics[key] for key in others} == dict.fromkeys(others, 1.0)
+        told = [v for v in found.verdicts if v.filter == name]
+        assert told
+        assert {v.correct for v in told} == {None}
+        assert all(PROMPTS[name] in v.detail for v in told)
+    assert "filters/repair" not in {request.prompt for request in llm.asked}
+
+
+@pytest.mark.parametrize(("read", "fate"), [
+    ((False, False, None), "passed"), ((True, True, None), "fallen"), ((True, None, False), "open"),
+    ((None, None, False), "open"), ((None, None, True), "open"),
+])  # fmt: skip
+def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fate: str) -> None:
+    def guess(request: Request) -> str:
+        said = read[request.seed]
+        options = list(request.variables["options"])
+        order = sorted(range(5), key=lambda i: (options[i] == "red") != said)
+        return "Hm." if said is None else "* ANSWER: " + " > ".join(LETTERS[i] for i in order)
+
+    asker = Asker(llm=Looker({}, guess=guess), prompts=Prompts())
+    film = row(question())
+    vetting = Vetting(askers={"guesser": asker}, film=Stills(film))
+    found = asyncio.run(replace(BLIND, all_runs=True)(question(), film, vetting))
+    assert (found.drop is not None) == (fate == "fallen")
+    assert found.metrics.get("blind_passed") == {"passed": 1.0, "fallen": 0.0}.get(fate)
+    assert found.unvetted_by == (("blind",) if fate == "open" else ())
+
+
+def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> None:
+    """The question falls as it was asked; of its rewrite the guesser says nothing that is read."""
+
+    def knows(request: Request) -> str:
+        if request.prompt == "filters/asr":
+            return wrong(request)
+        order = sorted(range(5), key=lambda i: list(request.variables["options"])[i] != "red")
+        ranked = " > ".join(LETTERS[i] for i in order)
+        return f"* ANSWER: {ranked}\n* EXPLANATION: kites are red."
+
+    def mend(request: Request) -> str:
+        lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(OPTIONS[1:], 1)]
+        return "\n".join(("QUESTION 1: (other) Which colour has the kite over the hill?",
+                          "CORRECT ANSWER: red", *lines, "EVIDENCE: 40.0-50.0"))  # fmt: skip
+
+    llm = Muddled({"red": [SCENE]}, guess=knows, mend=mend, nonsense=("filters/blind",),
+                  again=lambda request: "hill" in str(request.variables["question"]))  # fmt: skip
+    (found,) = vetted(llm, question())
+    assert "filters/repair" in {request.prompt for request in llm.asked}
+    assert found.question == question().question
+    assert found.drop is not None
+    assert found.drop.startswith("blind: right in")
+
+
+def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
+    found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
+    pq.write_table(schemas.table(list(found), Question), tmp_path / "questions.parquet")
+    counted = question_counts(Tables(tmp_path))
+    (line,) = unvetted(counted)
+    for part in ("1 of 1 questions are unvetted by blind", "filters/blind", "* ANSWER: A > B"):
+        assert part in line
+    assert (counted.kept, counted.filters["blind"].dropped) == (1, 0)
+    lost = replace(question(), metrics={"sight_unvetted": 1.0}, verdicts=(
+        Verdict(filter="giveaways", model="rules"),))  # fmt: skip
+    table: pa.Table = schemas.table([lost], Question)
+    pq.write_table(table, tmp_path / "questions.parquet")
+    (line,) = unvetted(question_counts(Tables(tmp_path)))
+    assert "their film is not there" in line

@@ -1,0 +1,272 @@
+"""Replies as models send them: each form's two legs read the same, and nothing is guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.llm.openai import is_strict
+from mustsee.errors import Unparsed
+from mustsee.filters.blind import ranking
+from mustsee.filters.looks import told_by
+from mustsee.filters.repair import mended
+from mustsee.forms import Form, free, in_json, in_lines
+from mustsee.llm import Message, Request
+from mustsee.prompts import Prompts
+from mustsee.questions import labelled
+from mustsee.questions.drafts import Draft
+from mustsee.questions.numbered import sentences
+from mustsee.questions.replies import decoys, questions
+from mustsee.recipes.cinepile.ask import shortlist
+from mustsee.recipes.cinepile.mcq import Choice, choice, mcqs
+from mustsee.recipes.cinepile.templates import induced
+from mustsee.recipes.mlvu.ask import about_needle
+from mustsee.recipes.neptune.replies import PROSE, expected, shots, topics
+from mustsee.records import Span
+from mustsee.text import LETTERS
+from ray_jobs.benches.loopback_schemas import as_object, instance
+from ray_jobs.templates import rewritten
+from tests.support.every_prompt import Rules, calls
+
+ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
+FORMS: Mapping[str, Form[Any]] = {
+    "questions": questions(3, evidence=True), "decoys": decoys(ASKED, 2), "ranking": ranking(4),
+    "look": told_by(3), "look in words": told_by(0), "mended": mended(2),
+    "needle": about_needle(2, 2),
+    "frames": sentences(3), "one frame": sentences(1), "shots": shots(3), "topics": topics(9),
+    "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
+    "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
+    "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
+}  # fmt: skip
+
+ELSE = ("evaluate/", "filters/sight_open", "caption/")
+SEA = ("amber", "boat", "cliff", "drum", "eel", "fog", "gull", "hull")
+words = st.lists(st.sampled_from(SEA), min_size=2, max_size=5, unique=True).map(" ".join)
+seconds = st.integers(0, 5000).map(lambda n: n / 10)
+
+
+@pytest.fixture(scope="module")
+def asked() -> Mapping[str, Any]:
+    return calls()
+
+
+def test_every_schema_is_one_that_all_endpoints_take(asked: Mapping[str, Any]) -> None:
+    """Strict, and without what Anthropic, Azure or Gemini refuse."""
+    known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
+    schemas = [call.form.schema for call in asked.values() if call.form.schema is not None]
+    assert len(schemas) >= 20
+
+    def check(schema: Mapping[str, Any]) -> None:
+        assert schema.keys() <= known | {"description"}
+        for inner in (*schema.get("properties", {}).values(), schema.get("items")):
+            if inner is not None:
+                check(inner)
+
+    for schema in schemas:
+        assert schema["type"] == "object"
+        assert is_strict(schema)
+        check(schema)
+        json.dumps(schema)
+
+
+def meant(value: Any, reply: str) -> Any:
+    """A value without the reply that is quoted with it."""
+    if isinstance(value, tuple) and value[:1] == (reply,):
+        return value[1]
+    return replace(value, reply="") if isinstance(value, Choice) else value
+
+
+def test_the_rules_replies_are_the_same_on_both_legs(asked: Mapping[str, Any]) -> None:
+    """What each prompt is answered with by the rules, read as text and as an object."""
+    compared = 0
+    for name, call in asked.items():
+        # the text of grades is JSON; the rules caption nothing and answer in no words
+        if call.form.schema is None or name.startswith(ELSE):
+            continue
+        own = ("seed", "images", "history")
+        given_ = {k: v for k, v in call.given.items() if k not in own}
+        rendered = Prompts().render(name, **given_)
+        request = Request(prompt=name, digest=rendered.digest, variables=given_,
+                          seed=call.given.get("seed", 0),
+                          messages=(Message("user", rendered.user),))  # fmt: skip
+        text = asyncio.run(Rules().complete(request)).text
+        said = json.dumps(as_object(text, call.form.schema))
+        try:
+            value = call.form.read(text)
+        except Unparsed:
+            continue
+        compared += 1
+        assert meant(call.form.read(said), said) == meant(value, text), name
+    assert compared >= 18
+
+
+def shaped(schema: Mapping[str, Any], string: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Instances of a schema."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    match schema["type"]:
+        case "object":
+            return st.fixed_dictionaries(
+                {name: shaped(part, string) for name, part in schema["properties"].items()}
+            )
+        case "array":
+            return st.lists(shaped(schema["items"], string), max_size=4)
+        case "string":
+            return string
+        case "integer":
+            return st.integers(-3, 10**7)
+        case _:
+            return st.floats() | st.integers(-3, 400)
+
+
+marks = st.text('ABC123:>.-*#[]{}",\\ \n\rQUESTIONANSWERwrong：')
+PIECES = (
+    "QUESTION 1:", "ANSWER: B", "\n", "1.", "SEGMENT 1:", "[1-4]", "WRONG ANSWERS:", "Question: x",
+    "- A) x", "EVIDENCE: 1-2", "CAST 1: a | b | 1", '{"', "```", ">", "TEMPLATES:", "9" * 5000,
+    "A > B", "{", "[" * 3000, '{"a":' * 2000,
+)  # fmt: skip
+pieces = st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join)
+noise = st.text(max_size=200) | marks | pieces
+
+
+@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("name", FORMS)
+@given(data=st.data())
+def test_garbage_is_unparsed_and_nothing_else(name: str, data: st.DataObject) -> None:
+    form = FORMS[name]
+    replies = noise
+    if form.schema is not None:
+        objects = shaped(form.schema, noise).map(json.dumps)
+        replies |= objects | objects.flatmap(
+            lambda text: st.integers(0, len(text)).map(lambda at: text[:at])
+        )
+        replies |= st.just(json.dumps(instance(form.schema)))
+    with suppress(Unparsed):
+        form.read(data.draw(replies))
+
+
+Both = tuple[Any, str, Any]  # what is meant, in text, as an object
+
+
+@st.composite
+def asked_of(draw: st.DrawFn) -> Both:
+    n = draw(st.integers(1, 3))
+    texts = draw(st.lists(words, min_size=4 * n, max_size=4 * n, unique=True))
+    drafts, lines, objects = [], [], []
+    for place in range(n):
+        question, answer, *wrong = texts[4 * place : 4 * place + 4]
+        start, length = draw(seconds), draw(seconds)
+        span = Span(start, round(start + length, 1))
+        drafts.append(Draft(question=f"{question}?", answer=answer, tag="other", evidence=(span,),
+                            decoys=tuple(wrong)))  # fmt: skip
+        lines += [f"QUESTION {place + 1}: (other) {question}?", f"CORRECT ANSWER: {answer}",
+                  f"WRONG ANSWER 1: {wrong[0]}", f"WRONG ANSWER 2: {wrong[1]}",
+                  f"EVIDENCE: {span.start}-{span.end}"]  # fmt: skip
+        objects.append({"kind": "other", "question": f"{question}?", "correct_answer": answer,
+                        "wrong_answer_1": wrong[0], "wrong_answer_2": wrong[1],
+                        "evidence": [{"start": span.start, "end": span.end}]})  # fmt: skip
+    return tuple(drafts), "\n".join(lines), {"questions": objects}
+
+
+@st.composite
+def ranked(draw: st.DrawFn) -> Both:
+    order = draw(st.permutations(range(4)))
+    letters, why = [LETTERS[n] for n in order], draw(words)
+    text = f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
+    return tuple(order), text, {"answer": letters, "explanation": why}
+
+
+@st.composite
+def described(draw: st.DrawFn) -> Both:
+    texts = draw(st.lists(words, min_size=3, max_size=3))
+    order = draw(st.permutations(range(3)))
+    text = "\n".join(f"{n + 1}: {texts[n]}" for n in order)
+    return tuple(texts), text, {"frames": [{"frame": n + 1, "sentence": texts[n]} for n in order]}
+
+
+@st.composite
+def divided(draw: st.DrawFn) -> Both:
+    ends = sorted(draw(st.sets(st.integers(1, 9), min_size=1, max_size=4)) | {9})
+    names = draw(st.lists(words, min_size=len(ends), max_size=len(ends)))
+    runs = tuple(zip([0, *ends], ends, names, strict=False))
+    text = "\n".join(f"SEGMENT {n}: {a + 1}-{b}: {t}" for n, (a, b, t) in enumerate(runs, 1))
+    segments = [{"first": a + 1, "last": b, "topic": t} for a, b, t in runs]
+    return (runs, ()), text, {"cast": [], "segments": segments}
+
+
+@st.composite
+def looked(draw: st.DrawFn) -> Both:
+    choice_, (start, end) = draw(st.integers(0, 2)), sorted((draw(seconds), draw(seconds)))
+    letter, seen = LETTERS[choice_], draw(words)
+    text = f"* SEEN: {seen}\n* EVIDENCE: {start}-{end}\n* LOOK: NONE\n* ANSWER: {letter}"
+    said = {"seen": seen, "evidence": [{"start": start, "end": end}], "look": [], "answer": letter}
+    assert in_lines(json.dumps(said)) == text
+    return (choice_, (Span(start, end),)), text, said
+
+
+@st.composite
+def chosen(draw: st.DrawFn) -> Both:
+    options = draw(st.lists(words, min_size=5, max_size=5, unique=True))
+    right, why, text = draw(st.integers(0, 4)), draw(words), draw(words)
+    letter = LETTERS[right]
+    lines = [f"- {LETTERS[n]}) {option}" for n, option in enumerate(options)]
+    said = "\n".join((f"Template: {text}", f"Question: {text}?", *lines,
+                      f"Correct Answer: {letter}", f"Rationale: {why}",
+                      "Evidence: 1.0-2.0"))  # fmt: skip
+    parts = {f"option_{LETTERS[n].lower()}": option for n, option in enumerate(options)}
+    whole = {"template": text, "question": f"{text}?", **parts, "correct_answer": letter,
+             "rationale": why, "evidence": [{"start": 1, "end": 2}]}  # fmt: skip
+    return (f"{text}?", tuple(options), right, why), said, {"questions": [whole]}
+
+
+def _mcq(value: Any) -> Any:
+    (one,) = value
+    return one.question, one.options, one.answer, one.rationale
+
+
+ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], Any]]] = {
+    "questions": (asked_of(), questions(evidence=True, wrong=2), lambda v: v),
+    "ranking": (ranked(), ranking(4), lambda v: v),
+    "frames": (described(), sentences(3), lambda v: v),
+    "topics": (divided(), topics(9), lambda v: v),
+    "look": (looked(), told_by(3), lambda v: (v.choice, v.evidence)),
+    "mcqs": (chosen(), mcqs(), _mcq),
+}
+AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you need more.",
+          "```\n{}\n```")  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("name", ROUND)
+@given(data=st.data(), around=st.sampled_from(AROUND), ends=st.sampled_from(["\n", "\r\n"]))
+def test_both_legs_read_back_what_was_meant(
+    name: str, data: st.DataObject, around: str, ends: str
+) -> None:
+    drawn, form, seen = ROUND[name]
+    meant, text, said = data.draw(drawn)
+    assert seen(form.read(around.format(text).replace("\n", ends))) == meant
+    pretty = json.dumps(said, indent=data.draw(st.sampled_from([None, 2])))
+    for reply in (pretty, around.format(pretty), f"```json\n{pretty}\n```"):
+        assert seen(form.read(reply.replace("\n", ends))) == meant
+
+
+def test_what_is_no_json_is_none() -> None:
+    for reply in ("", "B", '"B"', "3", "SEGMENT 1: [1, 4]: a", "He says {so}.", "null"):
+        assert in_json(reply) is None
+    assert in_json("[1, 2]") == [1, 2]
+    with pytest.raises(Unparsed, match="several"):
+        in_json('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```')
+
+
+def test_replies_in_words_have_no_schema() -> None:
+    assert free(str).schema is None
+    assert PROSE.schema is None
+    assert sentences(1).schema is None

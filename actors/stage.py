@@ -17,10 +17,9 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from ray.data import ActorPoolStrategy, Dataset
 
 from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
@@ -28,6 +27,9 @@ from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
 from mustsee.run.record import RowOutcome
 from mustsee.store import Store, digest, identity
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
 
 Filter = Callable[[Video], str | None]
 KEPT = ("video_id", "uri", "drop", "problem", "lineage")
@@ -97,6 +99,8 @@ class Stage:
 
     def apply(self, rows: Dataset, session: Session, *, rows_per_block: int) -> Dataset:
         """The dataset with this stage's columns."""
+        from ray.data import ActorPoolStrategy
+
         hard = self.hardware
         return rows.map_batches(
             Worker,

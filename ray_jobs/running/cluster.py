@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray.runtime_env import RuntimeEnv
-
 from actors.part import Asks
 from actors.stage import Hardware, Stage
 from mustsee.errors import UserError
 from mustsee.run.preflight import Demand, own_judges, unplaced
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,18 @@ class Cluster:
 
 @contextlib.contextmanager
 def connected() -> Generator[None]:
-    """A connection to Ray, quiet, closed at the end."""
+    """A connection to Ray, quiet but for a line that says so, closed at the end."""
+    import ray
+
     if ray.is_initialized():
         yield
         return
-    address = os.environ.get("RAY_ADDRESS")
+    address, cores = os.environ.get("RAY_ADDRESS"), max(2, os.cpu_count() or 2)
     local: dict[str, Any] = (
-        {}
+        _attached()
         if address
         else {
-            "num_cpus": max(2, os.cpu_count() or 2),
+            "num_cpus": cores,
             "include_dashboard": False,
             "_temp_dir": f"/tmp/mustsee-{os.getuid()}",
             "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
@@ -57,6 +59,8 @@ def connected() -> Generator[None]:
             f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
             "--head), or unset RAY_ADDRESS to use this machine alone"
         )
+    what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
+    print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     with _silence():
         ray.init(
             address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
@@ -99,6 +103,16 @@ def _code() -> list[str]:
     ]
 
 
+def _attached() -> dict[str, Any]:
+    """A running cluster's workers look for code in the caller's folder; where that is not ours they
+    are told where ours is. A job that was submitted has brought its own.
+    """
+    if Path.cwd() == ROOT or "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:
+        return {}
+    path = os.pathsep.join([str(ROOT), "${PYTHONPATH}"])
+    return {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
+
+
 @contextlib.contextmanager
 def _silence() -> Generator[None]:
     """Nothing on the terminal's error stream: Ray's core announces there that it will be quiet.
@@ -122,6 +136,8 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     Where the cluster grows by itself it only says what does not fit yet. Says, too, where a model
     guesses at questions of its own.
     """
+    import ray
+
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
@@ -151,6 +167,8 @@ def _check_numbers(stage: Stage) -> None:
 
 
 def _check_environment(stage: Stage) -> None:
+    from ray.runtime_env import RuntimeEnv
+
     wanted = dict(stage.hardware.runtime_env or {})
     reason = ""
     try:

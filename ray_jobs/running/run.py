@@ -18,11 +18,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
-import ray
-from ray.data import Dataset
 
 from actors.coordinator import start_coordinator
 from actors.part import Checked, Opened, Part, RunContext
@@ -41,6 +39,9 @@ from ray_jobs.running.cluster import Cluster, connected, preflight
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Listed, listed, summarise
+
+if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
+    from ray.data import Dataset
 
 Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
 Extra = Callable[[Tables], Mapping[str, Any]]
@@ -203,6 +204,8 @@ class Running:
         return summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
 
     def snapshot(self) -> Snapshot:
+        import ray
+
         return ray.get(self.session.coordinator.snapshot.remote())
 
     def _rows_per_block(self) -> int:
@@ -211,6 +214,8 @@ class Running:
         return self.run.rows_per_block or min(16, max(1, self._input.num_rows // 64))
 
     def _stream(self) -> Iterator[pa.Table]:
+        import ray
+
         assert self._input is not None
         size = self._rows_per_block()
         rows = ray.data.from_blocks(  # from_arrow would first start a worker to measure them

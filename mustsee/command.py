@@ -56,7 +56,7 @@ def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
             f"{here} has a package {hiding[0]!r} of its own, which would hide the command's: run "
             "it from another folder (a checkout's own jobs are python -m ray_jobs.NAME)"
         )
-    sys.path[0] = str(root)  # before: the folder of this script
+    sys.path.insert(0, str(root))
     sys.argv = [f"mustsee {name}", *given[1:]]
     import_module("ray_jobs.running.launch").launch(name)
     raise AssertionError("launch() exits")
@@ -93,7 +93,7 @@ def told(known: dict[str, str]) -> str:
 
 def _completion(given: Sequence[str], root: Path) -> int:
     if given and given[0] == "words":
-        sys.path[0] = str(root)
+        sys.path.insert(0, str(root))
         print("\n".join(import_module("ray_jobs.running.completion").words(given[1:])))
         return 0
     if list(given) not in [[shell] for shell in SHELLS]:

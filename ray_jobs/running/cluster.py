@@ -18,7 +18,6 @@ from actors.stage import Hardware, Stage
 from mustsee.errors import UserError
 from mustsee.run.preflight import Demand, own_judges, unplaced
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -54,7 +53,7 @@ def connected() -> Generator[None]:
             "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
         }
     )
-    if address and not _answers(address):
+    if address and not answers(address):
         raise UserError(
             f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
             "--head), or unset RAY_ADDRESS to use this machine alone"
@@ -79,7 +78,7 @@ def connected() -> Generator[None]:
         ray.shutdown()
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
     """Whether anybody listens at a `host:port`, of which Ray would take minutes to be sure, and
     then end the process. Other kinds of address (`auto`) are left to Ray.
     """

@@ -112,7 +112,7 @@ class Progress:
         """The stages as they are now."""
         now = self._now()
         found: list[State] = []
-        for number, stage in enumerate(self._stages):
+        for stage in self._stages:
             counts, before = snapshot.stage(stage), found[-1].counts if found else None
             fell = sum(s.counts.dropped + s.counts.problem for s in found)
             begun = before is None or before.finished > before.dropped + before.problem

@@ -60,6 +60,7 @@ class State:
 
     name: str
     counts: StageCounts
+    begun: bool
     expected: int
     per_second: float
 
@@ -105,8 +106,12 @@ class Progress:
                 while not self._done.wait(0.5):
                     live.update(self.table())
             return
-        while not self._done.wait(EVERY):
-            print(self.line(), file=sys.stderr, flush=True)
+        spoken = self._started
+        while not self._done.wait(1.0):
+            line = self.line()  # asked for more often than said: rates want to see each row end
+            if self._now() - spoken >= EVERY:
+                print(line, file=sys.stderr, flush=True)
+                spoken = self._now()
 
     def states(self, snapshot: Snapshot) -> list[State]:
         """The stages as they are now."""
@@ -121,6 +126,7 @@ class Progress:
                 State(
                     name=stage,
                     counts=counts,
+                    begun=begun,
                     expected=max(self._total - fell, 0),
                     per_second=self._rates[stage].per_second,
                 )
@@ -135,12 +141,12 @@ class Progress:
         stages = ", ".join(
             " ".join(filter(None, (s.name, f"{s.counts.finished}/{s.expected}", _pace(s))))
             for s in states
-            if s.counts.finished or s.counts.dropped or s is states[0]
+            if s.counts.finished or (s.begun and s is not states[0])
         )
         reused = sum(s.counts.reused for s in states)
         fell = sum(s.counts.problem for s in states)
         parts = [
-            stages,
+            stages or "the workers are starting",
             f"{reused} reused" if reused else "",
             f"{fell} failed" if fell else "",
             self._money(snapshot),

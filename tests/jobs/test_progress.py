@@ -77,7 +77,7 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     paid = Entry(outcome="done", model="m", prompt="p", usd=0.5)
     again = Entry(outcome="retry", model="m", prompt="p", retry_after=12.0)
     line = watched.at(60.0, snapshot(stages, paid, again)).line()
-    assert line.startswith("[1:00] probe 40/40, look 10/30 10.0/min 2:00 left |")
+    assert line.startswith("[1:00] probe 40/40, look 10/30 10.0/min 2:00 left, ask 0/29 |")
     assert "20 reused" in line
     assert "1 failed" in line
     assert "1 model call, 1 tried again, 12 s of waits asked for, 0.50 USD" in line

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +54,15 @@ class Hardware:
 class Session:
     """What every worker of a run shares: the store, the coordinator's handle, what to try again.
 
-    `max_attempts`: workers that may die with a row before it becomes a problem.
+    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
+    caller's folder, from which relative paths count.
     """
 
     store: Store
     coordinator: Any
     retry_problems: bool = False
     max_attempts: int = 2
+    here: str = field(default_factory=os.getcwd)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         """As `Coordinator.begin`: one message, whose answer is waited for."""
@@ -140,6 +143,8 @@ class Worker:
 
     def __init__(self, stage: Stage, session: Session) -> None:
         self.stage, self.session = stage, session
+        if os.path.isdir(session.here):  # the workers of a cluster begin in its folder
+            os.chdir(session.here)
         self._opening = threading.Lock()
         part = stage.part
         threaded = isinstance(part, Threaded) and part.threaded

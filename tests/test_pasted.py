@@ -1,5 +1,5 @@
-"""What the documentation shows can be pasted: every block marked `bash` runs without a key, a GPU or
-a network, from a folder that has `examples/`.
+"""What the documentation shows can be pasted: every block marked `bash` runs without a key, a GPU
+or a network, from a folder that has `examples/`.
 
 A block whose first line is `# needs ...` is shown and not run. A command that stands on several
 pages is run once, so that a page may begin with what it builds on.

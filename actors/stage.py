@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from ray.data import ActorPoolStrategy, Dataset
 
 from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
@@ -28,6 +28,9 @@ from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
 from mustsee.run.record import RowOutcome
 from mustsee.store import Store, digest, identity
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
 
 Filter = Callable[[Video], str | None]
 KEPT = ("video_id", "uri", "drop", "problem", "lineage")
@@ -51,13 +54,15 @@ class Hardware:
 class Session:
     """What every worker of a run shares: the store, the coordinator's handle, what to try again.
 
-    `max_attempts`: workers that may die with a row before it becomes a problem.
+    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
+    caller's folder, from which relative paths count.
     """
 
     store: Store
     coordinator: Any
     retry_problems: bool = False
     max_attempts: int = 2
+    here: str = field(default_factory=os.getcwd)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         """As `Coordinator.begin`: one message, whose answer is waited for."""
@@ -97,6 +102,8 @@ class Stage:
 
     def apply(self, rows: Dataset, session: Session, *, rows_per_block: int) -> Dataset:
         """The dataset with this stage's columns."""
+        from ray.data import ActorPoolStrategy
+
         hard = self.hardware
         return rows.map_batches(
             Worker,
@@ -136,6 +143,8 @@ class Worker:
 
     def __init__(self, stage: Stage, session: Session) -> None:
         self.stage, self.session = stage, session
+        if os.path.isdir(session.here):  # the workers of a cluster begin in its folder
+            os.chdir(session.here)
         self._opening = threading.Lock()
         part = stage.part
         threaded = isinstance(part, Threaded) and part.threaded

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mustsee.judge.client import JudgeClient as JudgeClient
     from mustsee.layouts.detect import read as read
+    from mustsee.records import Question as Question
+    from mustsee.records import Video as Video
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for: `import mustsee` alone costs nothing.
-_PUBLIC = {"JudgeClient": "mustsee.judge.client", "read": "mustsee.layouts.detect"}
+_PUBLIC = {
+    "JudgeClient": "mustsee.judge.client",
+    "Question": "mustsee.records",
+    "Video": "mustsee.records",
+    "read": "mustsee.layouts.detect",
+}
+__all__ = ["JudgeClient", "Question", "Video", "read"]
 
 
 def __getattr__(name: str) -> object:
@@ -26,4 +34,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*_PUBLIC, "__version__"]
+    return [*__all__, "__version__"]

@@ -29,6 +29,11 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address, in
     which spaces and foreign letters may stand as they are. Raises UserError.
     """
+    if path.startswith(("http://", "https://")):
+        raise UserError(
+            f"cannot open {path!r}: web addresses are not read; download the file first, or put it "
+            "into s3:// or gs://"
+        )
     if "://" in path:
         try:
             return fs.FileSystem.from_uri(quote(path, safe="/:?#@!$&'()*+,;=%~"))

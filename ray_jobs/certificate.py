@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import RenderableType
 
 from actors.certify import FILTER, Certify
 from actors.part import Part
@@ -49,11 +49,11 @@ class Certificates:
             return run.publish(files=report)
 
 
-def report(folder: Path, tables: Tables) -> None:
-    """Write and print what was found."""
+def report(folder: Path, tables: Tables) -> list[RenderableType]:
+    """Write what was found; returns what is said at the end."""
     found = certificate_show.certificates(tables.questions(), FILTER)
     certificate_show.write(folder, found)
-    Console().print(certificate_show.table(found))
+    return [certificate_show.table(found)]
 
 
 if __name__ == "__main__":

@@ -46,8 +46,9 @@ class CinePile:
     line_breaks: bool = True
 
     def __call__(self) -> int:
+        clips = by_movie(read_videos(self.videos), self.test_share, self.run.seed)
         with self.run.open("cinepile") as run:
-            run.read(by_movie(read_videos(self.videos), self.test_share, self.run.seed))
+            run.read(clips)
             run.stage("probe", self.probe)
             run.stage("hear", self.hear)
             run.stage("align", self.align)

@@ -142,8 +142,8 @@ class EgoSchema:
     def __call__(self) -> int:
         if self.cut and self.source.videos is None:
             raise UserError("cut=true needs videos=: the files to cut the clips from")
+        rows, heat = self.source.rows()
         with self.run.open("egoschema") as run:
-            rows, heat = self.source.rows()
             run.read(schemas.table(rows, Video))
             run.stage("ask", self.ask)
             run.together(self.repeats)

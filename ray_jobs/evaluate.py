@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Console
+from rich.console import RenderableType
 
 from actors.part import Answerer, Named, Part
 from mustsee import schemas
@@ -68,8 +68,8 @@ class Evaluate:
 
     def report(
         self, folder: Path, tables: Tables, reading: Reading, others: Sequence[Earlier]
-    ) -> None:
-        """Score what came back; write and print the results."""
+    ) -> list[RenderableType]:
+        """Score what came back and write it; returns what is said at the end."""
         videos = list(tables.videos())
         mine = list(tables.questions())
         name = self.answer.name if isinstance(self.answer, Named) else ""
@@ -85,13 +85,12 @@ class Evaluate:
         }
         records = [other.record for other in others]
         score_show.write(folder, results, mine, compared, about=about, earlier=records)
-        console = Console()
-        console.print()
-        console.print(score_show.table(results))
-        if compared:
-            console.print(score_show.comparisons(compared))
+        said: list[RenderableType] = []
         if reading.findings:
-            console.print(f"{len(reading.findings)} findings in the questions: see results.json")
+            said.append(f"{len(reading.findings)} findings in the questions: see results.json")
+        if compared:
+            said.append(score_show.comparisons(compared))
+        return [*said, score_show.table(results)]
 
 
 def _written(reading: Reading) -> bool:

@@ -268,8 +268,9 @@ class Mlvu:
     options: int = 4
 
     def __call__(self) -> int:
+        rows = schemas.table(self.task.rows(), Video)
         with self.run.open("mlvu") as run:
-            run.read(schemas.table(self.task.rows(), Video))
+            run.read(rows)
             run.stage("synth", self.make)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)

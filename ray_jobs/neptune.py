@@ -39,8 +39,9 @@ class Neptune:
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
+        videos = read_videos(self.videos)
         with self.run.open("neptune") as run:
-            run.read(read_videos(self.videos))
+            run.read(videos)
             run.stage("probe", self.probe, filters=filters["probe"])
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])

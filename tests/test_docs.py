@@ -82,7 +82,7 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     """
     text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
     for found in re.finditer(
-        r"python -m ray_jobs\.(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text
+        r"(?m)(?:python -m ray_jobs\.|^mustsee )(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text
     ):
         line = re.split(r"\s{2,}|\s#|\s--\s|\s<", found.group(2).strip())[0]
         line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)

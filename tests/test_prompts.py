@@ -1,5 +1,6 @@
 """Prompt files: strict variables, own hashes, and no power for the text inside."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,26 @@ def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
 )
 def test_control_tokens_lose_their_form(attack: str) -> None:
     assert attack not in untrusted(f"before {attack} after")
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("egoschema/questions", {"count": 1}),
+        ("egoschema/reveal", {"count": 1, "wrong": 4}),
+        *(
+            (
+                f"egoschema/{name}",
+                {"questions": ["Why?"], "answers": ["So."], "wrong": 4, "length": ""},
+            )
+            for name in ("answers_near", "answers_only", "answers_plain", "answers_twist", "wrong")
+        ),
+        ("cinepile/questions", {"each": 1, "tags": "", "scene": "", "templates": [], "kind": ""}),
+    ],
+)
+def test_one_question_is_no_questions(name: str, variables: dict[str, object]) -> None:
+    made = Prompts().render(name, narrations="0 C cuts", **variables)
+    assert re.search(r"\b1 question\b", made.user)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,11 @@ READERS: dict[str, Reader] = {
     "egoschema": egoschema.read,
     "mlvu": mlvu.read,
 }
+
+# Options in columns of their own: as open questions they would be misread.
+_OPTION = re.compile(
+    r"(?:a|option_?|choice_?|answer_)[0-9a-e]|[A-E]|options|choices", re.IGNORECASE
+)
 
 
 def read(path: str | Path, layout: str | None = None) -> Reading:
@@ -55,6 +61,13 @@ def _layout(place: Path) -> str:
     if "q_uid" in columns or "video_idx" in columns:
         return "egoschema"
     if {"video", "video_name"} & columns and "question" in columns:
+        if elsewhere := sorted(c for c in columns if _OPTION.fullmatch(c)):
+            like = " (as in NExT-QA)" if "a0" in elsewhere else ""
+            raise UserError(
+                f"{str(place)!r} has its options in the columns {elsewhere}{like}, which no known "
+                "layout has: put them into one column 'candidates', a list of texts with 'answer' "
+                "among them, in a .json, .jsonl or .parquet file (layout mlvu)"
+            )
         return "mlvu"
     raise UserError(
         f"{str(place)!r} is in no known layout: its columns are {sorted(columns)}; known are "

@@ -8,11 +8,13 @@ answer a letter, options inside the question) is read too.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mustsee.errors import UserError
 from mustsee.layouts.reading import (
     Notes,
     Reading,
@@ -89,7 +91,7 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
     if not file:
         notes.add(number, name, "no video")
     text = notes.text(number, name, row, "question")
-    listed: Any = row.get("candidates")
+    listed = _candidates(row.get("candidates"))
     options = tuple(str(c) for c in listed or ())
     answer: str = str(row.get("answer") or "")
     if listed is None and (inside := _EMBEDDED.findall(text)):
@@ -114,6 +116,19 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
         answer=answer,
         scoring_points=tuple(str(p) for p in points),
     )
+
+
+def _candidates(value: Any) -> Any:
+    """A list; in the cell of a .csv it is written as JSON or as Python writes it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = ast.literal_eval(value) if value.strip() else None
+    except (SyntaxError, ValueError):
+        found = value
+    if isinstance(found, str) or (found is not None and not isinstance(found, list | tuple)):
+        raise UserError(f'candidates={value!r}: expected a list of texts, as ["a", "b"]')
+    return found
 
 
 def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:

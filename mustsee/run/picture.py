@@ -20,11 +20,11 @@ from PIL import Image, ImageDraw, ImageFont
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Keyframe, Question, Video
+from mustsee.run.best import FRAMES, evidence_frames
 from mustsee.run.report import clock
 from mustsee.store import Store
 from mustsee.text import LETTERS
 
-FRAMES = 4
 WIDTH, EDGE, GAP = 1200, 48, 16
 INK, SOFT, PAPER, LINE = "#1c2430", "#5c6b7e", "#ffffff", "#d5dce4"
 GREEN, PALE, RED = "#2f855a", "#e7f4ec", "#c05621"
@@ -66,28 +66,6 @@ def _video(path: Path, video_id: str) -> Video:
     columns = ["video_id", "uri", "title", "duration", "start", "end", "lineage"]
     rows = pq.read_table(path, columns=columns, filters=[("video_id", "=", video_id)])
     return schemas.load(Video, rows.to_pylist()[0])
-
-
-def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
-    """At most FRAMES keyframes, spread over the evidence: from each span the one nearest to its
-    middle, then more of what the spans hold.
-    """
-    key = video.lineage.get("look")
-    kept = store.get_table("look", key) if key else None
-    if kept is None or "keyframes" not in kept.column_names:
-        return []
-    every = [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
-    middles = [(s.start + s.end) / 2 for s in question.evidence]
-    chosen = {k.time: k for m in middles if (k := _nearest(every, m))}
-    inside = [k for k in every if any(s.start <= k.time <= s.end for s in question.evidence)]
-    spare = [k for k in inside if k.time not in chosen]
-    step = max(1, len(spare) // max(1, FRAMES - len(chosen)))
-    frames = [*chosen.values(), *spare[::step]][:FRAMES]
-    return sorted(frames, key=lambda k: k.time)
-
-
-def _nearest(frames: Sequence[Keyframe], time: float) -> Keyframe | None:
-    return min(frames, key=lambda k: abs(k.time - time), default=None)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mustsee.records import Question, Video
+from mustsee.run.best import best, evidence_frames
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 
@@ -34,6 +35,14 @@ class Panel:
 
     video: Video
     questions: Sequence[Question]
+    pictures: Sequence[tuple[float, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One of the best questions on the page, with frames of its evidence as data addresses."""
+
+    question: Question
     pictures: Sequence[tuple[float, str]]
 
 
@@ -67,6 +76,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         )
         for video in videos
     ]
+    asked = any(step["stage"] == "ask" for step in record["funnel"])
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parents[1] / "assets"),
         autoescape=True,
@@ -83,6 +93,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     page = environment.get_template("report.html.j2").render(
         record=record,
         panels=panels,
+        best=list(_best(tables, store)) if asked else [],
         more=max(0, tables.count() - MAX_VIDEOS),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
@@ -102,6 +113,20 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def _best(tables: Tables, store: Store | None) -> Iterator[Shown]:
+    """The best questions of the run."""
+    chosen = best(tables.questions())
+    films = {q.video_id for q in chosen}
+    rows = {v.video_id: v for v in tables.videos("lineage") if v.video_id in films}
+    for question in chosen:
+        frames = evidence_frames(question, rows[question.video_id], store) if store else []
+        yield Shown(question=question, pictures=[(k.time, _address(k.jpeg)) for k in frames])
+
+
+def _address(jpeg: bytes) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
+
+
 def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
     """A few of the keyframes that `look` left in the store, spread over the video."""
     key = video.lineage.get("look")
@@ -111,7 +136,7 @@ def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
     frames = found["keyframes"][0].as_py() or []
     step = max(1, -(-len(frames) // MAX_PICTURES))
     for frame in frames[::step]:
-        yield frame["time"], "data:image/jpeg;base64," + base64.b64encode(frame["jpeg"]).decode()
+        yield frame["time"], _address(frame["jpeg"])
 
 
 def _positions(panels: Sequence[Panel]) -> dict[str, float]:

@@ -83,10 +83,11 @@ class Making:
         least = wanted or 2 * self.spread.margin + self.spread.gap * max(0, len(probes) - 1)
         enough = [b for b in backgrounds if b.duration >= least]
         if not enough or (wanted is not None and wanted <= 0):
+            way = "lower gap= and margin=" if wanted is None else "set background_seconds=null"
             raise UserError(
                 f"no background of {least:.0f} s or more (the longest has "
                 f"{max((b.duration for b in backgrounds), default=0):.0f} s): give longer ones, or "
-                "lower background_seconds or total_seconds"
+                + ("lower the lengths in ladder=" if self.total_seconds is not None else way)
             )
         draw = random.Random(f"{seed}/background")
         chosen = draw.choice(enough)

@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray.runtime_env import RuntimeEnv
-
 from actors.part import Asks
 from actors.stage import Hardware, Stage
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import litter
 from mustsee.run.preflight import Demand, own_judges, unplaced
 
+ROOT = Path(__file__).resolve().parents[2]
 STARTS = 3
 KEPT = 5  # folders of Ray's logs on this machine
 _SESSIONS = Path(f"/tmp/mustsee-{os.getuid()}")
@@ -42,26 +40,30 @@ class Cluster:
 
 @contextlib.contextmanager
 def connected() -> Generator[None]:
-    """A connection to Ray, quiet, closed at the end."""
+    """A connection to Ray, quiet but for a line that says so, closed at the end."""
+    import ray
+
     if ray.is_initialized():
         yield
         return
-    address = os.environ.get("RAY_ADDRESS")
+    address, cores = os.environ.get("RAY_ADDRESS"), max(2, os.cpu_count() or 2)
     local: dict[str, Any] = (
-        {}
+        _attached()
         if address
         else {
-            "num_cpus": max(2, os.cpu_count() or 2),
+            "num_cpus": cores,
             "include_dashboard": False,
             "_temp_dir": str(_SESSIONS),
             "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
         }
     )
-    if address and not _answers(address):
+    if address and not answers(address):
         raise UserError(
             f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
             "--head), or unset RAY_ADDRESS to use this machine alone"
         )
+    what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
+    print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     _start(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
     if not address:
         _tidy()
@@ -81,6 +83,8 @@ def connected() -> Generator[None]:
 
 def _start(tries: int = STARTS, **options: Any) -> None:
     """Ray gives its own processes half a minute to start, which a busy machine may not keep."""
+    import ray
+
     try:
         with _silence():
             ray.init(**options)
@@ -106,7 +110,7 @@ def _tidy() -> None:
     litter.sweep(sessions[:-KEPT])
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
     """Whether anybody listens at a `host:port`, of which Ray would take minutes to be sure, and
     then end the process. Other kinds of address (`auto`) are left to Ray.
     """
@@ -128,6 +132,16 @@ def _code() -> list[str]:
     return [
         p for p in sys.path if os.path.isdir(p) and not any(Path(p).is_relative_to(o) for o in own)
     ]
+
+
+def _attached() -> dict[str, Any]:
+    """A running cluster's workers look for code in the caller's folder; where that is not ours they
+    are told where ours is. A job that was submitted has brought its own.
+    """
+    if Path.cwd() == ROOT or "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:
+        return {}
+    path = os.pathsep.join([str(ROOT), "${PYTHONPATH}"])
+    return {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
 
 
 @contextlib.contextmanager
@@ -153,6 +167,8 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     Where the cluster grows by itself it only says what does not fit yet. Says, too, where a model
     guesses at questions of its own.
     """
+    import ray
+
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
@@ -182,6 +198,8 @@ def _check_numbers(stage: Stage) -> None:
 
 
 def _check_environment(stage: Stage) -> None:
+    from ray.runtime_env import RuntimeEnv
+
     wanted = dict(stage.hardware.runtime_env or {})
     reason = ""
     try:

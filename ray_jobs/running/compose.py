@@ -44,6 +44,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     for key in [*_missing(config), *(key for key in empty if key in needed)]:
         about = comments(name).get(key) or "it must be given"
         raise UserError(f"{key}= is not set: {about}")
+    _used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
     return config
@@ -64,6 +65,21 @@ def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
             part = _part(name, role, found[role], its, rest)
             OmegaConf.update(config, role, part, merge=False, force_add=True)
     return config
+
+
+def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
+    """Raises UserError where an endpoint is set and no part asks one."""
+    written = OmegaConf.to_yaml(config, resolve=False)
+    for key in ("base_url", "key_env"):
+        given = next((o for o in overrides if o.startswith(f"{key}=")), None)
+        if given and "${" + key + "}" not in written:
+            groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]
+            asking = [f"{g}=openai" for g in groups if "openai" in choices(g)]
+            raise UserError(
+                f"{given} is used by no part of this command: add {' or '.join(asking)}"
+                if asking
+                else f"{given} is used by no part of this command: leave it out"
+            )
 
 
 def roles(config: DictConfig) -> dict[str, str]:
@@ -197,13 +213,32 @@ def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     wrong, above = str(error.full_key), error.parent_node
     place, _, last = wrong.rpartition(".")
     given = next((o for o in overrides if o.lstrip("+~").startswith(wrong)), wrong)
+    having = [f"{place}={c}" for c in choices(place) if last in OmegaConf.load(_choice(place, c))]
+    if having:
+        others = f" (or {', '.join(having[1:])})" if having[1:] else ""
+        return f"there is no key {wrong!r} (in {given!r}) in this {place}: add {having[0]}{others}"
     keys = sorted(str(k) for k in above or () if str(k) not in HIDDEN and str(k)[0] != "_")
     dot, where = (f"{place}.", f"Keys in {place}, to which + adds one") if place else ("", "Keys")
     listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"
-    having = [f"{place}={c}" for c in choices(place) if last in OmegaConf.load(_choice(place, c))]
-    other = f" It is one of {', '.join(having)}." if having else ""
-    said = f"there is no key {wrong!r} (in {given!r}){_near(last, keys, dot)}{other}"
-    return f"{said} {where}: {listed}"
+    near = _near(last, keys, dot)
+    if near == "." and not place:
+        near = _deep(last, above)
+    return f"there is no key {wrong!r} (in {given!r}){near} {where}: {listed}"
+
+
+def _deep(wrong: str, config: Any) -> str:
+    """The keys inside of others that are like this one, as far as any are."""
+
+    def walk(node: Any, path: str) -> Iterator[str]:
+        for key, value in node.items() if isinstance(node, dict) else ():
+            yield f"{path}{key}"
+            yield from walk(value, f"{path}{key}.")
+
+    paths = list(walk(OmegaConf.to_container(config, resolve=False), ""))
+    names = {path.rpartition(".")[2] for path in paths if path.partition(".")[0] not in HIDDEN}
+    near = difflib.get_close_matches(wrong, sorted(names), n=1, cutoff=0.7)
+    found = [path for path in paths if path.rpartition(".")[2] in near]
+    return f"; did you mean {' or '.join(map(repr, found[:3]))}?" if found else "."
 
 
 def _near(wrong: str, known: Sequence[str], before: str = "") -> str:

@@ -1,4 +1,5 @@
-"""How a job starts: `python -m ray_jobs.NAME key=value ...` composes `conf/NAME.yaml` and runs it.
+"""How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
+any folder, composes `conf/NAME.yaml` and runs it.
 
 `--help` explains every key; `--cfg job` shows what a command composes to (`--package KEY`: a part
 of it; `--resolve`: with what it refers to); `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0
@@ -12,7 +13,7 @@ import argparse
 import dataclasses
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -27,31 +28,53 @@ from ray_jobs.running.compose import CONF, compose, composed, readable
 
 def launch(name: str) -> NoReturn:
     """Run the job `conf/<name>.yaml` with the overrides of the command line, and exit."""
-    flags = argparse.ArgumentParser(add_help=False)
-    flags.add_argument("-h", "--help", action="store_true")
-    flags.add_argument("-m", "--multirun", action="store_true")
-    flags.add_argument("-c", "--cfg", choices=["job"])
-    flags.add_argument("-p", "--package")
-    flags.add_argument("--resolve", action="store_true")
-    flags.add_argument("overrides", nargs="*")
-    given = flags.parse_intermixed_args()
     try:
+        given = _given(sys.argv[1:])
         if given.help:
             explain.job(name, given.overrides)
             sys.exit(0)
         if given.cfg:
             _show(composed(name, given.overrides), given.package, resolve=given.resolve)
             sys.exit(0)
-        points = _points(given.overrides) if given.multirun else [given.overrides]
-        configs = [compose(name, point) for point in points]
-        jobs = [build(config) for config in configs]
+        points = _points(given.overrides) if given.multirun else {"": given.overrides}
+        configs = {which: _named(which, compose, name, point) for which, point in points.items()}
+        if any("cluster" in config for config in configs.values()):
+            print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
+        jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
-    sys.exit(max(_guarded(job, config) for job, config in zip(jobs, configs, strict=True)))
+    codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}
+    failed = [which for which, code in codes.items() if code]
+    if len(codes) > 1 and failed:
+        _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
+    sys.exit(max(codes.values()))
 
 
-def _points(overrides: Sequence[str]) -> list[list[str]]:
-    """The overrides of each run of a sweep: `seed=1,2 llm=openai,offline` are four."""
+def _given(arguments: Sequence[str]) -> argparse.Namespace:
+    """The flags and the overrides of a command line. Raises UserError for a flag that is none."""
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    flags.add_argument("-h", "--help", action="store_true")
+    flags.add_argument("-m", "--multirun", action="store_true")
+    flags.add_argument("-c", "--cfg", choices=["job"])
+    flags.add_argument("-p", "--package")
+    flags.add_argument("--resolve", action="store_true")
+    flags.add_argument("overrides", nargs="*")
+    given, unknown = flags.parse_known_intermixed_args(arguments)
+    if unknown:
+        key, _, value = unknown[0].lstrip("-").partition("=")
+        behind = arguments[arguments.index(unknown[0]) + 1 :]
+        value = value or next(iter(behind), "...")
+        raise UserError(
+            f"there is no flag {unknown[0]!r}: write {key.replace('-', '_')}={value} (keys have no "
+            "dashes before them; --help lists them)"
+        )
+    return given
+
+
+def _points(overrides: Sequence[str]) -> dict[str, list[str]]:
+    """The overrides of each run of a sweep, by what it differs in: `seed=1,2 llm=openai,offline`
+    are four.
+    """
     with readable():
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     axes = [
@@ -60,7 +83,19 @@ def _points(overrides: Sequence[str]) -> list[list[str]]:
         else [str(o.input_line)]
         for o in parsed
     ]
-    return [list(point) for point in itertools.product(*axes)]
+    swept = [number for number, axis in enumerate(axes) if len(axis) > 1]
+    return {
+        " ".join(point[number] for number in swept): list(point)
+        for point in itertools.product(*axes)
+    }
+
+
+def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
+    """What `make` makes; a UserError says of which combination of a sweep it is."""
+    try:
+        return make(*given)
+    except UserError as error:
+        raise UserError(f"in the combination {which}: {error}" if which else str(error)) from error
 
 
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
@@ -71,8 +106,12 @@ def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
         print(shown)
 
 
-def _guarded(job: Any, config: DictConfig) -> int:
-    """The job's exit code; whatever goes wrong is said in one line, bugs with their traceback."""
+def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
+    """The job's exit code; whatever goes wrong is said in one line, bugs with their traceback.
+    `which`: the combination of a sweep.
+    """
+    if which:
+        print(f"\nmustsee: {which}", file=sys.stderr, flush=True)
     try:
         if hasattr(job, "run"):
             record: Any = OmegaConf.to_container(config)

@@ -1,4 +1,10 @@
-"""The progress of a running job: by stage the rows done, the rate and the time left; the cost."""
+"""The progress of a running job: by stage the rows done, the rate and the time left; model calls,
+waits and money.
+
+Rates are those of now, over the last minute or the last few rows, whichever is longer: what went
+before (start-up, results from the store, stages that had nothing to do) says nothing of what is
+left. The run ends when its slowest stage does.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +12,85 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from mustsee.run.record import Snapshot
+from mustsee.run.record import Snapshot, StageCounts
+from mustsee.run.report import clock
+
+WINDOW = 60.0  # seconds that a rate is taken over, at least
+ROWS = 3  # rows that it is taken over, at least
+EVERY = 15.0  # seconds between the lines of a plain log
+
+
+class Rate:
+    """Rows that are worked on per second, those from the store not counted. The clock starts when
+    the stage has its first row to do.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def see(self, now: float, worked: int, *, begun: bool) -> None:
+        """`worked`: rows so far. `begun`: rows have come, or could have."""
+        if begun or worked:
+            self._seen.append((now, worked))
+            old = [i for i, (at, n) in enumerate(self._seen) if self._enough(at, n)]
+            del self._seen[: max(old, default=0)]
+
+    def _enough(self, at: float, worked: int) -> bool:
+        now, total = self._seen[-1]
+        return now - at >= WINDOW and total - worked >= ROWS
+
+    @property
+    def per_second(self) -> float:
+        """0 where nothing is known yet."""
+        if not self._seen:
+            return 0.0
+        (since, before), (now, worked) = self._seen[0], self._seen[-1]
+        return (worked - before) / (now - since) if now > since else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """One stage at one moment. `left`: seconds, None where that is not known."""
+
+    name: str
+    counts: StageCounts
+    begun: bool
+    expected: int
+    per_second: float
+
+    @property
+    def left(self) -> float | None:
+        rows = self.expected - self.counts.finished
+        if rows <= 0:
+            return 0.0
+        return rows / self.per_second if self.per_second else None
 
 
 class Progress:
-    """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line now
-    and then. `total`: rows in all; `stages`: their names in order.
+    """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line every
+    `EVERY` seconds. `total`: rows in all; `stages`: their names in order.
     """
 
-    def __init__(self, snapshot: Callable[[], Snapshot], stages: Sequence[str], total: int) -> None:
-        self._snapshot, self._stages, self._total = snapshot, stages, total
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        stages: Sequence[str],
+        total: int,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._snapshot, self._stages, self._total, self._now = snapshot, stages, total, now
+        self._rates = {stage: Rate() for stage in stages}
+        self._calls = Rate()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._console = Console(stderr=True)
-        self._started = time.monotonic()
+        self._started = now()
 
     def __enter__(self) -> Progress:
         self._thread.start()
@@ -38,48 +104,103 @@ class Progress:
         if self._console.is_terminal:
             with Live(console=self._console, refresh_per_second=4, transient=True) as live:
                 while not self._done.wait(0.5):
-                    live.update(self._table(self._snapshot()))
+                    live.update(self.table())
             return
-        last = ""
-        while not self._done.wait(5):
-            line = self._line(self._snapshot())
-            if line != last:
-                print(f"[{time.monotonic() - self._started:5.0f} s] {line}", file=sys.stderr)
-                last = line
+        spoken = self._started
+        while not self._done.wait(1.0):
+            line = self.line()  # asked for more often than said: rates want to see each row end
+            if self._now() - spoken >= EVERY:
+                print(line, file=sys.stderr, flush=True)
+                spoken = self._now()
 
-    def _line(self, snapshot: Snapshot) -> str:
+    def states(self, snapshot: Snapshot) -> list[State]:
+        """The stages as they are now."""
+        now = self._now()
+        found: list[State] = []
+        for stage in self._stages:
+            counts, before = snapshot.stage(stage), found[-1].counts if found else None
+            fell = sum(s.counts.dropped + s.counts.problem for s in found)
+            begun = before is None or before.finished > before.dropped + before.problem
+            self._rates[stage].see(now, counts.computed + counts.problem, begun=begun)
+            found.append(
+                State(
+                    name=stage,
+                    counts=counts,
+                    begun=begun,
+                    expected=max(self._total - fell, 0),
+                    per_second=self._rates[stage].per_second,
+                )
+            )
+        self._calls.see(now, snapshot.llm.total.calls, begun=False)
+        return found
+
+    def line(self) -> str:
+        """One line of a plain log: `[1:30] look 12/40 8.1/min 3:27 left, ... | 2 reused | ...`."""
+        snapshot = self._snapshot()
+        states = self.states(snapshot)
+        stages = ", ".join(
+            " ".join(filter(None, (s.name, f"{s.counts.finished}/{s.expected}", _pace(s))))
+            for s in states
+            if s.counts.finished or (s.begun and s is not states[0])
+        )
+        reused = sum(s.counts.reused for s in states)
+        fell = sum(s.counts.problem for s in states)
         parts = [
-            f"{stage} {snapshot.stage(stage).finished}/{self._expected(snapshot, stage)}"
-            for stage in self._stages
+            stages or "the workers are starting",
+            f"{reused} reused" if reused else "",
+            f"{fell} failed" if fell else "",
+            self._money(snapshot),
+            _whole(states),
         ]
-        total = snapshot.llm.total
-        money = f"  {total.calls} LLM calls, {total.usd:.2f} USD"
-        return "  ".join(parts) + (money if total.calls else "")
+        return f"[{clock(self._now() - self._started)}] " + " | ".join(filter(None, parts))
 
-    def _expected(self, snapshot: Snapshot, stage: str) -> int:
-        """Rows that will come to this stage: all, less those that fell before it."""
-        before = map(snapshot.stage, self._stages[: self._stages.index(stage)])
-        return max(self._total - sum(counts.dropped + counts.problem for counts in before), 0)
-
-    def _table(self, snapshot: Snapshot) -> Table:
+    def table(self) -> Table:
+        """What a terminal shows."""
+        snapshot = self._snapshot()
+        states = self.states(snapshot)
         table = Table(box=None, pad_edge=False)
         for name in ("stage", "done", "reused", "dropped", "problems", "rate", "time left"):
             table.add_column(name, justify="left" if name == "stage" else "right")
-        elapsed = time.monotonic() - self._started
-        for stage in self._stages:
-            counts, expected = snapshot.stage(stage), self._expected(snapshot, stage)
-            finished = counts.finished
-            rate = finished / elapsed
-            left = (expected - finished) / rate if rate else None
+        for state in states:
+            counts = state.counts
             table.add_row(
-                stage,
-                f"{finished}/{expected}",
+                state.name,
+                f"{counts.finished}/{state.expected}",
                 *(str(n or "") for n in (counts.reused, counts.dropped, counts.problem)),
-                f"{rate * 60:.1f}/min" if rate else "",
-                "" if left is None or finished >= expected else f"{left:.0f} s",
+                f"{state.per_second * 60:.1f}/min" if state.per_second else "",
+                clock(state.left) if state.left else "",
             )
-        total = snapshot.llm.total
-        if total.calls:
-            cost = f"{total.calls} calls, {total.usd:.2f} USD"
-            table.add_row("LLM", cost, "", "", "", "", "")
+        table.caption_justify = "left"
+        told = " | ".join(filter(None, (self._money(snapshot), _whole(states))))
+        table.caption = f"[{clock(self._now() - self._started)}] {told}".replace("[", r"\[")
         return table
+
+    def _money(self, snapshot: Snapshot) -> str:
+        total = snapshot.llm.total
+        if not total.calls + total.cached + total.retries:
+            return ""
+        pace = self._calls.per_second * 60
+        waits = f", {total.retry_after_seconds:.0f} s of waits asked for"
+        return (
+            f"{total.calls} model call{'s' if total.calls != 1 else ''}"
+            + (f" {pace:.0f}/min" if pace else "")
+            + (f", {total.cached} from the store" if total.cached else "")
+            + (f", {total.retries} tried again" if total.retries else "")
+            + (waits if total.retry_after_seconds else "")
+            + f", {total.usd:.2f} USD"
+        )
+
+
+def _pace(state: State) -> str:
+    if not state.left or not state.per_second:
+        return ""
+    return f"{state.per_second * 60:.1f}/min {clock(state.left)} left"
+
+
+def _whole(states: Sequence[State]) -> str:
+    """The time left of the whole run, as far as its stages have begun."""
+    known = [s.left for s in states if s.left is not None]
+    longest = max(known, default=0.0)
+    if not longest:
+        return ""
+    return f"{'at least ' if len(known) < len(states) else ''}{clock(longest)} left"

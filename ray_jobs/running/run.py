@@ -18,11 +18,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
-import ray
-from ray.data import Dataset
+from rich.console import RenderableType
 
 from actors.coordinator import start_coordinator
 from actors.part import Checked, Opened, Part, RunContext
@@ -32,6 +31,7 @@ from mustsee.decision import Decider, Decision
 from mustsee.errors import MustseeError, UserError
 from mustsee.records import Question, Video
 from mustsee.run import outputs, tables
+from mustsee.run.best import best
 from mustsee.run.outputs import Scratch
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
@@ -41,11 +41,14 @@ from ray_jobs.running.cluster import Cluster, connected, preflight
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.running.summary import Listed, listed, summarise
+from ray_jobs.running.summary import Told, listed, summarise
+
+if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
+    from ray.data import Dataset
 
 Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
 Extra = Callable[[Tables], Mapping[str, Any]]
-Files = Callable[[Path, Tables], None]
+Files = Callable[[Path, Tables], Sequence[RenderableType]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +138,7 @@ class Running:
         self.scratch = Scratch()
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
-        self._listed: list[Listed] = []
+        self._told: Told
 
     def read(self, table: pa.Table) -> None:
         """The rows to work on (`mustsee.run.inputs`)."""
@@ -180,7 +183,8 @@ class Running:
         """Work through the stages and write the output folder. Returns the exit code.
 
         `layouts`: name -> writer of the kept questions into `export/<name>`. `extra`: what the
-        recipe adds to `run.json`, from all rows. `files`: writes further files into the folder.
+        recipe adds to `run.json`, from all rows. `files`: writes further files into the folder, and
+        returns what is said last.
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
@@ -203,12 +207,12 @@ class Running:
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
-        code = summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
-        if said := tell(self.run.log, self.run.out):
-            print(said)
-        return code
+        told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
+        return summarise(self.record, told, self.run.out, self.run.max_problem_share)
 
     def snapshot(self) -> Snapshot:
+        import ray
+
         return ray.get(self.session.coordinator.snapshot.remote())
 
     def _rows_per_block(self) -> int:
@@ -217,6 +221,8 @@ class Running:
         return self.run.rows_per_block or min(16, max(1, self._input.num_rows // 64))
 
     def _stream(self) -> Iterator[pa.Table]:
+        import ray
+
         assert self._input is not None
         size = self._rows_per_block()
         rows = ray.data.from_blocks(  # from_arrow would first start a worker to measure them
@@ -248,8 +254,7 @@ class Running:
         outputs.write_rows(self.scratch, folder, git=git, fall=bool(layouts))
         written = Tables(folder)
         tables.write_problems(written, folder / "problems.parquet")
-        if files is not None:
-            files(folder, written)
+        last = files(folder, written) if files is not None else []
         snapshot = self.snapshot()
         self.record = RunRecord(
             recipe=self.recipe,
@@ -270,10 +275,15 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
-        self._listed = listed(written)
         self.record = self.record.finished(time.time() - self.started)
         plain = self.record.plain()
         write_report(folder, plain, self.session.store)
+        self._told = Told(
+            videos=listed(written),
+            best=best(kept),
+            files=sorted(f"{p.name}/" if p.is_dir() else p.name for p in folder.iterdir()),
+            last=last,
+        )
         return plain
 
 

@@ -7,18 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from mustsee.filters.sight import NOT_LOOKED_AT
+from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
-from mustsee.records import Video
+from mustsee.records import Question, Video
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 
 MOST = 20  # videos named one by one
+COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
 HARSH = 0.8  # share of its questions that a filter may take without a word
 FEW = 5  # questions; of fewer a share means little
 _EASY = (
@@ -45,6 +47,19 @@ class Listed:
     kept: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the summary shows beside the record: the first videos, the best questions, the files
+    that were written, what the tracker made of it, and what the job says last.
+    """
+
+    videos: Sequence[Listed]
+    best: Sequence[Question]
+    files: Sequence[str]
+    tracker: str | None = None
+    last: Sequence[RenderableType] = ()
+
+
 def listed(tables: Tables) -> list[Listed]:
     """The first videos of a run."""
     columns = ("duration", "shots", "heard_by", "drop", "problem")
@@ -58,22 +73,25 @@ def listed(tables: Tables) -> list[Listed]:
     return [Listed(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
 
 
-def summarise(
-    record: RunRecord, videos: Sequence[Listed], out: str, max_problem_share: float
-) -> int:
+def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
     rows = record.funnel[0].entered
     console = Console()
     console.print()
     console.print(_stages(record))
-    for line in _videos(videos, rows):
+    for line in _videos(told.videos, rows):
         console.print(line, soft_wrap=True)
     if record.questions.made:
         console.print(_questions(record.questions))
     for line in unvetted(record.questions):
         console.print(Text(line, style="bold red"), soft_wrap=True)
-    for line in _lines(record, out):
+    for line in _best(told.best):
+        console.print(line, soft_wrap=True)
+    for line in _lines(record, told, out):
         console.print(Text(line), soft_wrap=True)
+    for shown in told.last:
+        console.print()
+        console.print(shown)
     problems = sum(step.problems for step in record.funnel)
     if rows and problems / rows > max_problem_share:
         said = (
@@ -85,7 +103,17 @@ def summarise(
     return 0
 
 
-def _lines(record: RunRecord, out: str) -> Iterable[str]:
+def _best(questions: Sequence[Question]) -> Iterable[Text]:
+    """The best questions, each with its answer and where its evidence is."""
+    if questions:
+        yield Text("the best of them", style="bold")
+    for question in questions:
+        spans = ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in question.evidence)
+        yield Text(f"  {question.video_id}  {question.question}")
+        yield Text(f"    {answer_of(question)}  (at {spans})")
+
+
+def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     counts, total = record.stages, record.llm.total
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
@@ -119,8 +147,11 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
             f"{total.usd:.2f} USD{price}"
         )
     yield from _unread(record)
-    yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
+    ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
+    yield f"files: in {out}: {', '.join(ours)}"
     yield f"look:  {out}/report/index.html"
+    if told.tracker:
+        yield told.tracker
     if models.startswith("offline") and not {"answer", "certify"} & set(counts):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "

@@ -19,7 +19,7 @@ from mustsee.llm import Asker
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
 from ray_jobs.running.cluster import connected, preflight
-from ray_jobs.running.launch import CONF, build, compose
+from ray_jobs.running.launch import CONF, build, compose, launch
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {
@@ -113,7 +113,11 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "hear=null"], ["NoneType"]),
         (["videos=x", "out=y", "~hear"], ["hear= is not set"]),
         (["videos=x", "out=y", "llm.model=gpt-4o"], ["'llm.model'", "llm=openai"]),
+        (["videos=x", "out=y", "llm.model=gpt-4o"], ["add llm=openai"]),
         (["videos=x,z", "out=y"], ["videos=x,z", "--multirun"]),
+        (["videos=x", "out=y", "unit_second=9"], ["did you mean 'ask.settings.unit_seconds'?"]),
+        (["videos=x", "out=y", "base_url=http://host/v1"], ["base_url=", "no part", "llm=openai"]),
+        (["videos=x", "out=y", "key_env=KEY"], ["key_env=KEY", "no part", "llm=openai"]),
     ],
 )
 def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) -> None:
@@ -122,6 +126,35 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        (["--videos", "films", "out=y"], ["'--videos'", "write videos=films"]),
+        (["--budget-usd=5", "videos=x"], ["write budget_usd=5"]),
+        (["videos=x", "out=y", "total_seconds=3"], ["'total_seconds'", "did you mean"]),
+        (["videos=x", "out=y", "filters.metadata=off"], ["filters.metadata='off'"]),
+        (["-m", "videos=x", "out=y", "seed=1,x"], ["combination seed=x", "int"]),
+        (["-m", "videos=x", "out=y", "llm=offline,opnai"], ["combination llm=opnai", "openai"]),
+        (["videos=/nowhere", "out=y"], ["videos='/nowhere' does not exist"]),
+        (["videos=https://host/film.mp4", "out=y"], ["https://host/film.mp4", "download"]),
+    ],
+)
+def test_a_mistake_ends_a_command_in_one_line_before_any_work(
+    given: list[str],
+    parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["neptune", *given])
+    monkeypatch.setitem(sys.modules, "ray", None)  # whoever imports it fails
+    with pytest.raises(SystemExit) as ended:
+        launch("neptune")
+    said = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
+    assert (ended.value.code, len(said)) == (2, 1), said
+    for part in parts:
+        assert part in said[0]
 
 
 def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() -> None:
@@ -163,7 +196,7 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
 def test_impossible_hardware_is_said_before_any_work(
     override: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ray_jobs.running.cluster.ray.nodes", list)
+    monkeypatch.setattr("ray.nodes", list)
     cluster = build(compose("neptune", given("neptune", override))).run.cluster
     parts: Any = None  # not asked for
     stages = [Stage(name=n, part=parts, hardware=h) for n, h in cluster.stages.items()]
@@ -202,7 +235,7 @@ def test_numbers_that_would_never_end_or_never_begin() -> None:
 
 def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
-    monkeypatch.setattr("ray_jobs.running.cluster.ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connected():
         pass
 

@@ -13,7 +13,8 @@ from PIL import Image
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Keyframe, Question, Span, Verdict, Video
-from mustsee.run.picture import WIDTH, draw_question, evidence_frames
+from mustsee.run.best import evidence_frames
+from mustsee.run.picture import WIDTH, draw_question
 from mustsee.store import Store
 
 SECONDS = range(0, 100, 5)

@@ -1,0 +1,135 @@
+"""The command `mustsee`: any job of the checkout that this package stands in, from any folder.
+
+    mustsee neptune videos=films out=runs/mine        what python -m ray_jobs.neptune does there
+    mustsee doctor                                    what this machine has, and what it lacks
+    eval "$(mustsee completion bash)"                 names, keys and choices by the Tab key
+
+`pip install -e .` of a checkout installs it. Relative paths are the caller's. A wheel holds the
+library and the judge's client alone, and says so. Exit codes are those of the jobs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("actors", "mustsee", "ray_jobs", "serve")
+SHELLS = ("bash", "zsh")
+
+
+def main() -> None:
+    """Run what the command line asks for, and exit."""
+    sys.exit(run(sys.argv[1:], Path.cwd()))
+
+
+def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
+    """The exit code; a job exits by itself."""
+    name = given[0] if given else "--help"
+    if name == "--version":
+        from mustsee import __version__
+
+        print(__version__)
+        return 0
+    known = jobs(root)
+    if name in ("--help", "-h", "help"):
+        print(told(known))
+        return 0
+    if not known:
+        return _say(
+            f"{name!r} needs a checkout, and {root} holds the library and the judge's client alone "
+            "(import mustsee): in a clone of the project, pip install -e . adds the jobs"
+        )
+    if name != "completion" and name not in known:
+        near = difflib.get_close_matches(name, [*known, "completion"], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "mustsee --help lists them"
+        return _say(f"there is no job {name!r}; {hint}")
+    if name == "completion":
+        return _completion(given[1:], root)
+    hiding = [f for f in FOLDERS if (here / f / "__init__.py").exists()] if here != root else []
+    if hiding:  # Ray's workers look for code in the caller's folder first
+        return _say(
+            f"{here} has a package {hiding[0]!r} of its own, which would hide the command's: run "
+            "it from another folder (a checkout's own jobs are python -m ray_jobs.NAME)"
+        )
+    sys.path.insert(0, str(root))
+    sys.argv = [f"mustsee {name}", *given[1:]]
+    import_module("ray_jobs.running.launch").launch(name)
+    raise AssertionError("launch() exits")
+
+
+def jobs(root: Path) -> dict[str, str]:
+    """Job -> what it is, as the first line of its `conf/NAME.yaml` says; none in a wheel."""
+    if not (root / "ray_jobs" / "running").is_dir():
+        return {}
+    texts = {path.stem: path.read_text("utf-8") for path in sorted((root / "conf").glob("*.yaml"))}
+    return {
+        name: text.partition("\n")[0].lstrip("# ")
+        for name, text in texts.items()
+        if re.search(r"^job: ", text, re.MULTILINE)
+    }
+
+
+def told(known: dict[str, str]) -> str:
+    """What `--help` prints."""
+    if not known:
+        listed = ["this is the library alone; a checkout (pip install -e .) has the jobs"]
+    else:
+        listed = [f"  {name:<16} {about}" for name, about in known.items()]
+    return "\n".join(
+        [
+            "mustsee JOB key=value ...   run a job; mustsee JOB --help explains its keys",
+            "mustsee completion SHELL    completion for bash or zsh",
+            "mustsee --version",
+            "",
+            *listed,
+        ]
+    )
+
+
+def _completion(given: Sequence[str], root: Path) -> int:
+    if given and given[0] == "words":
+        sys.path.insert(0, str(root))
+        print("\n".join(import_module("ray_jobs.running.completion").words(given[1:])))
+        return 0
+    if list(given) not in [[shell] for shell in SHELLS]:
+        return _say(f"completion for which shell? One of {', '.join(SHELLS)}")
+    print(_SCRIPTS[given[0]])
+    return 0
+
+
+def _say(message: str) -> int:
+    print(f"mustsee: {message}", file=sys.stderr)
+    return 2
+
+
+# Bash takes `=` for the end of a word: what is completed is what stands behind it.
+_BASH = r"""# eval "$(mustsee completion bash)" in ~/.bashrc
+_mustsee() {
+    local line=${COMP_LINE:0:COMP_POINT}
+    local -a typed=($line)
+    [[ $line == *[[:space:]] ]] && typed+=("")
+    local last=${typed[${#typed[@]}-1]} IFS=$'\n'
+    local cut=""
+    [[ $last == *=* ]] && cut=${last%=*}=
+    COMPREPLY=($(mustsee completion words "${typed[@]:1}" 2>/dev/null))
+    COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+}
+complete -o default -F _mustsee mustsee"""
+_ZSH = r"""# eval "$(mustsee completion zsh)" in ~/.zshrc, after compinit
+_mustsee() {
+    local -a found=("${(@f)$(mustsee completion words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    found=(${found:#})
+    if (( $#found )); then
+        compadd -Q -S '' -- $found
+    else
+        compset -P '*=' && _files
+    fi
+}
+compdef _mustsee mustsee"""
+_SCRIPTS = {"bash": _BASH, "zsh": _ZSH}

@@ -1,0 +1,72 @@
+"""What to show of a run first: its best questions, and the frames of a question's evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mustsee import schemas
+from mustsee.records import Keyframe, Question, Video
+from mustsee.store import Store
+
+BEST = 3
+FRAMES = 4  # of one question
+
+
+def best(questions: Iterable[Question], most: int = BEST) -> list[Question]:
+    """Of the kept questions with evidence those that need the film most plainly: without their
+    evidence they cannot be answered (`sight_needed`), no guesser found them (subsets), what they
+    join lies far apart. Each of another film and of another type, as far as there are such.
+    """
+    by_film: dict[str, list[Question]] = {}
+    for question in questions:
+        if question.drop is None and question.evidence:
+            kept = by_film.setdefault(question.video_id, [])
+            kept.append(question)
+            kept.sort(key=_worth, reverse=True)
+            del kept[most:]
+    left = [question for kept in by_film.values() for question in kept]
+    chosen: list[Question] = []
+    while left and len(chosen) < most:
+        films = {q.video_id for q in chosen}
+        kinds = {q.question_type for q in chosen}
+        chosen.append(
+            max(
+                left,
+                key=lambda q: (q.video_id not in films, q.question_type not in kinds, *_worth(q)),
+            )
+        )
+        left.remove(chosen[-1])
+    return chosen
+
+
+def _worth(question: Question) -> tuple[float, ...]:
+    told = question.metrics
+    return (
+        told.get("sight_needed", 0.0),
+        len(question.subsets),
+        told.get("sight_right", 0.0),
+        told.get("reach_seconds", 0.0),
+        len(question.evidence),
+    )
+
+
+def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
+    """At most FRAMES keyframes, spread over the evidence: from each span the one nearest to its
+    middle, then more of what the spans hold.
+    """
+    key = video.lineage.get("look")
+    kept = store.get_table("look", key) if key else None
+    if kept is None or "keyframes" not in kept.column_names:
+        return []
+    every = [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
+    middles = [(s.start + s.end) / 2 for s in question.evidence]
+    chosen = {k.time: k for m in middles if (k := _nearest(every, m))}
+    inside = [k for k in every if any(s.start <= k.time <= s.end for s in question.evidence)]
+    spare = [k for k in inside if k.time not in chosen]
+    step = max(1, len(spare) // max(1, FRAMES - len(chosen)))
+    frames = [*chosen.values(), *spare[::step]][:FRAMES]
+    return sorted(frames, key=lambda k: k.time)
+
+
+def _nearest(frames: Sequence[Keyframe], time: float) -> Keyframe | None:
+    return min(frames, key=lambda k: abs(k.time - time), default=None)

@@ -1,0 +1,31 @@
+"""Where a worker works: relative paths count from the caller's folder."""
+
+from pathlib import Path
+
+import pytest
+
+from actors.stage import Session, Stage, Worker
+from mustsee.store import Store
+from tests.support.parts import Upper
+
+
+def test_a_worker_that_begins_elsewhere_goes_to_the_caller_s_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "caller").mkdir()
+    (tmp_path / "cluster").mkdir()
+    monkeypatch.chdir(tmp_path / "caller")
+    session = Session(store=Store("runs/store"), coordinator=None)
+    monkeypatch.chdir(tmp_path / "cluster")
+    Worker(Stage(name="look", part=Upper(folder="calls")), session)
+    session.store.put("look", "abc", b"x")
+    assert (tmp_path / "caller" / "runs" / "store" / "look" / "ab" / "abc").is_file()
+
+
+def test_a_folder_that_another_machine_lacks_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = Session(store=Store("s"), coordinator=None, here=str(tmp_path / "not here"))
+    Worker(Stage(name="look", part=Upper(folder="calls")), session)
+    assert Path.cwd() == tmp_path

@@ -1,0 +1,95 @@
+"""Rates and times left are those of now; the line of a plain log says what one waits for."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.record import Snapshot, StageCounts
+from ray_jobs.running.progress import Progress, Rate
+
+
+def snapshot(stages: Mapping[str, StageCounts], *entries: Entry) -> Snapshot:
+    ledger = Ledger()
+    for entry in entries:
+        ledger.add(entry)
+    return Snapshot(stages=stages, counts={}, llm=ledger)
+
+
+def test_a_rate_is_that_of_now_not_of_the_whole_run() -> None:
+    rate = Rate()
+    for second in range(600):  # ten minutes of nothing, then a row every 6 s
+        rate.see(float(second), 0, begun=True)
+    for second in range(600, 900):
+        rate.see(float(second), (second - 600) // 6, begun=True)
+    assert rate.per_second == pytest.approx(1 / 6, rel=0.1)
+
+
+def test_a_rate_of_long_rows_reaches_back_over_several() -> None:
+    rate = Rate()
+    for second in range(0, 4000, 10):  # a row every 600 s
+        rate.see(float(second), second // 600, begun=True)
+    assert rate.per_second == pytest.approx(1 / 600, rel=0.35)
+
+
+def test_a_rate_begins_when_the_stage_does() -> None:
+    rate = Rate()
+    for second in range(0, 1000, 5):
+        rate.see(float(second), 0, begun=False)
+    assert rate.per_second == 0
+    for second in range(1000, 1021, 5):
+        rate.see(float(second), (second - 1000) // 5, begun=True)
+    assert rate.per_second == pytest.approx(0.2)
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 5)), min_size=2, max_size=60))
+def test_a_rate_is_never_more_than_the_fastest_step(steps: list[tuple[float, int]]) -> None:
+    rate, now, worked = Rate(), 0.0, 0
+    rate.see(now, worked, begun=True)
+    for seconds, rows in steps:
+        now, worked = now + seconds, worked + rows
+        rate.see(now, worked, begun=True)
+        fastest = max(n / s for s, n in steps)
+        assert 0 <= rate.per_second <= fastest * (1 + 1e-6)
+
+
+class Watched:
+    """A progress whose clock and counters a test sets."""
+
+    def __init__(self, stages: list[str], total: int) -> None:
+        self.now, self.seen = 0.0, snapshot({})
+        self.shown = Progress(lambda: self.seen, stages, total, now=lambda: self.now)
+
+    def at(self, now: float, seen: Snapshot) -> Progress:
+        self.now, self.seen = now, seen
+        return self.shown
+
+
+def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -> None:
+    watched = Watched(["probe", "look", "ask"], 40)
+    watched.at(0.0, snapshot({"probe": StageCounts(computed=20, reused=20)})).line()
+    stages = {
+        "probe": StageCounts(computed=20, reused=20, dropped=10),
+        "look": StageCounts(computed=9, problem=1),
+    }
+    paid = Entry(outcome="done", model="m", prompt="p", usd=0.5)
+    again = Entry(outcome="retry", model="m", prompt="p", retry_after=12.0)
+    line = watched.at(60.0, snapshot(stages, paid, again)).line()
+    assert line.startswith("[1:00] probe 40/40, look 10/30 10.0/min 2:00 left, ask 0/29 |")
+    assert "20 reused" in line
+    assert "1 failed" in line
+    assert "1 model call, 1 tried again, 12 s of waits asked for, 0.50 USD" in line
+    assert line.endswith("at least 2:00 left")  # ask has not begun
+
+
+def test_results_from_the_store_make_no_rate() -> None:
+    watched = Watched(["probe", "look"], 100)
+    watched.at(0.0, snapshot({})).line()
+    probed = StageCounts(reused=100)
+    watched.at(1.0, snapshot({"probe": probed, "look": StageCounts(reused=90)})).line()
+    seen = snapshot({"probe": probed, "look": StageCounts(reused=90, computed=2)})
+    (_, look) = watched.at(21.0, seen).states(seen)
+    assert look.per_second == pytest.approx(0.1)
+    assert look.left == pytest.approx(80)

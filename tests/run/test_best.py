@@ -1,0 +1,47 @@
+"""Which questions are shown first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.records import Question, Span
+from mustsee.run.best import best
+
+
+def question(
+    name: str, video: str = "v", kind: str = "Other", *, needed: float = 1.0, reach: float = 0.0,
+    drop: str | None = None, evidence: bool = True,
+) -> Question:  # fmt: skip
+    return Question(
+        question_id=name, video_id=video, recipe="r", question="?", question_type=kind, drop=drop,
+        evidence=(Span(0.0, 1.0),) if evidence else (),
+        metrics={"sight_needed": needed, "reach_seconds": reach},
+    )  # fmt: skip
+
+
+def test_what_needs_the_film_and_joins_what_lies_apart_comes_first() -> None:
+    asked = [
+        question("a", needed=0.0, reach=90.0),
+        question("b", reach=5.0),
+        question("c", reach=60.0),
+        question("d", drop="sight: x", reach=99.0),
+        question("e", evidence=False, reach=99.0),
+    ]
+    assert [q.question_id for q in best(asked)] == ["c", "b", "a"]
+
+
+def test_each_is_of_another_film_and_type_where_that_can_be() -> None:
+    asked = [question(f"a{n}", "a", "Order", reach=90.0 - n) for n in range(5)]
+    asked += [question("b1", "b", "Order", reach=50.0), question("b2", "b", "Count", reach=1.0)]
+    assert [q.question_id for q in best(asked)] == ["a0", "b2", "a1"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=20))
+def test_it_is_at_most_three_and_none_that_fell(rows: list[tuple[int, bool]]) -> None:
+    asked = [
+        question(str(n), f"v{video}", drop="x" if fell else None)
+        for n, (video, fell) in enumerate(rows)
+    ]
+    chosen = best(asked)
+    assert len(chosen) == min(3, sum(not fell for _, fell in rows))
+    assert all(q.drop is None for q in chosen)
+    assert len({q.question_id for q in chosen}) == len(chosen)

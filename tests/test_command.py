@@ -1,0 +1,134 @@
+"""The command `mustsee`: every job from any folder, completion, and what asking for help costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mustsee.command import FOLDERS, jobs, run
+from ray_jobs.running.completion import words
+from ray_jobs.running.compose import CONF
+
+ROOT = CONF.parent
+FILMS = ROOT / "examples" / "videos"
+# As an installed script begins: neither the caller's folder nor the checkout is on the path.
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from mustsee.command import main
+del sys.path[0]
+try:
+    main()
+finally:
+    if "--loaded" in sys.argv[-1:]:
+        print(*sorted({name.split(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-c", SCRIPT, str(ROOT), *given]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run(
+        command, cwd=here, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_every_job_is_told_and_is_there() -> None:
+    known = jobs(ROOT)
+    assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
+    assert all((ROOT / "ray_jobs" / f"{name}.py").is_file() for name in known)
+    assert all(about and not about.startswith("#") for about in known.values())
+
+
+def test_help_loads_neither_ray_nor_what_takes_long(tmp_path: Path) -> None:
+    done = called("--help", "--loaded", here=tmp_path)
+    assert done.returncode == 0
+    assert "neptune " in done.stdout
+    heavy = {"ray", "hydra", "omegaconf", "pyarrow", "numpy", "rich", "pydantic"}
+    assert heavy & set(done.stderr.split()) == set()
+
+
+def test_a_job_s_help_loads_no_ray(tmp_path: Path) -> None:
+    done = called("neptune", "--help", here=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "videos=???" in done.stdout
+
+
+def test_a_misspelt_job_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["neptun", "videos=x"], tmp_path) == 2
+    assert "did you mean 'neptune'?" in capsys.readouterr().err
+
+
+def test_a_wheel_says_that_it_has_no_jobs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["neptune", "videos=x"], tmp_path, root=tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "library" in said
+    assert "pip install -e ." in said
+    assert run(["--help"], tmp_path, root=tmp_path) == 0
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_package_of_the_same_name_in_the_caller_s_folder_is_said(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").touch()
+    assert run(["neptune"], tmp_path) == 2
+    assert repr(name) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["nep"], ["neptune"]),
+        (["neptune", "llm=op"], ["llm=openai"]),
+        (["neptune", "vid"], ["videos="]),
+        (["neptune", "videos=a", "budg"], ["budget_usd="]),
+        (["neptune", "+experiment=g"], ["+experiment=gpu"]),
+        (["completion", "z"], ["zsh"]),
+        (["neptune", "videos=./fi"], []),
+        (["nothing", "x"], []),
+    ],
+)
+def test_what_the_tab_key_offers(typed: list[str], offered: list[str]) -> None:
+    assert words(typed) == offered
+
+
+def test_bash_completes_what_stands_behind_an_equals_sign(tmp_path: Path) -> None:
+    """The script, in a real shell, whose `mustsee` is the one under test."""
+    ours = f"""
+mustsee() {{ {sys.executable} -c 'from mustsee.command import main; main()' "$@"; }}
+eval "$(mustsee completion bash)"
+compopt() {{ :; }}
+COMP_LINE="mustsee neptune llm=op"; COMP_POINT=${{#COMP_LINE}}
+_mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
+COMP_LINE="mustsee neptune videos=x bud"; COMP_POINT=${{#COMP_LINE}}
+_mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    shell = ["bash", "--norc", "-c", ours]
+    done = subprocess.run(
+        shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["openai", "budget_usd="], done.stderr
+
+
+@pytest.mark.slow
+def test_a_job_runs_from_any_folder_and_its_paths_are_the_caller_s(tmp_path: Path) -> None:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "teaser.mp4").symlink_to(FILMS / "teaser.mp4")
+    done = called("neptune", "videos=films", "out=runs/first", here=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(tmp_path / "runs" / "first" / "videos.parquet").to_pylist()
+    assert [(r["video_id"], r["drop"].split(":")[0]) for r in rows] == [("teaser", "too short")]
+    assert (tmp_path / "runs" / "first" / "store").is_dir()
+    first = done.stderr.splitlines()[0]
+    assert first == "mustsee: neptune: starting"

@@ -20,6 +20,7 @@ from mustsee.filters.sight import judgeable
 from mustsee.filters.vetting import Vetting
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
+from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
 from mustsee.store import identity
@@ -50,6 +51,7 @@ class Certify:
     judge: JudgeConfig | None = None
     seed: int = 0
     prompts: str | None = None
+    language: str = ENGLISH
     sampling: Sampling = SAMPLING
     tries: int = 3
 
@@ -76,7 +78,7 @@ class Certify:
             "steps": identity(self.steps),
             "judge": identity(self.judge),
             "seed": self.seed,
-            "prompts": prompts_in(self.prompts).digest(PROMPT, OPEN, "filters/_sight"),
+            "prompts": prompts_in(self.prompts, self.language).digest(PROMPT, OPEN, "filters/_sight"),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
@@ -84,7 +86,7 @@ class Certify:
     def open(self, run: RunContext) -> Opened:
         asker = Asker(
             llm=run.llm(self.looker),
-            prompts=prompts_in(self.prompts),
+            prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,
         )

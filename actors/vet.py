@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
 from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures, watching
 from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.filters.repair import Mend
@@ -92,6 +92,7 @@ class Vet:
             "repair": identity(self.repair),
             "subset": self.subset,
             "roles": identity(self.roles),
+            "watch": {role: identity(watching(llm)) for role, llm in self.roles.items()},
             "judge": identity(self.judge),
             "seed": self.seed,
             "prompts": [prompts.digest(*f.prompts) for f in (*self.working, *mends)],
@@ -106,6 +107,7 @@ class Vet:
                 prompts=prompts_in(self.prompts),
                 sampling=self.sampling,
                 tries=self.tries,
+                watch=watching(llm, run.store),
             )
             for role, llm in self.roles.items()
         }

@@ -189,7 +189,7 @@ def _judged(heard: Heard) -> None:
             raise Unparsed("it names none of the three grades")
         return right
 
-    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0}
+    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0, "films": 0}
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
         heard.calls[name] = Call(name, chosen, {**seen, "options": OPTIONS})

@@ -39,6 +39,7 @@ _CLOCK = r"(?:(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)|(\d+(?:\.\d+)?))"
 _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
+SLACK = 1.0  # seconds by which a model may miss the ends of a film
 ALIKE = 0.6  # two wordings of one question share at least this much (difflib ratio)
 
 
@@ -144,29 +145,36 @@ def parse_questions(reply: str, most: int | None = None) -> tuple[Draft, ...]:
         return ()
     drafts: list[Draft] = []
     faults: list[str] = []
-    for block in _blocks(reply):
-        asked = block[0]
-        answers = [f.text for f in block if f.label == "answer" and f.text]
-        if not asked.text:
-            faults.append(f"QUESTION {asked.number or len(drafts) + 1} has no text")
-            continue
-        if not answers:
+    for block in blocks(reply):
+        draft = drafted(block)
+        if not draft.question:
+            faults.append(f"QUESTION {block[0].number or len(drafts) + 1} has no text")
+        elif not draft.answer:
             faults.append(
-                f"the question {asked.text[:60]!r} is not followed by a line 'CORRECT ANSWER: ...'"
+                f"the question {draft.question[:60]!r} is not followed by a line "
+                "'CORRECT ANSWER: ...'"
             )
-            continue
-        drafts.append(
-            Draft(
-                question=asked.text,
-                answer=answers[0],
-                tag=asked.tag,
-                evidence=spans(" ".join(f.text for f in block if f.label == "evidence")),
-                decoys=tuple(f.text for f in block if f.label == "wrong" and f.text),
-            )
-        )
+        else:
+            drafts.append(draft)
     if not drafts:
         raise Unparsed([*faults, "it holds no line of the form 'QUESTION 1: (capability) ...'"][0])
     return tuple(drafts[:most])
+
+
+def drafted(block: Sequence[Field]) -> Draft:
+    """What the fields of one question say; its text or its answer may be missing."""
+    return Draft(
+        question=block[0].text,
+        answer=next((f.text for f in block if f.label == "answer" and f.text), ""),
+        tag=block[0].tag,
+        evidence=spans(told(block, "evidence")),
+        decoys=tuple(f.text for f in block if f.label == "wrong" and f.text),
+    )
+
+
+def told(block: Sequence[Field], label: str) -> str:
+    """The text of a block's fields of one label."""
+    return " ".join(f.text for f in block if f.label == label)
 
 
 def is_none(reply: str) -> bool:
@@ -181,10 +189,10 @@ def parse_decoys(reply: str, asked: Sequence[Draft], count: int) -> tuple[Draft,
     A block of the reply belongs to the question that it repeats, in whatever order; where it
     repeats none clearly, to the one of its number. Raises Unparsed when all have too few.
     """
-    blocks = _blocks(reply)
     done: list[Draft] = []
     faults: list[str] = []
-    for number, (draft, block) in enumerate(zip(asked, _repeated(asked, blocks), strict=True), 1):
+    found = _repeated(asked, blocks(reply))
+    for number, (draft, block) in enumerate(zip(asked, found, strict=True), 1):
         decoys = [f.text for f in block if f.label == "wrong" and f.text]
         if len(decoys) < count:
             faults.append(
@@ -198,15 +206,15 @@ def parse_decoys(reply: str, asked: Sequence[Draft], count: int) -> tuple[Draft,
     return tuple(done)
 
 
-def _blocks(reply: str) -> list[list[Field]]:
+def blocks(reply: str) -> list[list[Field]]:
     """Fields by question: each list begins with a "question" field."""
-    blocks: list[list[Field]] = []
+    found: list[list[Field]] = []
     for field in fields(reply):
         if field.label == "question":
-            blocks.append([field])
-        elif blocks:
-            blocks[-1].append(field)
-    return blocks
+            found.append([field])
+        elif found:
+            found[-1].append(field)
+    return found
 
 
 def _repeated(asked: Sequence[Draft], blocks: Sequence[list[Field]]) -> list[list[Field]]:
@@ -240,6 +248,22 @@ def spans(text: str) -> tuple[Span, ...]:
         for match in _INSTANT.finditer(rest):
             moment = _seconds(match.groups())
             found.append(Span(moment, moment))
+    return tuple(sorted(found, key=lambda s: (s.start, s.end)))
+
+
+def stretches(text: str, film: Span) -> tuple[Span, ...]:
+    """Spans from "12.0-31.5; 1:04-1:10" and nothing else, each of some length and within the film.
+    Raises Unparsed for anything else.
+    """
+    found: list[Span] = []
+    for piece in re.split(r"[;,]\s*", text.strip(" .;")):
+        match = _RANGE.fullmatch(piece.strip())
+        if not match:
+            raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
+        first, last = _seconds(match.groups()[:4]), _seconds(match.groups()[4:])
+        if not film.start - SLACK <= first < last <= film.end + SLACK:
+            raise Unparsed(f"evidence {piece[:40]!r} is no stretch of the video")
+        found.append(Span(max(first, film.start), min(last, film.end)))
     return tuple(sorted(found, key=lambda s: (s.start, s.end)))
 
 

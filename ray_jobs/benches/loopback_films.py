@@ -59,7 +59,7 @@ def watched(url: str) -> Watched:
     import av
 
     content = decoded(url)
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), "r") as container:
         times: list[float] = []
         colours: list[tuple[float, float, float]] = []
         end = 0.0
@@ -68,7 +68,7 @@ def watched(url: str) -> Watched:
             times.append(float(frame.time or 0.0))
             colours.append((float(red), float(green), float(blue)))
             end = times[-1] + float((frame.duration or 0) * (frame.time_base or 0))
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), "r") as container:
         loud = None
         if container.streams.audio:
             squares = [np.square(f.to_ndarray()).mean() for f in container.decode(audio=0)]

@@ -56,7 +56,7 @@ def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callabl
     replies = {line["spoken"]: line["reply"]["text"] for line in read(path).values()}
 
     def reply(payload: Payload) -> str:
-        messages = [_message(m) for m in _asked(payload["messages"])]
+        messages = [as_message(m) for m in _asked(payload["messages"])]
         reply = replies.get(spoken(messages, payload.get("seed", 0)))
         return otherwise(payload) if reply is None else reply
 
@@ -72,7 +72,7 @@ def _asked(messages: Sequence[Payload]) -> Sequence[Payload]:
     return messages
 
 
-def _message(said: Payload) -> Message:
+def as_message(said: Payload) -> Message:
     content = said["content"]
     if isinstance(content, str):
         return Message(said["role"], content)
@@ -133,7 +133,7 @@ def completion(
     """
     text, thought = reply(payload), "" if thinks == "not" else THOUGHT
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30
-    said = [_message(m) for m in payload["messages"]]
+    said = [as_message(m) for m in payload["messages"]]
     tokens_in = sum(len(m.text) // 4 + 1 + PICTURE * len(m.images) for m in said)
     tokens_in += round(sum(SECOND * clip.span.seconds for m in said for clip in m.clips))
     whole = f"<think>{thought}</think>\n{text}" if thinks == "tags" else text

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from actors.answer.llm import AnswerLlm
+from actors.ask import Ask
+from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext, watching
 from actors.vet import Vet
@@ -22,10 +24,14 @@ from mustsee.evaluate.answers import answers
 from mustsee.filters.sight import Sight
 from mustsee.llm import Clip, Message, Request, VideoInput
 from mustsee.media.clips import copied
+from mustsee.recipes.neptune.settings import WholeSettings
+from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, digest
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.benches.loopback_films import films
+from tests.support import neptune_film
+from tests.support.behind import Behind
 from tests.support.coloured import SECONDS, coloured, row, seconds_in
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -235,3 +241,45 @@ def test_a_clip_of_a_longer_film_is_cut_from_it(film: Path, tmp_path: Path) -> N
         asyncio.run(part.open(context(tmp_path))(part_of))  # type: ignore[arg-type]
         assert server.payloads
         assert shown(server.payloads[-1])[0][:3] == [6, 7, 8]
+
+
+def told(film: Path) -> Video:
+    """The film with what a small film by hand has, in twelve seconds."""
+    hand = neptune_film.film()
+    small = SECONDS / 80.0
+
+    def moved(item: Any) -> Any:
+        names = {"start", "end", "time"} & set(vars(item))
+        return replace(item, **{n: getattr(item, n) and getattr(item, n) * small for n in names})
+
+    columns = {
+        name: tuple(map(moved, getattr(hand, name) or ()))
+        for name in ("shots", "captions", "texts", "lines")
+    }
+    return row(film, digest="film", **columns)
+
+
+def test_the_writer_behind_an_endpoint_sees_the_film_and_writes_the_same(
+    film: Path, tmp_path: Path
+) -> None:
+    """Rules that read what arrives there, against the same rules in place that are shown pictures:
+    they write by what is said and read, and so the same.
+    """
+    settings = WholeSettings(see=Seen(fps=0.5, longest=96, transcript=True))
+    plain = Ask(recipe=whole, settings=settings, llm=Offline())
+    here = asyncio.run(plain.open(context(tmp_path / "here"))(told(film)))  # type: ignore[arg-type]
+    behind = Behind()
+    with Loopback(reply=behind.reply, payloads=[]) as server:
+        llm = replace(model(server), prices={"m": [0.3, 2.5]})
+        there = asyncio.run(
+            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(told(film))  # type: ignore[arg-type]
+        )
+        (payload,) = server.payloads or ()
+    assert shown(payload) == [list(range(SECONDS))]
+    asked = [[replace(q, provenance=None) for q in v.questions or ()] for v in (here, there)]
+    assert asked[0] == asked[1] != []
+    assert all(q.provenance and "openai m" in q.provenance.llm for q in there.questions or ())
+    total = behind.coordinator.snapshot().llm.total
+    assert total.calls == 1
+    text = sum(len(str(p.get("text", ""))) for p in payload["messages"][-1]["content"])
+    assert total.tokens_in == pytest.approx(SECONDS * 290 + text / 4, rel=0.1)

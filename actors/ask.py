@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, watching
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Video
@@ -45,7 +45,7 @@ class Ask:
     """
 
     version: ClassVar[str] = "1"
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions")
 
     recipe: Recipe
@@ -72,6 +72,7 @@ class Ask:
             "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
             "settings": identity(self.settings),
             "llm": identity(self.llm),
+            "watch": identity(watching(self.llm)),
             "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
             "sampling": identity(self.sampling),
             "tries": self.tries,
@@ -83,6 +84,7 @@ class Ask:
             prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,
+            watch=watching(self.llm, run.store),
         )
 
         async def ask(video: Video) -> Video:

@@ -78,7 +78,9 @@ class Certify:
             "steps": identity(self.steps),
             "judge": identity(self.judge),
             "seed": self.seed,
-            "prompts": prompts_in(self.prompts, self.language).digest(PROMPT, OPEN, "filters/_sight"),
+            "prompts": prompts_in(self.prompts, self.language).digest(
+                PROMPT, OPEN, "filters/_sight"
+            ),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }

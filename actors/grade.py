@@ -17,7 +17,6 @@ from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import Item, JudgeConfig
 from mustsee.llm import Asker
-from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
 from mustsee.store import identity
 
@@ -35,6 +34,7 @@ class Grade:
 
     judge: JudgeConfig
     llm: LlmConfig
+    language: str = ENGLISH
     tries: int = 3
     seed: int = 0
 
@@ -45,13 +45,14 @@ class Grade:
             "version": self.version,
             "judge": identity(self.judge),
             "llm": identity(self.llm),
-            "prompts": prompts_in(None).digest(*PROMPTS.values()),
+            "prompts": prompts_in(None, self.language).digest(*PROMPTS.values()),
             "tries": self.tries,
             "seed": self.seed,
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = Asker(llm=run.llm(self.llm), prompts=prompts_in(None), tries=self.tries)
+        prompts = prompts_in(None, self.language)
+        asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
         seat = Seat(self.judge, run)
 
         async def work(video: Video) -> Video:

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.llm import Llm
+from mustsee.conditions.watch import Watch
+from mustsee.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
 
@@ -39,6 +40,24 @@ class TakesPictures(Protocol):
 
     @property
     def looks(self) -> bool: ...
+
+
+@runtime_checkable
+class TakesFilms(Protocol):
+    """A configured model that says whether it takes films, and which (`video`); one that does not
+    say so takes none.
+    """
+
+    @property
+    def watches(self) -> bool: ...
+
+    @property
+    def video(self) -> VideoInput: ...
+
+
+def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
+    """How a model is given films; None where it takes none."""
+    return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
 
 
 @dataclass(frozen=True)

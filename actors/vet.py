@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
 from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures, watching
 from mustsee.conditions.film import Film
+from mustsee.conditions.watch import Watch
 from mustsee.errors import UserError
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import NOT_LOOKED_AT
@@ -18,7 +19,7 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
 from mustsee.records import Video
-from mustsee.store import identity
+from mustsee.store import Store, identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,8 @@ class Vet:
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`; filters of a `looker` that takes no pictures are left out, and that is
     counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
-    filter passes belongs to `subset`. `judge`: says of questions without options
+    filter passes belongs to `subset`. `watch`: models that take films are shown them;
+    else pictures. `judge`: says of questions without options
     whether an answer is the known one; null: nobody looks at those. `seed`: the first of the runs'
     seeds. What bears identity: the filters, the texts of their prompts, the models of their roles,
     the judge, the sampling.
@@ -47,6 +49,7 @@ class Vet:
     looker: LlmConfig | None = None
     repairer: LlmConfig | None = None
     judge: JudgeConfig | None = None
+    watch: bool = True
     subset: str | None = None
     seed: int = 0
     prompts: str | None = None
@@ -94,12 +97,16 @@ class Vet:
             "repair": identity(self.repair),
             "subset": self.subset,
             "roles": identity(self.roles),
+            "watch": {role: identity(self._watch(llm)) for role, llm in self.roles.items()},
             "judge": identity(self.judge),
             "seed": self.seed,
             "prompts": [prompts.digest(*f.prompts) for f in (*self.working, *mends)],
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
+
+    def _watch(self, llm: LlmConfig, store: Store | None = None) -> Watch | None:
+        return watching(llm, store) if self.watch else None
 
     def open(self, run: RunContext) -> Opened:
         askers = {
@@ -108,6 +115,7 @@ class Vet:
                 prompts=prompts_in(self.prompts, self.language),
                 sampling=self.sampling,
                 tries=self.tries,
+                watch=self._watch(llm, run.store),
             )
             for role, llm in self.roles.items()
         }

@@ -11,35 +11,89 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.forms import Form
 from mustsee.prompts import Prompts
+from mustsee.records import Span, Video
 
 T = TypeVar("T")
 PICTURE = "\ufffc"  # stands in a text where a picture goes
 
 
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """A stretch of a film as a model watches it: an MP4 file, or the `address` at which its
+    endpoint finds the film. `digest`: of the film, the stretch and how it was made; it stands for
+    the bytes, which an encoder of another version may make otherwise.
+    """
+
+    span: Span
+    digest: str
+    mp4: bytes = field(default=b"", repr=False)
+    address: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoInput:
+    """What films a model takes: `max_seconds` and `max_mb` (files, before base64 adds a third) in
+    one request, in at most `max_parts` clips. What has to be coded anew gets `fps` pictures a
+    second, `longest` pixels along the longer side. `tokens`: a second of film costs, for the
+    estimate. `address`: under it the endpoint finds films by the names of their files; null: they
+    are sent. `part`: what the endpoint calls such a part of a message.
+    """
+
+    max_seconds: float = 3300.0
+    max_mb: float = 14.0
+    max_parts: int = 8
+    fps: float = 2.0
+    longest: int = 512
+    tokens: float = 290.0
+    address: str | None = None
+    part: Literal["video_url", "image_url"] = "video_url"
+
+    def __post_init__(self) -> None:
+        for name in ("max_seconds", "max_mb", "max_parts", "fps", "longest"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"video.{name}={getattr(self, name)!r}: more than 0")
+        if self.part not in ("video_url", "image_url"):
+            raise UserError(f"video.part={self.part!r}: choose one of video_url, image_url")
+
+
+class Watches(Protocol):
+    """How a model that watches is given films (`mustsee.conditions.watch`)."""
+
+    @property
+    def video(self) -> VideoInput: ...
+
+    def clips(
+        self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
+    ) -> tuple[Clip, ...] | None:
+        """A clip for each stretch; None where that is more than the model takes."""
+        ...
+
+
 @dataclass(frozen=True)
 class Message:
     """One chat turn; `images` are JPEG bytes. A text that holds a mark (`PICTURE`) for each of them
-    has them in those places; before any other text they come first.
+    has them in those places; before any other text they come first, and before these the `clips`.
     """
 
     role: str
     text: str
     images: tuple[bytes, ...] = ()
+    clips: tuple[Clip, ...] = ()
 
     @property
-    def parts(self) -> tuple[str | bytes, ...]:
-        """Text and pictures in the order in which the model is shown them."""
+    def parts(self) -> tuple[str | bytes | Clip, ...]:
+        """Films, text and pictures in the order in which the model is shown them."""
         first, *rest = self.text.split(PICTURE)
         if len(rest) != len(self.images):
-            return (*self.images, self.text.replace(PICTURE, ""))
+            return (*self.clips, *self.images, self.text.replace(PICTURE, ""))
         placed = zip(self.images, rest, strict=True)
         pieces = (first, *(piece for pair in placed for piece in pair))
-        return tuple(p for p in pieces if isinstance(p, bytes) or p.strip())
+        return (*self.clips, *(p for p in pieces if isinstance(p, bytes) or p.strip()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +136,8 @@ class Request:
             total.update(json.dumps([message.role, message.text, len(message.images)]).encode())
             for image in message.images:
                 total.update(hashlib.sha256(image).digest())
+            for clip in message.clips:
+                total.update(f"clip {clip.digest} {clip.address}".encode())
         rest = [identity, self.prompt, vars(self.sampling), self.seed, self.form, self.attempt]
         total.update(json.dumps(rest, sort_keys=True, default=str).encode())
         return total.hexdigest()
@@ -124,12 +180,14 @@ class Asker:
     """A model with the prompts and the manner of asking: what a recipe holds.
 
     `tries`: how often one prompt may be answered in a wrong form before the row becomes a problem.
+    `watch`: gives it films; null: it is shown pictures.
     """
 
     llm: Llm
     prompts: Prompts
     sampling: Sampling = Sampling()
     tries: int = 3
+    watch: Watches | None = None
 
     def __post_init__(self) -> None:
         if self.tries < 1:
@@ -142,6 +200,7 @@ class Asker:
         *,
         seed: int = 0,
         images: Sequence[bytes] = (),
+        clips: Sequence[Clip] = (),
         history: Sequence[Message] = (),
         **variables: Any,
     ) -> T:
@@ -154,7 +213,8 @@ class Asker:
         """
         rendered = self.prompts.render(name, **variables)
         opening = (Message("system", rendered.system),) if rendered.system and not history else ()
-        messages = (*opening, *history, Message("user", rendered.user, tuple(images)))
+        said = Message("user", rendered.user, tuple(images), tuple(clips))
+        messages = (*opening, *history, said)
         reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(

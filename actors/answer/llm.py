@@ -12,10 +12,11 @@ from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import Looker, Shown
 from actors.ask import prompts_in
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, watching
 from mustsee.conditions.lines import excerpt
 from mustsee.conditions.options import order, shown
 from mustsee.conditions.seen import Seen, said
+from mustsee.conditions.watch import WATCHED
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
 from mustsee.evaluate.rag import Rag
@@ -80,6 +81,7 @@ class AnswerLlm:
             "class": "AnswerLlm",
             "version": self.version,
             "llm": identity(self.llm),
+            "watch": identity(watching(self.llm)) if self.watches else None,
             "see": identity(self.see),
             "rag": identity(self.rag) if self.rag.on else None,
             "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
@@ -90,7 +92,13 @@ class AnswerLlm:
     @property
     def name(self) -> str:
         """How results name this answerer: the model and what it saw."""
-        return f"{self.llm.identity} {described(self.see, self.rag)}"
+        return f"{self.llm.identity} {described(self.see, self.rag, films=self.watches)}"
+
+    @property
+    def watches(self) -> bool:
+        """Whether the film itself is shown, where it can be."""
+        film = self.see.looks and self.see.condition in WATCHED and not self.rag.on
+        return film and watching(self.llm) is not None
 
     @property
     def frames(self) -> int | None:
@@ -118,7 +126,7 @@ class AnswerLlm:
 
     def open(self, run: RunContext) -> Opened:
         llm, prompts = run.llm(self.llm), prompts_in(self.prompts, self.language)
-        look = Looker(self.see, self.rag)
+        look = Looker(self.see, self.rag, watching(self.llm, run.store))
 
         async def answer(video: Video) -> Video:
             return await self._answer(video, look, llm, prompts)
@@ -180,6 +188,7 @@ class AnswerLlm:
             "question": question.question,
             "frames": len(seen.images),
             "clips": len(seen.clips),
+            "films": len(seen.films),
         }
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = (
@@ -206,7 +215,7 @@ class AnswerLlm:
             digest=rendered.digest,
             messages=(
                 *((Message("system", rendered.system),) if rendered.system else ()),
-                Message("user", rendered.user, seen.images),
+                Message("user", rendered.user, seen.images, seen.films),
             ),
             variables=variables,
             sampling=self.sampling,
@@ -232,9 +241,10 @@ class AnswerLlm:
         return answered(question, reply.text, extra=extra, **asked)
 
 
-def described(see: Seen, rag: Rag = WHOLE) -> str:
-    """ "32 frames + transcript", "4 clips x 4 frames by words", "blind", ..."""
+def described(see: Seen, rag: Rag = WHOLE, *, films: bool = False) -> str:
+    """ "32 frames + transcript", "film", "4 clips x 4 frames by words", "blind", ..."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
+    looks = "film" if films else looks
     if rag.on:
         by = "pictures" if rag.sees else "words"
         looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"

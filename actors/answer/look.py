@@ -8,32 +8,37 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mustsee.conditions.seen import SPANS, Seen, plan, stretch
+from mustsee.conditions.seen import SPANS, Plan, Seen, plan, stretch
+from mustsee.conditions.watch import Watch, watched
 from mustsee.errors import BadRow
 from mustsee.evaluate import rag
 from mustsee.evaluate.rag import Chosen, Rag
+from mustsee.llm import Clip
 from mustsee.records import Question, Span, Video
 
 
 @dataclass(frozen=True)
 class Shown:
     """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
-    (none: the whole film), and those that are cut.
+    (none: the whole film), and those that are cut. `films`: clips to be watched, in place of
+    pictures.
     """
 
     images: tuple[bytes, ...] = ()
     clips: tuple[Chosen, ...] = ()
     spans: tuple[Span, ...] = ()
     cuts: tuple[Span, ...] = ()
+    films: tuple[Clip, ...] = ()
 
 
 class Looker:
-    """Looks at films as `see` says, and for Video RAG as `clips` says. The encoder is loaded with
+    """Looks at films as `see` says, and for Video RAG as `clips` says. `watch`: gives a model that
+    watches the film itself; null: it is shown pictures. The encoder is loaded with
     the first film. Raises BadRow for a film that is missing or cannot be decoded.
     """
 
-    def __init__(self, see: Seen, clips: Rag) -> None:
-        self._see, self._rag = see, clips
+    def __init__(self, see: Seen, clips: Rag, watch: Watch | None = None) -> None:
+        self._see, self._rag, self._watch = see, clips, watch
         self._encoders: rag.Encoders | None = None
         self._turn = threading.Lock()  # one encoder, one call at a time
 
@@ -60,13 +65,17 @@ class Looker:
         plans = [
             plan(self._see, film, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
         ]
-        times = sorted({t for p in plans if p is not None for t in p.times})
+        made = {p: watched(self._watch, video, p, self._see) for p in plans if p is not None}
+        times = sorted({t for p, _ in made.values() for t in p.times})
         seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
         cut = self._see.condition in SPANS
-        return [
-            p and Shown(tuple(seen[t] for t in p.times), spans=p.spans if cut else (), cuts=p.cuts)
-            for p in plans
-        ]
+
+        def shown(plan: Plan) -> Shown:
+            given, films = made[plan]
+            images = tuple(seen[t] for t in given.times)
+            return Shown(images, spans=given.spans if cut else (), cuts=given.cuts, films=films)
+
+        return [p and shown(p) for p in plans]
 
     def _retrieved(self, video: Video, film: Span, questions: Sequence[Question]) -> list[Shown]:
         start, end = film.start, film.end

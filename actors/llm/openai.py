@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, cast
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
-from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.llm import Clip, Llm, Message, Reply, Request, VideoInput
 from mustsee.thoughts import Spoken, apart
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
@@ -32,7 +32,7 @@ class OpenAI(Endpoint):
     tokens. `thought_tokens`: how many a model may think with beside those of its reply;
     `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    `looks`: whether the model takes pictures.
+    `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -43,6 +43,8 @@ class OpenAI(Endpoint):
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
+    watches: bool = hardware(False)
+    video: VideoInput = field(default_factory=VideoInput, metadata={"identity": False})
 
     def __post_init__(self) -> None:
         if self.structured not in ("auto", "json_schema", "none"):
@@ -79,11 +81,17 @@ class OpenAI(Endpoint):
         tiles = math.ceil(width / TILE_PIXELS) * math.ceil(height / TILE_PIXELS)
         return LOW if self.detail == "low" else LOW + TILE * tiles
 
+    def film_tokens(self, request: Request) -> float:
+        """What the films of a request take."""
+        seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
+        return seconds * self.video.tokens
+
     def estimate(self, request: Request) -> Estimate:
         tokens_in = sum(
             len(m.text) / CHARACTERS_PER_TOKEN + 4 + sum(map(self._tokens, m.images))
             for m in request.messages
         )
+        tokens_in += self.film_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
         usd = self.price.usd(tokens_in, most)
         return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
@@ -148,18 +156,18 @@ class OpenAIChat:
         return {**body, **config.extra_body}
 
     def _said(self, message: Message) -> dict[str, Any]:
-        if not message.images:
+        if not message.images and not message.clips:
             return {"role": message.role, "content": message.text}
-        content = [
-            {"type": "text", "text": part}
-            if isinstance(part, str)
-            else {
-                "type": "image_url",
-                "image_url": {"url": data_url(part), "detail": self._config.detail},
-            }
-            for part in message.parts
-        ]
-        return {"role": message.role, "content": content}
+        return {"role": message.role, "content": [self._part(part) for part in message.parts]}
+
+    def _part(self, part: str | bytes | Clip) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        if isinstance(part, bytes):
+            shown = {"url": data_url(part), "detail": self._config.detail}
+            return {"type": "image_url", "image_url": shown}
+        kind = self._config.video.part
+        return {"type": kind, kind: {"url": part.address or data_url(part.mp4, "video/mp4")}}
 
     def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         where = self._connection.place
@@ -198,6 +206,7 @@ class OpenAIChat:
         """
         usage = completion.get("usage") or {}
         tokens_in = usage.get("prompt_tokens")
+        self._watched(request, tokens_in)
         if tokens_in is None:
             tokens_in = round(self._config.estimate(request).tokens_in)
             tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
@@ -208,6 +217,19 @@ class OpenAIChat:
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
         return _Used(int(tokens_in), tokens_out, int(thought))
+
+    def _watched(self, request: Request, tokens_in: int | None) -> None:
+        """Some endpoints leave parts out that they do not know, and answer as if nothing had been
+        shown. Raises UserError where the tokens counted have no room for the films sent.
+        """
+        films = self._config.film_tokens(request)
+        text = sum(len(m.text) for m in request.messages) / CHARACTERS_PER_TOKEN
+        if tokens_in is not None and films >= text and tokens_in <= text:
+            raise UserError(
+                f"{self._connection.place} counts {tokens_in} tokens for a prompt of about "
+                f"{text:.0f} and a film of about {films:.0f}: it seems to leave the film out; try "
+                "video.part=image_url, correct video.tokens=, or set watches=false"
+            )
 
 
 class _Used(NamedTuple):
@@ -232,8 +254,8 @@ def _spoken(message: Mapping[str, Any]) -> Spoken:
     return Spoken(said=spoken.said, thoughts=hidden(told), unfinished=spoken.unfinished)
 
 
-def data_url(jpeg: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
+def data_url(content: bytes, kind: str = "image/jpeg") -> str:
+    return f"data:{kind};base64," + base64.b64encode(content).decode()
 
 
 def is_strict(schema: Any) -> bool:

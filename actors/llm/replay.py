@@ -15,17 +15,21 @@ from typing import Any
 
 from actors.part import LlmConfig
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.llm import Clip, Llm, Message, Reply, Request
 from mustsee.schemas import dump, load
 
 
 def spoken(messages: Sequence[Message], seed: int) -> str:
-    """Hash of what an endpoint gets to see: the turns, their pictures, the seed."""
-    turns = [
-        [m.role, [p if isinstance(p, str) else hashlib.sha256(p).hexdigest() for p in m.parts]]
-        for m in messages
-    ]
+    """Hash of what an endpoint gets to see: the turns, their pictures and films, the seed."""
+    turns = [[m.role, list(map(_seen, m.parts))] for m in messages]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
+
+
+def _seen(part: str | bytes | Clip) -> str:
+    if isinstance(part, str):
+        return part
+    content = part if isinstance(part, bytes) else part.mp4 or part.address.encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def read(path: str) -> dict[str, dict[str, Any]]:

@@ -209,9 +209,9 @@ class TransformersChat:
             {
                 "role": message.role,
                 "content": [
-                    {"type": "text", "text": part}
-                    if isinstance(part, str)
-                    else {"type": "image", "image": checkpoint.pictures((part,))[0]}
+                    {"type": "image", "image": checkpoint.pictures((part,))[0]}
+                    if isinstance(part, bytes)
+                    else {"type": "text", "text": part}
                     for part in message.parts
                 ],
             }

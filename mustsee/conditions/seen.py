@@ -85,12 +85,13 @@ class Seen:
 class Plan:
     """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
     seconds of the film. `cuts`: what is taken out of it, with every line that is spoken there in
-    part.
+    part. `clips`: the stretches that are watched, in place of pictures.
     """
 
     spans: tuple[Span, ...]
     times: tuple[float, ...] = ()
     cuts: tuple[Span, ...] = ()
+    clips: tuple[Span, ...] = ()
 
 
 def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0) -> Plan | None:

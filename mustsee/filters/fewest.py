@@ -135,7 +135,7 @@ async def _right(eye: Eye, see: Seen, planned: Plan, looks: int) -> bool:
     images = await eye.pictures(planned.times, see)
     right = unread = 0
     while right < looks:
-        look = await eye.look(planned, images, see, right + unread)
+        look = await eye.look(planned, (images, ()), see, right + unread)
         eye.record((look,))
         if look.choice is None and unread < UNREAD:
             unread += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from asyncio import gather
+from asyncio import gather, to_thread
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +18,11 @@ from typing import Final, Literal
 from mustsee.conditions.lines import nearest
 from mustsee.conditions.options import order, shown
 from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan, said, stretch
+from mustsee.conditions.watch import watched
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import Vetting
 from mustsee.forms import Form, form, in_lines, one_of, record, words
+from mustsee.llm import Clip
 from mustsee.questions.drafts import spans
 from mustsee.questions.replies import stretches
 from mustsee.records import Line, Question, Span, Verdict, Video
@@ -32,6 +34,7 @@ UNREAD = "looks that could not be read"  # how run.json counts them
 CANNOT: Final = "cannot"
 SEVERAL: Final = "several"
 Choice = int | Literal["cannot", "several"]
+Material = tuple[Sequence[bytes], Sequence[Clip]]  # pictures, or clips in place of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +135,9 @@ class Votes:
 
     @property
     def gap(self) -> float:
-        """Seconds from picture to picture."""
+        """Seconds from picture to picture; none in a film that is watched."""
+        if self.plan.clips:
+            return 0.0
         seconds = sum(span.seconds for span in self.plan.spans)
         return seconds / len(self.plan.times) if self.plan.times else seconds
 
@@ -175,8 +180,9 @@ class Eye:
         planned = replace(planned, cuts=planned.cuts or tuple(cuts))
         key = self._key(planned, see)
         if key not in self._asked:
+            planned, clips = await to_thread(watched, self.asker.watch, self.video, planned, see)
             images = await self.pictures(planned.times, see)
-            self._asked[key] = await self._polled(planned, images, see, expected)
+            self._asked[key] = await self._polled(planned, (images, clips), see, expected)
         return self._asked[key]
 
     async def nearer(self, far: Votes, see: Seen, expected: Choice | None = None) -> Votes | None:
@@ -190,7 +196,7 @@ class Eye:
         return await self.votes(see, around, "evidence", expected, far.plan.cuts)
 
     async def _polled(
-        self, planned: Plan, images: Sequence[bytes], see: Seen, expected: Choice | None
+        self, planned: Plan, given: Material, see: Seen, expected: Choice | None
     ) -> Votes:
         looks: list[Look] = []
         wave, chosen = 1, None
@@ -198,7 +204,7 @@ class Eye:
             wave = self.poll.wave(looks, self.answer)
         while wave:
             numbers = range(len(looks), len(looks) + wave)
-            looks += await gather(*(self.look(planned, images, see, n) for n in numbers))
+            looks += await gather(*(self.look(planned, given, see, n) for n in numbers))
             if expected is not None and looks[0].choice == expected:
                 chosen = expected
                 break
@@ -211,21 +217,21 @@ class Eye:
         """Each look's verdict is kept once."""
         self.verdicts += [x.verdict for x in looks if x.verdict not in self.verdicts]
 
-    async def look(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
+    async def look(self, planned: Plan, given: Material, see: Seen, number: int) -> Look:
         """The look of a number, which turns the options."""
         key = (self._key(planned, see), number)
         if key not in self._looks:
-            self._looks[key] = await self._new(planned, images, see, number)
+            self._looks[key] = await self._new(planned, given, see, number)
         return self._looks[key]
 
     def _key(self, planned: Plan, see: Seen) -> object:
         """What is shown: other spans of the same pictures and lines are nothing new."""
-        return planned.times or planned.spans, self._lines(planned, see)
+        return planned.clips, planned.times or planned.spans, self._lines(planned, see)
 
     def _lines(self, planned: Plan, see: Seen) -> tuple[Line, ...]:
         return said(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
 
-    async def _new(self, planned: Plan, images: Sequence[bytes], see: Seen, number: int) -> Look:
+    async def _new(self, planned: Plan, given: Material, see: Seen, number: int) -> Look:
         question, count = self.question, len(self.question.options)
         turned = order(count, self.seed + number)
         lines = self._lines(planned, see)
@@ -242,6 +248,7 @@ class Eye:
         told = {
             "condition": see.condition,
             "frames": [round(t, 2) for t in planned.times],
+            **({"clips": [[s.start, s.end] for s in planned.clips]} if planned.clips else {}),
             "order": "".join(LETTERS[i] for i in turned),
         }
         verdict = Verdict(
@@ -255,7 +262,8 @@ class Eye:
                 prompt,
                 Form(wanted.schema, read),
                 seed=self.seed + number,
-                images=images,
+                images=given[0],
+                clips=given[1],
                 question=question.question,
                 options=shown(question, self.seed + number),
                 film=self.film,
@@ -263,6 +271,7 @@ class Eye:
                 cuts=planned.cuts,
                 whole=see.condition != "evidence",
                 frames=planned.times,
+                watched=planned.clips,
                 lines=shorter,
                 listens=see.listens and self.video.lines is not None,
                 shortened=len(shorter) < len(lines),

@@ -139,6 +139,22 @@ def questions(request: Request) -> str:
     )
 
 
+def whole(request: Request) -> str:
+    """The same questions, with their wrong answers, in one reply."""
+    part: ScriptPart | None = request.variables["part"]
+    chosen = made(part, request.seed)[: request.variables["target"]] if part else ()
+    if not chosen:
+        return "NONE"
+    return "\n\n".join(
+        "\n".join((
+            f"QUESTION {n}: ({m.tag}) {m.question}", f"CORRECT ANSWER: {m.answer}",
+            *(f"WRONG ANSWER {i}: {text}" for i, text in enumerate(m.decoys, 1)),
+            f"EVIDENCE: {'; '.join(f'{s.start:.2f}-{s.end:.2f}' for s in m.evidence)}",
+        ))
+        for n, m in enumerate(chosen, 1)
+    )  # fmt: skip
+
+
 def decoys(request: Request) -> str:
     """The wrong answers of each question: those that the rules made with it, or for a question of
     another author, other sentences from the video.
@@ -196,6 +212,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/dense": dense,
     "neptune/support": support,
     "neptune/questions": questions,
+    "neptune/whole": whole,
     "neptune/further": none,
     "neptune/expected": none,
     "neptune/decoys": decoys,

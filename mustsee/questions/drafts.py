@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mustsee.errors import Unparsed
 from mustsee.questions.checks import fault
 from mustsee.records import Provenance, Question, Span
 
@@ -41,6 +42,7 @@ _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
 _LISTED = re.compile(r"^\s*(?:[-*•]|[*_]*\(?(?:\d{1,2}|[A-Ha-h])[.):：][*_]*)\s+(.*)$")
+SLACK = 1.0  # seconds by which a model may miss the ends of a film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +167,31 @@ def spans(text: str) -> tuple[Span, ...]:
             moment = _seconds(match.groups())
             found.append(Span(moment, moment))
     return tuple(sorted(found, key=lambda s: (s.start, s.end)))
+
+
+def exact_spans(text: str, film: Span) -> tuple[Span, ...]:
+    """Spans from "12.0-31.5; 1:04-1:10" and nothing else, each of some length and within the film.
+    Raises Unparsed for anything else.
+    """
+    found: list[Span] = []
+    for piece in re.split(r"[;,]\s*", text.strip(" .;")):
+        match = _RANGE.fullmatch(piece.strip())
+        if not match:
+            raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
+        found.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
+    return fitting(found, film)
+
+
+def fitting(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
+    """Spans in order, each of some length and within the film, or just over its ends. Raises
+    Unparsed for others, and where there are none.
+    """
+    for span in found:
+        if not film.start - SLACK <= span.start < span.end <= film.end + SLACK:
+            raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
+    if not found:
+        raise Unparsed("it names no evidence")
+    return tuple(sorted(clipped(found, film.start, film.end), key=lambda s: (s.start, s.end)))
 
 
 def _seconds(parts: Sequence[str | None]) -> float:

@@ -121,24 +121,26 @@ def is_none(reply: str) -> bool:
 
 def _written(reply: str) -> tuple[Asked, ...]:
     """The questions of a text. Raises Unparsed where there is none, unless it says so."""
-    found = tuple(map(_block, _blocks(fields(reply))))
+    found = tuple(map(told, blocks(reply)))
     if not found and not is_none(reply):
         raise Unparsed("it holds no line of the form 'QUESTION 1: (capability) ...'")
     return found
 
 
-def _blocks(found: Sequence[Field]) -> list[list[Field]]:
-    """Fields by question: each list begins with a "question" field."""
-    blocks: list[list[Field]] = []
-    for field in found:
+def blocks(reply: str) -> list[list[Field]]:
+    """The fields of a text by question: each list begins with a "question" field."""
+    found: list[list[Field]] = []
+    for field in fields(reply):
         if field.label == "question":
-            blocks.append([field])
-        elif blocks:
-            blocks[-1].append(field)
-    return blocks
+            found.append([field])
+        elif found:
+            found[-1].append(field)
+    return found
 
 
-def _block(block: Sequence[Field]) -> Asked:
+def told(block: Sequence[Field]) -> Asked:
+    """The question that the fields of a block make."""
+
     def texts(label: str) -> tuple[str, ...]:
         return tuple(f.text for f in block if f.label == label and f.text)
 

@@ -18,7 +18,9 @@ import numpy as np
 
 from actors.llm.replay import read, spoken
 from mustsee.llm import PICTURE as PICTURE_MARK
-from mustsee.llm import Message, correction
+from mustsee.llm import Clip, Message, correction
+from mustsee.records import Span
+from ray_jobs.benches.loopback_films import SECOND, decoded, film_urls, watched
 
 Payload = Mapping[str, Any]
 Thinks = Literal["not", "tags", "field"]
@@ -39,7 +41,7 @@ def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callabl
     replies = {line["spoken"]: line["reply"]["text"] for line in read(path).values()}
 
     def reply(payload: Payload) -> str:
-        messages = [_message(m) for m in _asked(payload["messages"])]
+        messages = [as_message(m) for m in _asked(payload["messages"])]
         reply = replies.get(spoken(messages, payload.get("seed", 0)))
         return otherwise(payload) if reply is None else reply
 
@@ -55,16 +57,24 @@ def _asked(messages: Sequence[Payload]) -> Sequence[Payload]:
     return messages
 
 
-def _message(said: Payload) -> Message:
+def as_message(said: Payload) -> Message:
     content = said["content"]
     if isinstance(content, str):
         return Message(said["role"], content)
+    films = film_urls(content)
     text = ""
-    for part in content:
+    for part in content[len(films) :]:
         text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-    images = tuple(base64.b64decode(url.partition(",")[2]) for url in urls)
-    return Message(said["role"], text, images)
+    images = tuple(decoded(url) for url in urls if url not in films)
+    return Message(said["role"], text, images, tuple(map(_clip, films)))
+
+
+def _clip(url: str) -> Clip:
+    """A film as it came; one at an address, which nobody fetches, counts as a minute."""
+    if not url.startswith("data:"):
+        return Clip(span=Span(0.0, 60.0), digest="", address=url)
+    return Clip(span=Span(0.0, watched(url).seconds), digest="", mp4=decoded(url))
 
 
 def content_hash(value: Any) -> str:
@@ -103,13 +113,14 @@ def completion(
     reply: Callable[[Payload], str],
     thinks: Thinks = "not",
 ) -> dict[str, Any]:
-    """A chat completion with the usage that four characters a token and `PICTURE` tokens a picture
-    give; what goes beyond the limit of tokens is cut off.
+    """A chat completion with the usage that four characters a token, `PICTURE` tokens a picture
+    and `SECOND` tokens a second of film give; what goes beyond the limit of tokens is cut off.
     """
     text, thought = reply(payload), "" if thinks == "not" else THOUGHT
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30
-    said = [_message(m) for m in payload["messages"]]
+    said = [as_message(m) for m in payload["messages"]]
     tokens_in = sum(len(m.text) // 4 + 1 + PICTURE * len(m.images) for m in said)
+    tokens_in += round(sum(SECOND * clip.span.seconds for m in said for clip in m.clips))
     whole = f"<think>{thought}</think>\n{text}" if thinks == "tags" else text
     room = 4 * limit - (len(thought) if thinks == "field" else 0)
     message = {"role": "assistant", "content": whole[: max(0, room)], "refusal": None}

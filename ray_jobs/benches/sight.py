@@ -163,7 +163,7 @@ class Way:
 class SightBench:
     """`journeys`: how many of the films; `noise`: share of the model's replies that are spoilt;
     `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
-    tokens in and out; `seed`: of films, questions and runs.
+    tokens in and out; `seed`: of films, questions and runs; `watches`: the looker is shown films.
     """
 
     journeys: int = 8
@@ -171,6 +171,7 @@ class SightBench:
     faults: float = 0.2
     prices: Sequence[float] = (0.4, 1.6)
     seed: int = 0
+    watches: bool = False
 
     def __call__(self) -> Figures:
         began = time.monotonic()
@@ -271,8 +272,9 @@ class SightBench:
 
     def part(self, name: str, url: str) -> Vet:
         model = OpenAI(
-            model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices}
-        )
+            model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
+            watches=self.watches,
+        )  # fmt: skip
         old = name == "guessing"
         blind = Guess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)

@@ -1,14 +1,13 @@
 """A model by script for the proving set: it decides from the pictures and lines that it is sent.
 
-As a looker it decodes the JPEGs, measures the shape in each, reads the lines, and says what they
-show; as a guesser it knows what lemons are like, and else guesses; as a writer it mends what it can
-see. It knows nothing of the films but what forms and colours are. A share of its replies is noise,
-drawn from the content of the request: another letter, prose, a refusal.
+As a looker it decodes the JPEGs and films, measures the shape in each picture, reads the lines, and
+says what they show; as a guesser it knows what lemons are like, and else guesses; as a writer it
+mends what it can see. It knows nothing of the films but what forms and colours are. A share of its
+replies is noise, drawn from the content of the request: another letter, prose, a refusal.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -23,11 +22,14 @@ from typing import Any
 import numpy as np
 
 from ray_jobs.benches import sight_films as films
+from ray_jobs.benches.loopback_films import decoded, film_urls
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+FPS = 2.0  # pictures of a film that are looked at in a second
 TONES = {**films.COLOURS, **films.GREYS}
 _LINE = re.compile(r"^\[(\d+\.\d)-(\d+\.\d)\] (.*)$", re.MULTILINE)
 _PICTURE = re.compile(r"^picture \d+, at (\d+\.\d) s", re.MULTILINE)
+_CLIP = re.compile(r"^clip \d+ shows (\d+\.\d)-", re.MULTILINE)
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 _REFERENCE = re.compile(rf"\bat ([A-Z][a-z]+)|\bthe ({'|'.join(films.RARE)})\b|\b(bar) along")
 _SEEN = re.compile(r"\bI see (.+?) at \d")
@@ -41,6 +43,9 @@ class Shown:
     colour: str
     place: str
     bar: str
+
+
+Shot = tuple[float, Shown]  # and when, in seconds of the film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,15 +87,15 @@ class Scripted:
         asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
         parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
         text = "\n".join(p["text"] for p in parts if p["type"] == "text")
-        pictures = [measured(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
+        shots = seen(parts, text)
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
         if "Rank all" in text:
             return guessed(text, rng, noisy=noisy)
         if "\nMend it." in text:
-            return mended(text, pictures, rng, noisy=noisy)
-        return looked(text, pictures, rng, noisy=noisy)
+            return mended(text, shots, rng, noisy=noisy)
+        return looked(text, shots, rng, noisy=noisy)
 
 
 def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
@@ -105,12 +110,12 @@ def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
     return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
 
 
-def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
+def looked(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """A look: which options the pictures and lines show, and where."""
     head, _, tail = text.partition("A question on the video")
     question = tail.partition("<<<")[2].strip().splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
-    finding = found(question, head, pictures)
+    finding = found(question, head, shots)
     if in_words := not options:
         options = sorted(finding.values)
     fits = finding.fitting(options)
@@ -135,7 +140,7 @@ def looked(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
     )
 
 
-def mended(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: bool) -> str:
+def mended(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """The question as a sensible writer mends it, by what is seen and what was explained."""
     head, _, rest = text.partition("The question as it is now")
     block, _, found_out = rest.partition("What was found:")
@@ -145,7 +150,7 @@ def mended(text: str, pictures: Sequence[Shown], rng: random.Random, *, noisy: b
     evidence = re.findall(r"^EVIDENCE: (.*)$", block, re.MULTILINE)[0]
     reason, _, replies = found_out.partition("Those who tried this version explained:")
     pool = vocabulary(question, (answer, *wrong))
-    finding = found(question, head, pictures)
+    finding = found(question, head, shots)
     seen = {pool[i] for i in finding.fitting(pool)} | (set(_SEEN.findall(replies)) & set(pool))
     if "more than one option fits" in reason:
         wrong = fresh([w for w in wrong if w not in seen], len(wrong), pool, {answer, *seen}, rng)
@@ -189,11 +194,10 @@ def vocabulary(question: str, options: Sequence[str]) -> list[str]:
     return values
 
 
-def found(question: str, text: str, pictures: Sequence[Shown]) -> Finding:
+def found(question: str, text: str, shots: Sequence[Shot]) -> Finding:
     """What pictures and lines show of the things that a question asks about."""
-    times = [float(t) for t in _PICTURE.findall(text)]
     lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
-    shots = sorted(zip(times, pictures, strict=True), key=lambda shot: shot[0])
+    shots = sorted(shots, key=lambda shot: shot[0])
     attribute = (
         "place" if question.startswith("Where")
         else "form" if question.startswith("Of which form")
@@ -229,13 +233,44 @@ def runs(shots: Sequence[tuple[float, Shown]], form: str, attribute: str) -> lis
     return found
 
 
+def seen(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
+    """What each picture shows, at its time as the text says it; of films, pictures twice a second,
+    from where the text says that the clip begins.
+    """
+    urls = film_urls(parts)
+    pictures = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
+    times = [float(t) for t in _PICTURE.findall(text)]
+    shots = list(zip(times, map(measured, pictures), strict=True))
+    for start, url in zip(map(float, _CLIP.findall(text)), urls, strict=True):
+        shots += [(start + time, shown) for time, shown in watched(url)]
+    return shots
+
+
+@lru_cache(maxsize=256)
+def watched(url: str) -> tuple[Shot, ...]:
+    """A film's pictures, on its own clock."""
+    import av
+
+    found: list[Shot] = []
+    with av.open(io.BytesIO(decoded(url)), "r") as container:
+        for frame in container.decode(video=0):
+            time = float(frame.time or 0.0)
+            if time + 0.001 >= len(found) / FPS:
+                found.append((time, shape(frame.to_ndarray(format="rgb24").astype(float))))
+    return tuple(found)
+
+
 @lru_cache(maxsize=1 << 16)
 def measured(url: str) -> Shown:
-    """The shape in a JPEG: what differs from the grey ground, compared with every form."""
+    """What a JPEG shows."""
     from PIL import Image
 
-    jpeg = base64.b64decode(url.partition(",")[2])
-    image = np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB")).astype(float)
+    image = Image.open(io.BytesIO(decoded(url))).convert("RGB")
+    return shape(np.asarray(image).astype(float))
+
+
+def shape(image: np.ndarray) -> Shown:
+    """The shape in a picture: what differs from the grey ground, compared with every form."""
     upper = image[: -films.BAR - 2]
     light = upper.mean(axis=2)
     mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)

@@ -101,6 +101,24 @@ def test_questions_without_options_end_as_known(
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
+def test_a_looker_that_watches_comes_to_the_same(
+    known: list[tuple[films.Journey, films.Known]], folder: Path
+) -> None:
+    """Films in place of pictures, on the shorter film: it finds there what pictures show."""
+    some = [(film, k) for film, k in known if film.grey]
+    payloads: list[dict[str, object]] = []
+    bench = replace(BENCH, watches=True)
+    with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
+        way = asyncio.run(bench.tried("sight", some, folder, server.url, store="watched"))
+    assert not missed(way)
+    kinds = {part["type"] for p in payloads for m in p["messages"] for part in m["content"]
+             if isinstance(part, dict)}  # type: ignore[attr-defined,union-attr]  # fmt: skip
+    assert kinds == {"video_url", "text"}
+    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.sound]
+    assert mended
+    assert max(v.missed_by() for v in mended) <= 1
+
+
 def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], folder: Path) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:

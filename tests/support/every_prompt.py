@@ -12,6 +12,7 @@ from typing import Any
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
+from mustsee.conditions.seen import Seen
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.extract import extract
@@ -33,6 +34,8 @@ from mustsee.recipes.egoschema.no_question import Settings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.recipes.neptune.settings import WholeSettings
+from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Line, Question, SceneText, Segment, Video
 from ray_jobs.templates import _without_names
 from tests.support import looker
@@ -114,6 +117,7 @@ async def _neptune(heard: Heard) -> None:
     others = {"neptune/questions": near, "neptune/further": "NONE"}
     some = replace(heard, llm=Rules(others))
     await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
+    await whole(long, heard, WholeSettings(see=Seen()))
 
 
 async def _filters(heard: Heard) -> None:
@@ -190,7 +194,7 @@ def _judged(heard: Heard) -> None:
             raise Unparsed("it names none of the three grades")
         return right
 
-    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0}
+    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0, "films": 0}
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
         heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})

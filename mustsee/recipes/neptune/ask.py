@@ -39,7 +39,7 @@ from mustsee.recipes.neptune.script import (
     units,
     windows,
 )
-from mustsee.recipes.neptune.settings import NeptuneSettings
+from mustsee.recipes.neptune.settings import NeptuneSettings, WholeSettings
 from mustsee.records import Provenance, Question, Segment, Video
 from mustsee.text import length
 
@@ -236,7 +236,10 @@ def _overview(scenes: Sequence[Scene], of: int, most: int) -> ScriptPart:
 
 
 def record(
-    draft: Draft, video_id: str, settings: NeptuneSettings, provenance: Provenance
+    draft: Draft,
+    video_id: str,
+    settings: NeptuneSettings | WholeSettings,
+    provenance: Provenance,
 ) -> Question:
     """The checked question; one without fault belongs to the subset `full`."""
     question = finished(

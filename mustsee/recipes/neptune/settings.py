@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from mustsee.conditions.seen import Seen
 from mustsee.errors import UserError
 
 
@@ -59,3 +60,39 @@ class NeptuneSettings:
             raise UserError(f"ask.settings.max_words={self.max_words!r}: at least 500")
         if self.unit_seconds <= 0:
             raise UserError(f"ask.settings.unit_seconds={self.unit_seconds!r}: more than 0 seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeSettings:
+    """Of the writer that is shown the film itself (`mustsee.recipes.neptune.whole`).
+
+    `questions`: asked for, or one for every `seconds_each` of a longer film, at most `most`. `see`:
+    what is shown of the film: the film itself to a model that watches and takes as much of it, else
+    pictures. `max_words`: of what is said and read; a film with more is for `ask=neptune`.
+    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`:
+    stretches in which what is said and read is listed.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = (*NeptuneSettings.reads, "digest", "start", "end")
+    area: ClassVar[str] = "neptune"
+
+    questions: int = 12
+    seconds_each: float = 60.0
+    most: int = 40
+    decoys: int = 4
+    see: Seen = field(default_factory=lambda: Seen(fps=0.5, most=128, transcript=True))
+    max_words: int = 100_000
+    unit_seconds: float = 30.0
+    apart_seconds: float = 60.0
+    apart_of_part: float = 0.25
+    apart_share: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("questions", "most", "decoys", "max_words", "seconds_each", "unit_seconds"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: more than 0")
+        for name in ("apart_share", "apart_of_part"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")

@@ -1,0 +1,79 @@
+"""What the loopback server sees in the films that it is sent: it decodes them.
+
+    Loopback(reply=lambda payload: describe(films(payload)))
+
+A reply can so depend on the stretch that has arrived: how long it lasts, its pictures, its sound.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+SECOND = 290  # tokens of a second of film, as Gemini counts: a picture and the sound
+KINDS = ("video_url", "image_url")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """A film as decoded: the times of its pictures in seconds, their mean colours (red, green,
+    blue, 0 to 255). `loud`: the root of its sound's mean square (0 to 1), null without sound.
+    `seconds`: from the first picture to the end of the last. `size`: bytes.
+    """
+
+    seconds: float
+    times: tuple[float, ...]
+    colours: tuple[tuple[float, float, float], ...]
+    loud: float | None
+    size: int
+
+
+def films(payload: Mapping[str, Any]) -> list[Watched]:
+    """Every film of a chat request that came as data, in order."""
+    urls = [url for message in payload["messages"] for url in film_urls(message["content"])]
+    return [watched(url) for url in urls if url.startswith("data:")]
+
+
+def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
+    """Data URLs and addresses of the films in a message."""
+    if isinstance(content, str):
+        return []
+    parts = ((part["type"], part[part["type"]]["url"]) for part in content if part["type"] in KINDS)
+    return [url for kind, url in parts if kind == "video_url" or url.startswith("data:video/")]
+
+
+def decoded(url: str) -> bytes:
+    """The file of a data URL."""
+    return base64.b64decode(url.partition(",")[2])
+
+
+@lru_cache(maxsize=64)
+def watched(url: str) -> Watched:
+    """A film of a data URL, decoded from its first packet to its last."""
+    import av
+
+    content = decoded(url)
+    with av.open(io.BytesIO(content), "r") as container:
+        times: list[float] = []
+        colours: list[tuple[float, float, float]] = []
+        end = 0.0
+        for frame in container.decode(video=0):
+            red, green, blue = frame.to_ndarray(format="rgb24").mean(axis=(0, 1))
+            times.append(float(frame.time or 0.0))
+            colours.append((float(red), float(green), float(blue)))
+            end = times[-1] + float((frame.duration or 0) * (frame.time_base or 0))
+    with av.open(io.BytesIO(content), "r") as container:
+        loud = None
+        if container.streams.audio:
+            squares = [np.square(f.to_ndarray()).mean() for f in container.decode(audio=0)]
+            loud = float(np.sqrt(np.mean(squares or [0.0])))
+    return Watched(
+        seconds=end - times[0], times=tuple(times), colours=tuple(colours), loud=loud,
+        size=len(content),
+    )  # fmt: skip

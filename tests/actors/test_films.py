@@ -1,0 +1,285 @@
+"""Films shown to models that watch: the right stretch, in the right order, within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.answer.llm import AnswerLlm
+from actors.ask import Ask
+from actors.llm.offline import Offline
+from actors.llm.openai import OpenAI
+from actors.part import RunContext, watching
+from actors.vet import Vet
+from mustsee.conditions.seen import Seen
+from mustsee.conditions.watch import KIND, Watch
+from mustsee.errors import UserError
+from mustsee.evaluate.answers import answers
+from mustsee.filters.sight import Sight
+from mustsee.llm import Clip, Message, Request, VideoInput
+from mustsee.media.clips import copied
+from mustsee.recipes.neptune.settings import WholeSettings
+from mustsee.recipes.neptune.whole import whole
+from mustsee.records import Line, Question, Span, Video
+from mustsee.store import Store, digest
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.benches.loopback_films import films
+from tests.support import neptune_film
+from tests.support.behind import Behind
+from tests.support.coloured import SECONDS, coloured, row, seconds_in
+
+pytestmark = pytest.mark.usefixtures("key")
+OPTIONS = ("red", "green", "blue", "yellow", "purple")
+LINES = (Line(start=4.5, end=5.5, text="Here it goes."),)
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return coloured(tmp_path_factory.mktemp("films") / "a film.mp4")
+
+
+def model(server: Loopback, watches: bool = True, **video: Any) -> OpenAI:
+    take = VideoInput(**{"fps": 4.0, "longest": 96, **video})
+    return OpenAI(model="m", base_url=server.url, watches=watches, video=take)
+
+
+def context(tmp_path: Path) -> RunContext:
+    return RunContext(
+        store=Store(str(tmp_path)), llm=lambda config: config.open(), count=lambda name, n: None
+    )
+
+
+def question(**changes: Any) -> Question:
+    base = Question(
+        question_id="q", video_id="v", recipe="neptune", question="Which colour?",
+        question_type="Other", options=OPTIONS, answer_index=0, answer="red",
+        evidence=(Span(4.0, 6.0), Span(9.0, 10.0)),
+    )  # fmt: skip
+    return replace(base, **changes)
+
+
+def shown(payload: Mapping[str, Any]) -> list[list[int]]:
+    """For each film that arrived the seconds of the test film that it shows."""
+    return [seconds_in(one.colours) for one in films(payload)]
+
+
+def answered(server: Loopback, film: Path, tmp_path: Path, see: Seen, **video: Any) -> Any:
+    part = AnswerLlm(llm=model(server, **video), see=see)
+    asked = row(film, questions=(question(),), lines=LINES)
+    (done,) = asyncio.run(part.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
+    assert server.payloads
+    return answers(done)[0], server.payloads[-1]
+
+
+@pytest.mark.parametrize(
+    ("condition", "seconds"),
+    [
+        ("whole", [list(range(SECONDS))]),
+        ("evidence", [[4, 5], [9]]),
+        ("without_evidence", [[0, 1, 2, 3], [6, 7, 8], [10, 11]]),
+    ],
+)
+def test_an_answerer_watches_what_its_condition_shows(
+    condition: Any, seconds: list[list[int]], film: Path, tmp_path: Path
+) -> None:
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        given, payload = answered(server, film, tmp_path, Seen(condition=condition, frames=4))
+        assert given.letter == "A"
+        kinds = [part["type"] for part in payload["messages"][-1]["content"]]
+        assert kinds == [*["video_url"] * len(seconds), "text"]
+        found = shown(payload)
+        if condition == "evidence":  # a copy may end a few pictures late
+            found = [one[: len(wanted)] for one, wanted in zip(found, seconds, strict=True)]
+        assert found == seconds
+        assert all(one.loud is None for one in films(payload))  # what is said is not shown
+
+
+def test_who_is_told_what_is_said_hears_it(film: Path, tmp_path: Path) -> None:
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        see = Seen(frames=4, transcript=True)
+        _, payload = answered(server, film, tmp_path, see)
+    (one,) = films(payload)
+    assert one.loud == pytest.approx(0.35, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("see", "video"),
+    [
+        ({"condition": "one_frame"}, {}),
+        ({"condition": "frames"}, {}),
+        ({"condition": "shuffled"}, {}),
+        ({}, {"max_seconds": 11.0}),
+        ({}, {"max_mb": 0.002}),
+        ({"condition": "evidence"}, {"max_parts": 1}),
+    ],
+)
+def test_pictures_take_the_place_of_what_the_model_does_not_take(
+    see: dict[str, Any], video: dict[str, Any], film: Path, tmp_path: Path
+) -> None:
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        _, payload = answered(server, film, tmp_path, Seen(**{"frames": 4, **see}), **video)
+    kinds = {part["type"] for part in payload["messages"][-1]["content"]}
+    assert kinds == {"image_url", "text"}
+
+
+def test_a_film_that_is_too_large_is_coded_anew_once_and_kept(film: Path, tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    whole = copied(str(film), Span(0.0, 12.0), sound=False, most=10**7)
+    assert whole is not None
+    room = len(whole.mp4) / 2e6
+    watch = Watch(VideoInput(fps=1.0, longest=64, max_mb=room), store)
+    (first,) = watch.clips(row(film), (Span(0.0, 12.0),), sound=False, exact=False) or ()
+    assert len(first.mp4) <= room * 1e6
+    assert store.get(KIND, first.digest) == first.mp4
+    store.put(KIND, first.digest, b"as it is kept")
+    (again,) = watch.clips(row(film), (Span(0.0, 12.0),), sound=False, exact=False) or ()
+    assert again.mp4 == b"as it is kept"
+
+
+def test_a_film_at_an_address_is_not_sent(film: Path, tmp_path: Path) -> None:
+    see = Seen(frames=4, transcript=True)
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        _, payload = answered(server, film, tmp_path, see, address="https://films.example/x/")
+        (part, _) = payload["messages"][-1]["content"]
+        assert part["video_url"]["url"] == "https://films.example/x/a%20film.mp4"
+        _, silent = answered(server, film, tmp_path, Seen(frames=4), address="https://x")
+    assert films(silent)  # what is said is not to be heard: it is sent without its sound
+
+
+def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path: Path) -> None:
+    """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
+    clip = Clip(span=Span(0.0, 60.0), digest="x", mp4=film.read_bytes())
+    request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
+    body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
+    with Loopback() as server:
+        chat = model(server).open()
+        with pytest.raises(UserError, match="leave the film out"):
+            chat._read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+        counted = chat._read(
+            request, {**body, "usage": {"prompt_tokens": 6000, "completion_tokens": 1}}
+        )
+        assert counted.text == "A"
+        assert model(server).estimate(request).tokens_in == pytest.approx(60 * 290, abs=10)
+
+
+def test_gemini_calls_a_film_a_picture(film: Path, tmp_path: Path) -> None:
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        _, payload = answered(server, film, tmp_path, Seen(frames=4), part="image_url")
+    (part, _) = payload["messages"][-1]["content"]
+    assert part["image_url"]["url"].startswith("data:video/mp4;base64,")
+    assert shown(payload) == [list(range(SECONDS))]
+
+
+def looker(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, Any]], str]:
+    return lambda payload: reply(shown(payload))
+
+
+def test_sight_watches_the_evidence_and_the_film_without_it(film: Path, tmp_path: Path) -> None:
+    """The answer shows in seconds 4 and 5 alone; the looker sees by its clips whether they came."""
+
+    def reply(payload: Mapping[str, Any]) -> str:
+        seen = {second for one in shown(payload) for second in one}
+        text = json.dumps(payload["messages"][-1])
+        letters = {o: x for x, o in _options(text).items()}
+        if {4, 5} <= seen:
+            return f"* SEEN: red\n* EVIDENCE: 4.0-6.0\n* LOOK: NONE\n* ANSWER: {letters['red']}"
+        return "* SEEN: nothing\n* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
+
+    with Loopback(reply=reply, payloads=[]) as server:
+        llm = model(server)
+        vet = Vet(filters=(Sight(),), looker=llm)
+        asked = row(film, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
+        (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
+        assert server.payloads
+        sent = [shown(payload) for payload in server.payloads]
+    assert done.drop is None
+    assert done.metrics["sight_needed"] == 1.0
+    details = [json.loads(v.detail) for v in done.verdicts]
+    assert [d["condition"] for d in details] == [
+        "evidence", "evidence", "without_evidence", "control",
+    ]  # fmt: skip
+    assert [d["frames"] for d in details] == [[]] * 4
+    assert details[0]["clips"] == [[4.0, pytest.approx(6.0, abs=0.2)]]
+    assert [one[:2] for one in sent[0]] == [[4, 5]]
+    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # a second on both sides is cut, too
+    assert {4, 5} <= {second for one in sent[3] for second in one}
+
+
+def _options(text: str) -> dict[str, str]:
+    lines = text.split("\\n")
+    return {x[0]: x[3:] for x in lines if x[1:3] == ". " and x[3:] in OPTIONS}
+
+
+def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
+    plain = OpenAI(model="m")
+    film = replace(plain, watches=True)
+    assert watching(plain) is None
+    assert watching(film) == Watch(VideoInput())
+    assert plain.identity == film.identity  # replies to texts alone stay
+    parts = [Vet(filters=(Sight(),), looker=llm).identity for llm in (plain, film)]
+    assert parts[0] != parts[1]
+    mine, other = (
+        Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")
+        for clips in ((), (Clip(span=Span(0, 1), digest="a"),))
+    )
+    assert mine != other
+    assert digest(VideoInput()) != digest(VideoInput(max_mb=1))
+    with pytest.raises(UserError, match=r"video\.max_mb"):
+        VideoInput(max_mb=0)
+
+
+def test_a_clip_of_a_longer_film_is_cut_from_it(film: Path, tmp_path: Path) -> None:
+    part_of = Video(video_id="c", uri=str(film), start=6.0, end=9.0, questions=(question(),))
+    with Loopback(reply=lambda payload: "A", payloads=[]) as server:
+        part = AnswerLlm(llm=model(server), see=Seen(frames=2))
+        asyncio.run(part.open(context(tmp_path))(part_of))  # type: ignore[arg-type]
+        assert server.payloads
+        assert shown(server.payloads[-1])[0][:3] == [6, 7, 8]
+
+
+def told(film: Path) -> Video:
+    """The film with what a small film by hand has, in twelve seconds."""
+    hand = neptune_film.film()
+    small = SECONDS / 80.0
+
+    def moved(item: Any) -> Any:
+        names = {"start", "end", "time"} & set(vars(item))
+        return replace(item, **{n: getattr(item, n) and getattr(item, n) * small for n in names})
+
+    columns = {
+        name: tuple(map(moved, getattr(hand, name) or ()))
+        for name in ("shots", "captions", "texts", "lines")
+    }
+    return row(film, digest="film", **columns)
+
+
+def test_the_writer_behind_an_endpoint_sees_the_film_and_writes_the_same(
+    film: Path, tmp_path: Path
+) -> None:
+    """Rules that read what arrives there, against the same rules in place that are shown pictures:
+    they write by what is said and read, and so the same.
+    """
+    settings = WholeSettings(see=Seen(fps=0.5, longest=96, transcript=True))
+    plain = Ask(recipe=whole, settings=settings, llm=Offline())
+    here = asyncio.run(plain.open(context(tmp_path / "here"))(told(film)))  # type: ignore[arg-type]
+    behind = Behind()
+    with Loopback(reply=behind.reply, payloads=[]) as server:
+        llm = replace(model(server), prices={"m": [0.3, 2.5]})
+        there = asyncio.run(
+            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(told(film))  # type: ignore[arg-type]
+        )
+        (payload,) = server.payloads or ()
+    assert shown(payload) == [list(range(SECONDS))]
+    asked = [[replace(q, provenance=None) for q in v.questions or ()] for v in (here, there)]
+    assert asked[0] == asked[1] != []
+    assert all(q.provenance and "openai m" in q.provenance.llm for q in there.questions or ())
+    total = behind.coordinator.snapshot().llm.total
+    assert total.calls == 1
+    text = sum(len(str(p.get("text", ""))) for p in payload["messages"][-1]["content"])
+    assert total.tokens_in == pytest.approx(SECONDS * 290 + text / 4, rel=0.1)

@@ -1,0 +1,154 @@
+"""The writer that is shown the film: what it is given, and what of its reply is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from mustsee.conditions.seen import Seen
+from mustsee.conditions.watch import Watch
+from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.llm import Asker, Reply, Request, VideoInput
+from mustsee.prompts import Prompts
+from mustsee.questions.drafts import exact_spans
+from mustsee.recipes.neptune.settings import WholeSettings
+from mustsee.recipes.neptune.whole import whole, written
+from mustsee.records import Line, Span, Video
+from tests.support import neptune_film
+from tests.support.coloured import coloured, row
+
+FILM = Span(0.0, 80.0)
+TEXT_ALONE = WholeSettings(see=Seen())
+
+
+def block(number: int, evidence: str = "12.0-31.5; 40.0-44.0", answer: str = "A red bowl") -> str:
+    wrong = ("A green pan", "A sharp knife", "Two plates", "An old book")
+    lines = [f"WRONG ANSWER {n}: {text} {number}" for n, text in enumerate(wrong, 1)]
+    head = f"QUESTION {number}: (comparison) What does she hold in scene {number}?"
+    return "\n".join((head, f"CORRECT ANSWER: {answer}", *lines, f"EVIDENCE: {evidence}"))
+
+
+@dataclass
+class Says:
+    """Gives its replies one after another, the last one from then on."""
+
+    replies: Sequence[str]
+    asked: list[Request] = field(default_factory=list)
+    identity: str = "says"
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        return Reply(text=self.replies[min(len(self.asked), len(self.replies)) - 1], model="says")
+
+
+def run(
+    video: Video, llm: Says | neptune_film.Rules, settings: WholeSettings = TEXT_ALONE,
+    watch: Watch | None = None,
+) -> Video:  # fmt: skip
+    return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
+
+
+def test_rules_write_a_film_s_questions_in_one_call() -> None:
+    llm = neptune_film.Rules()
+    done = run(neptune_film.film(), llm)
+    assert [r.prompt for r in llm.asked] == ["neptune/whole"]
+    assert done.questions
+    assert len(done.questions) >= 8
+    for question in done.questions:
+        assert question.drop is None
+        assert question.subsets == ("full",)
+        assert len(question.options) == 5
+        assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
+    assert run(neptune_film.film(), neptune_film.Rules()) == done
+
+
+def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
+    llm = neptune_film.Rules()
+    run(neptune_film.film(), llm)
+    text = llm.asked[0].messages[-1].text
+    assert "[21.0-26.0]: First there are three eggs" in text
+    assert "EGGS FROM THE FARM" in text
+    assert "mostly purple" not in text  # a caption: whoever watches needs none
+
+
+def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> None:
+    bad = {
+        1: block(1, evidence="throughout the video"),
+        2: block(2, evidence="31.5-12.0"),
+        3: block(3, evidence="70.0-95.0"),
+        4: block(4, answer=""),
+        5: block(5).replace("WRONG ANSWER 4", "NOTE"),
+    }
+    reply = "\n\n".join((*bad.values(), block(6), block(7, evidence="0:12 - 0:31, 1:04-1:10")))
+    done = run(neptune_film.film(), Says([reply]))
+    found = {q.question: q for q in done.questions or ()}
+    assert len(found) == 7
+    kept = [q for q in found.values() if q.drop is None]
+    assert [q.evidence for q in kept] == [
+        (Span(12.0, 31.5), Span(40.0, 44.0)), (Span(12.0, 31.0), Span(64.0, 70.0)),
+    ]  # fmt: skip
+    reasons = sorted(q.drop or "" for q in found.values() if q.drop)
+    assert reasons == [
+        "check: 3 wrong answers, not 4",
+        "check: QUESTION 4 has no answer",
+        "check: evidence '31.5-12.0' is no stretch of the video",
+        "check: evidence '70.0-95.0' is no stretch of the video",
+        "check: evidence 'throughout the video' is no stretch like 12.0-31.5",
+    ]
+    assert all(q.subsets == () for q in found.values() if q.drop)
+
+
+def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
+    llm = Says(["Sure!", block(1, evidence="early on"), block(1)])
+    done = run(neptune_film.film(), llm)
+    assert len(llm.asked) == 3
+    assert "early on" in llm.asked[2].messages[-1].text
+    assert [q.drop for q in done.questions or ()] == [None]
+    with pytest.raises(BadRow, match="none of 3 replies"):
+        run(neptune_film.film(), Says(["Sure!"]))
+    assert run(neptune_film.film(), Says(["NONE"])).questions == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "12.0", "12-31 or so", "12.0-12.0", "5-10; then 20-30", "-3-5"]
+)
+def test_evidence_of_another_form_is_none(text: str) -> None:
+    with pytest.raises(Unparsed):
+        exact_spans(text, FILM)
+
+
+def test_at_most_as_many_as_were_asked_for() -> None:
+    reply = "\n\n".join(block(n) for n in range(1, 30))
+    assert len(written(FILM, 12, 4).read(reply)) == 12
+
+
+def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: Path) -> None:
+    video = row(coloured(tmp_path / "film.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
+    settings = WholeSettings(see=Seen(fps=0.5, longest=96, transcript=True))
+    seen, shown = Says([block(1, "1.0-2.0")]), Says([block(1, "1.0-2.0")])
+    run(video, seen, settings, Watch(VideoInput()))
+    run(video, shown, settings)
+    (clip,) = seen.asked[0].messages[-1].clips
+    assert clip.span.start == 0.0
+    assert clip.span.end == pytest.approx(12.0, abs=0.1)
+    assert seen.asked[0].messages[-1].images == ()
+    assert shown.asked[0].messages[-1].clips == ()
+    assert len(shown.asked[0].messages[-1].images) == 6
+    long = Says([block(1, "1.0-2.0")])
+    run(video, long, settings, Watch(VideoInput(max_seconds=10.0)))
+    assert len(long.asked[0].messages[-1].images) == 6
+
+
+def test_a_longer_film_is_asked_more_of() -> None:
+    long = replace(neptune_film.film(repeat=2), duration=1600.0)
+    llm = Says([block(1)])
+    run(long, llm, replace(TEXT_ALONE, questions=2))
+    assert "write 26 questions" in llm.asked[0].messages[-1].text
+    with pytest.raises(BadRow, match="max_words"):
+        run(long, llm, replace(TEXT_ALONE, max_words=20))
+    with pytest.raises(UserError, match="apart_share"):
+        WholeSettings(apart_share=2.0)

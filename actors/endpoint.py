@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.part import hardware
-from mustsee.errors import BadRow, BudgetSpent, Transient, UserError, hidden, secret
+from mustsee.errors import BadRow, BudgetSpent, Busy, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 
@@ -28,6 +28,7 @@ CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better b
 
 MOST_SAID = 300  # characters of an endpoint's error message that are passed on
 AGAIN = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
+BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +46,11 @@ class Endpoint:
 
     `key_env` names the environment variable that holds the key (None: no key is needed); the key
     itself is never part of a configuration. `timeout`: seconds for one whole call, body included.
-    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's. `prices`:
-    USD per million tokens by model. `attempts`: how often a call is tried. `patience`: a
-    Retry-After beyond so many seconds is a failure. Only model and address decide a reply.
+    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's: ceilings,
+    below which what the endpoint takes is found. `prices`: USD per million tokens by model.
+    `attempts`: how often a call may fail; one that is refused because of too many others has not.
+    `patience`: seconds for which the endpoint may answer nothing, or ask to be left alone. Only
+    model and address decide a reply.
     """
 
     model: str
@@ -185,7 +188,8 @@ class Connection:
                 "same command again: what is finished is kept"
             )
         if status >= 500 or status in AGAIN:
-            return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
+            kind = Busy if status in BUSY else Transient
+            return kind(f"{self.place}: HTTP {status}: {said}", retry_after(error))
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
             return UserError(

@@ -10,19 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-
 from actors.coordinator import Ask, Coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
 from actors.part import LlmConfig
-from mustsee.errors import BudgetSpent, Transient
+from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.schemas import dump, load
@@ -30,6 +29,7 @@ from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
 LONGEST_BACKOFF = 30.0  # seconds
+UNBOUNDED = 1 << 30  # calls at once of a model that is no endpoint
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -61,6 +61,8 @@ class Gateway:
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
+        self._took: dict[str, float] = {}  # seconds of the calls that were answered
+        self._said = "nothing"
 
     @classmethod
     def connect(cls, config: LlmConfig, store: Store, coordinator: Any) -> Llm:
@@ -104,6 +106,8 @@ class Gateway:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._flying = loop, {}
+            most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED
+            self._room = asyncio.Semaphore(most)
             self._client = CoordinatorClient(self._coordinator)
 
     def _done(self, key: str, task: asyncio.Task[Reply]) -> None:
@@ -117,41 +121,45 @@ class Gateway:
             await self._client.report(self._entry("cached", key, request, stored))
             return stored
         try:
-            reply = await self._retrying(key, request)(self._attempt, key, request)
+            reply = await self._tried(key, request)
         except Exception:
             await self._client.report(self._entry("failed", key, request))
             raise
-        if not reply.cached:
-            await self._keep(key, reply)  # before it is reported: others then look in the store
-        outcome = "cached" if reply.cached else "done"
-        await self._client.report(self._entry(outcome, key, request, reply))
+        if reply.cached:
+            await self._client.report(self._entry("cached", key, request, reply))
+            return reply
+        await self._keep(key, reply)  # before it is reported: others then look in the store
+        entry = self._entry("done", key, request, reply)
+        await self._client.report(replace(entry, seconds=self._took.pop(key, 0.0)))
         return reply
 
-    def _retrying(self, key: str, request: Request) -> AsyncRetrying:
-        meter = self._meter
-        patience = meter.endpoint.patience if meter else 0.0
-
-        def worth(error: BaseException) -> bool:
-            return isinstance(error, Transient) and (error.retry_after or 0.0) <= patience
-
-        def wait(state: RetryCallState) -> float:
-            asked = _retry_after(state)
-            draw = random.Random(f"{key}/{state.attempt_number}/backoff").uniform(0.5, 1.0)
-            backoff = min(LONGEST_BACKOFF, 0.5 * 2**state.attempt_number) * draw
-            return backoff if asked is None else asked + min(backoff, 1.0)
-
-        async def before_sleep(state: RetryCallState) -> None:
-            entry = self._entry("retry", key, request)
-            await self._client.report(replace(entry, retry_after=_retry_after(state)))
-
-        return AsyncRetrying(
-            stop=stop_after_attempt(meter.endpoint.attempts if meter else 1),
-            wait=wait,
-            retry=retry_if_exception(worth),
-            sleep=self._sleep,
-            before_sleep=before_sleep,
-            reraise=True,
-        )
+    async def _tried(self, key: str, request: Request) -> Reply:
+        """Try until it is answered: `attempts` times, and once more for every time that it is only
+        refused because there are too many others.
+        """
+        endpoint = self._meter.endpoint if self._meter is not None else None
+        failures = tries = 0
+        while True:
+            try:
+                async with self._room:
+                    return await self._attempt(key, request)
+            except Transient as error:
+                refused, tries = isinstance(error, Busy), tries + 1
+                failures += not refused
+                asked = error.retry_after
+                if (
+                    endpoint is None
+                    or isinstance(error, NoAnswer)
+                    or failures >= endpoint.attempts
+                    or (asked or 0.0) > endpoint.patience
+                ):
+                    raise
+                self._said = str(error)
+            entry = self._entry("refused" if refused else "retry", key, request)
+            await self._client.report(replace(entry, retry_after=asked))
+            draw = random.Random(f"{key}/{tries}/backoff").uniform(0.5, 1.0)
+            backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
+            await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
 
     async def _attempt(self, key: str, request: Request) -> Reply:
         """One try, once the coordinator admits it, unless an equal call was made elsewhere."""
@@ -164,6 +172,7 @@ class Gateway:
                 tokens_in=estimate.tokens_in,
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
+                patience=self._meter.endpoint.patience,
             )
             while True:
                 grant = await self._client.ask(ask)
@@ -172,7 +181,16 @@ class Gateway:
                         "budget_usd is reached: no further paid call is made; what is finished is "
                         "kept, so the same command with a higher budget_usd goes on from here"
                     )
-                if grant.answer != "go":
+                if grant.answer == "dead":
+                    raise NoAnswer(
+                        f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no "
+                        f"answer for {ask.patience:g} s; the last that it said: {self._said}"
+                    )
+                if grant.answer == "elsewhere":  # who is waited for may need our room
+                    self._room.release()
+                    await self._sleep(grant.wait)
+                    await self._room.acquire()
+                elif grant.answer == "hold":
                     await self._sleep(grant.wait)
                 if grant.answer != "hold" and (made := await self._stored(key)):
                     return made  # elsewhere, since `_answer` looked
@@ -180,7 +198,10 @@ class Gateway:
                     break
             if grant.wait > 0:
                 await self._sleep(grant.wait)
-        return await self._llm.complete(request)
+        began = time.monotonic()
+        reply = await self._llm.complete(request)
+        self._took[key] = time.monotonic() - began
+        return reply
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
         named = self._meter.endpoint.model if self._meter else self.identity
@@ -217,8 +238,3 @@ class Gateway:
     async def _keep(self, key: str, reply: Reply) -> None:
         value = json.dumps(dump(reply), sort_keys=True).encode()
         await self._aside(self._store.put, KIND, key, value)
-
-
-def _retry_after(state: RetryCallState) -> float | None:
-    error = state.outcome.exception() if state.outcome else None
-    return error.retry_after if isinstance(error, Transient) else None

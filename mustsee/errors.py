@@ -64,6 +64,14 @@ class Transient(MustseeError):
         return self.message
 
 
+class Busy(Transient):
+    """The endpoint takes no more calls for now: too many a minute, or at once."""
+
+
+class NoAnswer(Transient):
+    """The endpoint has answered nothing for longer than we have patience."""
+
+
 class BudgetSpent(MustseeError):
     """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ray_jobs.benches.loopback_limits import Hidden
 from ray_jobs.benches.loopback_replies import (
     Payload,
     Thinks,
@@ -80,7 +81,7 @@ class Loopback:
     """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
     `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
-    only key that is let in. `echoes`: every error repeats the key that came.
+    only key that is let in. `hidden`: a limit that refuses what goes beyond it. `echoes`: every error repeats the key that came.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -92,6 +93,7 @@ class Loopback:
     key: str | None = None
     echoes: bool = False
     schemas: bool = True
+    hidden: Hidden | None = None
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
@@ -174,6 +176,9 @@ class Loopback:
             return _error(401, "wrong key", code="invalid_api_key")
         before = self._came[content]
         self._came[content] += 1
+        if self.hidden is not None and (wait := self.hidden.enter()) is not None:
+            self._came[content] -= 1
+            return _error(429, "too many", headers={"retry-after": f"{wait:.3f}"} if wait else None)
         fault = self.faults.draw(content, before)
         if fault is not None:
             self.counts[f"fault {fault}"] += 1
@@ -190,6 +195,8 @@ class Loopback:
             return _error(refused.status, said, code=refused.code, param=refused.param)
         finally:
             self._now -= 1
+            if self.hidden is not None:
+                self.hidden.leave()
 
     def _echo(self, request: web.Request) -> str:
         return f" (you sent {request.headers.get('authorization')})" if self.echoes else ""

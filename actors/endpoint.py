@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.part import hardware
-from mustsee.errors import BadRow, BudgetSpent, Busy, Transient, UserError, hidden, secret
+from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 
@@ -183,7 +183,7 @@ class Connection:
         status, code = error.status_code, str(error.code or "")
         said = _said(error)
         if status == 402 or code in ("insufficient_quota", "billing_hard_limit_reached"):
-            return BudgetSpent(
+            return NoCredit(
                 f"{self.place}: the account has no credit left ({said}); add credit and run the "
                 "same command again: what is finished is kept"
             )
@@ -192,7 +192,7 @@ class Connection:
             return kind(f"{self.place}: HTTP {status}: {said}", retry_after(error))
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
-            return UserError(
+            return KeyRefused(
                 f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
                 "was refused; check the key and what it may use"
             )

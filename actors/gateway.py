@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 from actors.coordinator import Ask, Coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
+from actors.failover import Failover
 from actors.part import LlmConfig
 from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
@@ -44,6 +45,14 @@ class Metered(Protocol):
     def estimate(self, request: Request) -> Estimate: ...
 
 
+@runtime_checkable
+class Substituted(Protocol):
+    """A configured model with others that may take its place: itself, and they in their order."""
+
+    @property
+    def ways(self) -> Sequence[Any]: ...
+
+
 class Gateway:
     """An `Llm` around another; it serves one event loop at a time. `sleep` is what waits."""
 
@@ -54,10 +63,11 @@ class Gateway:
         coordinator: Any,
         meter: Metered | None = None,
         *,
+        instead: str = "",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
-        self._sleep = sleep
+        self._sleep, self._instead = sleep, instead
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
@@ -71,6 +81,18 @@ class Gateway:
 
         Raises UserError when the model cannot be opened (a missing key).
         """
+        ways = config.ways if isinstance(config, Substituted) else ()
+        if len(ways) > 1:
+            named = ways[0].endpoint.model
+            gateways = [cls._connect(way, store, coordinator, named) for way in ways]
+            gateways[0]._instead = ""
+            return Failover(gateways)
+        return cls._connect(config, store, coordinator)
+
+    @classmethod
+    def _connect(
+        cls, config: LlmConfig, store: Store, coordinator: Any, instead: str = ""
+    ) -> Gateway:
         meter = config if isinstance(config, Metered) else None
         if meter is not None:
             if isinstance(coordinator, Coordinator):
@@ -79,11 +101,15 @@ class Gateway:
                 import ray
 
                 ray.get(coordinator.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
-        return cls(config.open(), store, coordinator, meter)
+        return cls(config.open(), store, coordinator, meter, instead=instead)
 
     @property
     def identity(self) -> str:
         return self._llm.identity
+
+    async def stored(self, request: Request) -> Reply | None:
+        """The reply that was kept, if there is one."""
+        return await self._stored(request.key(self.identity))
 
     async def complete(self, request: Request) -> Reply:
         """As `Llm.complete`. Equal requests at the same time are one call; the call goes on when
@@ -214,6 +240,7 @@ class Gateway:
             tokens_thought=reply.tokens_thought if reply else 0,
             usd=reply.usd if reply else 0.0,
             again=request.reason,
+            instead=self._instead,
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
         )

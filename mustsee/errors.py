@@ -76,6 +76,14 @@ class BudgetSpent(MustseeError):
     """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
 
 
+class NoCredit(BudgetSpent):
+    """The endpoint's account has nothing left."""
+
+
+class KeyRefused(UserError):
+    """The endpoint does not take the key."""
+
+
 class Unparsed(MustseeError):
     """A model's reply is not of the form asked for; the text says what is wrong, and is shown to
     the model.

@@ -62,7 +62,7 @@ class Entry:
 
     `again`: why the reply before could not be parsed, where the prompt was asked again.
     `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
-    settled. `seconds`: what the attempt took.
+    settled. `seconds`: what the attempt took. `instead`: the model in whose place it was asked.
     """
 
     outcome: Outcome
@@ -77,6 +77,7 @@ class Entry:
     key: str = ""
     account: str = ""
     seconds: float = 0.0
+    instead: str = ""
 
 
 @dataclass
@@ -134,11 +135,14 @@ class Ledger:
     total: Tally = field(default_factory=Tally)
     by_prompt: dict[str, Tally] = field(default_factory=dict[str, Tally])
     by_model: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    instead: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add(self, entry: Entry) -> None:
         self.total.add(entry)
         self.by_prompt.setdefault(entry.prompt, Tally()).add(entry)
         self.by_model.setdefault(entry.model, Tally()).add(entry)
+        if entry.instead and entry.outcome in ("done", "cached"):
+            self.instead[entry.model, entry.instead] += 1
 
     def expected_out(self, prompt: str, most: int) -> float:
         """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""
@@ -153,4 +157,8 @@ class Ledger:
             **self.total.plain(),
             "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},
             "by_model": {name: t.plain() for name, t in sorted(self.by_model.items())},
+            "instead": [
+                {"model": model, "of": of, "calls": n}
+                for (model, of), n in sorted(self.instead.items())
+            ],
         }

@@ -81,7 +81,8 @@ class Loopback:
     """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
     `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
-    only key that is let in. `hidden`: a limit that refuses what goes beyond it. `echoes`: every error repeats the key that came.
+    only key that is let in. `hidden`: a limit that refuses what goes beyond it. `echoes`: every
+    error repeats the key that came.
     """
 
     reply: Callable[[Payload], str] = canned

@@ -97,12 +97,13 @@ class FindLimits:
         return asyncio.run(self._figures())
 
     async def _figures(self) -> Figures:
-        names: dict[str, Hidden] = {
+        kinds: tuple[tuple[Kind, float, str], ...] = (
+            ("rate", self.rate, "calls a second"),
+            ("window", self.window, "calls at once"),
+        )
+        names = {
             f"{limit:g} {unit}, {how}": Hidden(kind=kind, limit=law(limit))
-            for kind, limit, unit in (
-                ("rate", self.rate, "calls a second"),
-                ("window", self.window, "calls at once"),
-            )
+            for kind, limit, unit in kinds
             for how, law in (("fixed", fixed), ("halves, doubles", moving))
         }
         for hidden in names.values():

@@ -303,10 +303,10 @@ class Rates:
         return over if over > 0 else None
 
     def _turn(self, now: float, held: float) -> float:
-        """Those who are held back ask again one after the other, four for each that can start."""
+        """Those who are held back ask again one after the other, two for each that can start."""
         first = now + held
         self._line = min(max(self._line, first), first + LONGEST_HOLD)
-        self._line += 1 / (4 * max(16.0, self.search.seen))
+        self._line += 1 / max(50.0, 2 * self.search.seen)
         return self._line - now
 
     def release(self, unused: float, now: float) -> None:

@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import json
 import random
+import resource
 import threading
 import time
 from collections import Counter
@@ -118,9 +119,11 @@ class Loopback:
     @property
     def stats(self) -> dict[str, float]:
         """Requests by route, faults by kind, the most requests at once (`peak`), when the first one
-        came (`first`, UNIX seconds).
+        came (`first`, UNIX seconds), the CPU seconds of the server's process.
         """
-        return {**self.counts, "peak": self._peak, "first": self._first}
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu = used.ru_utime + used.ru_stime
+        return {**self.counts, "peak": self._peak, "first": self._first, "cpu": cpu}
 
     async def _start(self) -> None:
         self._room = asyncio.Semaphore(self.in_flight)

@@ -88,7 +88,7 @@ class Ask:
         )
 
         async def ask(video: Video) -> Video:
-            done = await self.recipe(video, asker, self.settings)
+            done = await self.recipe(video, asker.witnessed(), self.settings)
             if cut := sum(segment.words_cut > 0 for segment in done.segments or ()):
                 run.count("dense captions cut", cut)
             return done

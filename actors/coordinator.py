@@ -10,13 +10,14 @@ object.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mustsee.run.ledger import Entry, Ledger
-from mustsee.run.limits import Limits, Rates
+from mustsee.run.ledger import AGAIN, Entry, Ledger
+from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
 
 SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dead
@@ -25,7 +26,7 @@ SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dea
 @dataclass(frozen=True, kw_only=True)
 class Ask:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost.
+    the call may cost, `patience` the seconds for which the account may have answered nothing.
     """
 
     key: str
@@ -34,25 +35,30 @@ class Ask:
     tokens_in: float = 0.0
     tokens_out: int = 0
     usd: float = 0.0
+    patience: float = math.inf
 
 
 @dataclass(frozen=True)
 class Grant:
     """`go`: start after `wait` seconds. `elsewhere`: an equal call is in flight, look in the store
-    after `wait`. `hold`: calls in flight may use up the budget, ask again after `wait`. `spent`:
-    the budget is reached.
+    after `wait`. `hold`: the account takes no more for now, or calls in flight may use up the
+    budget; ask again after `wait`. `spent`: the budget is reached. `dead`: the account has answered
+    nothing for too long.
     """
 
-    answer: Literal["go", "elsewhere", "hold", "spent"]
+    answer: Literal["go", "elsewhere", "hold", "spent", "dead"]
     wait: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Flight:
+    """`call`: its number in the account's search; None holds nothing."""
+
     owner: str
     account: str
-    tokens: float
-    usd: float
+    tokens: float = 0.0
+    usd: float = 0.0
+    call: int | None = None
 
 
 class Coordinator:
@@ -95,25 +101,30 @@ class Coordinator:
     def _settle(self, entry: Entry, owner: str, now: float) -> None:
         self._ledger.add(entry)
         rates = self._rates.get(entry.account)
-        if rates is not None and entry.outcome == "retry" and entry.retry_after is not None:
+        if rates is not None and entry.outcome in AGAIN and entry.retry_after is not None:
             rates.pause(entry.retry_after, now)
         flight = self._flights.get(entry.key)
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
         self._release(entry.key, now, used=used)
-        if entry.outcome == "retry":  # the call is still its owner's, but holds nothing meanwhile
-            self._flights[entry.key] = _Flight(
-                owner=owner, account=entry.account, tokens=0.0, usd=0.0
-            )
+        if entry.outcome in AGAIN:  # the call is still its owner's, but holds nothing meanwhile
+            self._flights[entry.key] = _Flight(owner=owner, account=entry.account)
+        if rates is not None and flight.call is not None:
+            if entry.outcome == "done":
+                rates.answered(flight.call, entry.prompt, entry.seconds)
+            elif entry.outcome == "refused":
+                rates.refused(flight.call, now)
+            elif entry.outcome == "retry":
+                rates.failed(now)
 
     def _release(self, key: str, now: float, used: float) -> None:
         flight = self._flights.pop(key)
         self._reserved -= flight.usd
         if not self._flights:
             self._reserved = 0.0
-        if flight.account in self._rates:
-            self._rates[flight.account].refund(flight.tokens - used, now)
+        if flight.account in self._rates and flight.call is not None:
+            self._rates[flight.account].release(flight.tokens - used, now)
 
     def _answer(self, ask: Ask, owner: str, now: float) -> Grant:
         flight = self._flights.get(ask.key)
@@ -130,12 +141,18 @@ class Coordinator:
                 return Grant("hold", 0.25)
         tokens = ask.tokens_in + self._ledger.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
-        wait = rates.reserve(tokens, now) if rates is not None else 0.0
+        admitted = Admission(True)
+        if rates is not None:
+            if rates.dead(ask.patience, now):
+                return Grant("dead")
+            admitted = rates.admit(tokens, now)
+            if not admitted.go:
+                return Grant("hold", admitted.wait)
         self._flights[ask.key] = _Flight(
-            owner=owner, account=ask.account, tokens=tokens, usd=ask.usd
+            owner=owner, account=ask.account, tokens=tokens, usd=ask.usd, call=admitted.call
         )
         self._reserved += ask.usd
-        return Grant("go", wait)
+        return Grant("go", admitted.wait)
 
     def _forget(self, owner: str, now: float) -> None:
         """Release the calls of a gateway that was killed. What the endpoint billed for them is not

@@ -1,20 +1,24 @@
 """One connection to an OpenAI-compatible endpoint, and what its failures mean.
 
-The official client runs on its aiohttp transport: on httpx it was measured at 18 ms of CPU a call
-with 256 open connections, on aiohttp at 1.1 ms. It never retries by itself; the gateway does.
+Chats go by aiohttp: the official client, on its aiohttp transport, takes more than twice the CPU of
+a call (`ray_jobs.bench what=llm`); what is not plain JSON goes by that. Neither retries by itself;
+the gateway does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
-from mustsee.errors import BadRow, BudgetSpent, Transient, UserError, hidden, secret
+from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 
@@ -28,6 +32,7 @@ CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better b
 
 MOST_SAID = 300  # characters of an endpoint's error message that are passed on
 AGAIN = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
+BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +50,11 @@ class Endpoint:
 
     `key_env` names the environment variable that holds the key (None: no key is needed); the key
     itself is never part of a configuration. `timeout`: seconds for one whole call, body included.
-    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's. `prices`:
-    USD per million tokens by model. `attempts`: how often a call is tried. `patience`: a
-    Retry-After beyond so many seconds is a failure. Only model and address decide a reply.
+    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's: ceilings,
+    below which what the endpoint takes is found. `prices`: USD per million tokens by model.
+    `attempts`: how often a call may fail; one that is refused because of too many others has not.
+    `patience`: seconds for which the endpoint may answer nothing, or ask to be left alone. Only
+    model and address decide a reply.
     """
 
     model: str
@@ -119,7 +126,8 @@ class Connection:
             async with self._room, asyncio.timeout(self.endpoint.timeout):
                 return await work(client)
         except openai.APIStatusError as error:
-            raise self._refusal(error) from None
+            said = error.body or error.message
+            raise self.refusal(error.status_code, said, retry_after(error)) from None
         except (TimeoutError, openai.APITimeoutError) as error:
             seconds = f"{self.endpoint.timeout:g} s"
             raise Transient(f"{self.place}: no answer within {seconds}") from error
@@ -132,9 +140,30 @@ class Connection:
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The JSON object that the endpoint answers. As `call`; anything but an object is
-        Transient. The client's typed methods spend half a millisecond more on each call.
+        Transient.
         """
-        reply = await self.call(lambda client: client.post(path, body=body, cast_to=object))
+        import aiohttp
+
+        await self._client()
+        data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        url = self.endpoint.base_url.rstrip("/") + path
+        try:
+            async with self._room, asyncio.timeout(self.endpoint.timeout):  # noqa: SIM117
+                async with self._session.post(url, data=data, proxy=self._proxy) as response:
+                    raw, status = await response.read(), response.status
+                    wait = None if status < 400 else asked_to_wait(response.headers)
+        except TimeoutError as error:
+            seconds = f"{self.endpoint.timeout:g} s"
+            raise Transient(f"{self.place}: no answer within {seconds}") from error
+        except aiohttp.ClientError as error:
+            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
+        if status >= 400:
+            raise self.refusal(status, _error(raw), wait)
+        try:
+            reply = json.loads(raw)
+        except ValueError as error:  # a body that is cut off, or no JSON
+            said = hidden(str(error))[:MOST_SAID]
+            raise Transient(f"{self.place}: unreadable reply: {said}") from None
         if not isinstance(reply, Mapping):
             raise Transient(
                 f"{self.place}: the reply is no JSON object: {hidden(str(reply))[:80]!r}"
@@ -160,35 +189,51 @@ class Connection:
 
     async def _kept(self) -> AsyncIterator[AsyncOpenAI]:
         """A loop that shuts down closes its async generators, and so the client."""
+        import aiohttp
         import openai
 
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=self.endpoint.max_connections,
             max_keepalive_connections=self.endpoint.max_connections,
         )
-        async with openai.AsyncOpenAI(
-            api_key=self.endpoint.key(),
-            base_url=self.endpoint.base_url,
-            max_retries=0,
-            timeout=self.endpoint.timeout,
-            http_client=openai.DefaultAioHttpClient(limits=limits),
-        ) as client:
+        proxies = {} if proxy_bypass(urlsplit(self.endpoint.base_url).netloc) else getproxies()
+        self._proxy = proxies.get(urlsplit(self.endpoint.base_url).scheme)
+        headers = {
+            "authorization": f"Bearer {self.endpoint.key()}",
+            "content-type": "application/json",
+        }
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self.endpoint.max_connections),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers=headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            ) as self._session,
+            openai.AsyncOpenAI(
+                api_key=self.endpoint.key(),
+                base_url=self.endpoint.base_url,
+                max_retries=0,
+                timeout=self.endpoint.timeout,
+                http_client=openai.DefaultAioHttpClient(limits=limits),
+            ) as client,
+        ):
             yield client
 
-    def _refusal(self, error: APIStatusError) -> Exception:
-        """What an HTTP error status means for the run."""
-        status, code = error.status_code, str(error.code or "")
-        said = _said(error)
+    def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:
+        """What an HTTP error status and the error object that came with it mean for the run."""
+        error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+        code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
         if status == 402 or code in ("insufficient_quota", "billing_hard_limit_reached"):
-            return BudgetSpent(
+            return NoCredit(
                 f"{self.place}: the account has no credit left ({said}); add credit and run the "
                 "same command again: what is finished is kept"
             )
         if status >= 500 or status in AGAIN:
-            return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
+            kind = Busy if status in BUSY else Transient
+            return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
-            return UserError(
+            return KeyRefused(
                 f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
                 "was refused; check the key and what it may use"
             )
@@ -198,19 +243,26 @@ class Connection:
                 "and base_url= (it usually ends in /v1)"
             )
         unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-        if unknown and not str(error.param).startswith("response_format"):
+        if unknown and not str(param).startswith("response_format"):
             return UserError(
-                f"{self.place} does not take {error.param!r} ({said}); leave it out with "
-                f"omit=[{error.param}], and see token_limit= for the limit of tokens"
+                f"{self.place} does not take {param!r} ({said}); leave it out with "
+                f"omit=[{param}], and see token_limit= for the limit of tokens"
             )
         return BadRow(f"{self.place}: HTTP {status}: {said}")
 
 
-def _said(error: APIStatusError) -> str:
+def _error(raw: bytes) -> Any:
+    """The error object of a response, or its text."""
+    try:
+        told = json.loads(raw)
+    except ValueError:
+        return raw.decode(errors="replace")
+    return told.get("error", told) if isinstance(told, dict) else told
+
+
+def _said(body: Any) -> str:
     """The endpoint's own words, short; the page's title of an HTML error page."""
-    body: Any = error.body
-    text = body.get("message") if isinstance(body, dict) else body
-    text = str(text or error.message).strip()
+    text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
     if text.lower().startswith(("<!doctype", "<html")):
         return "an HTML page"
     return " ".join(hidden(text).split())[:MOST_SAID]
@@ -220,7 +272,11 @@ def retry_after(error: APIStatusError) -> float | None:
     """Seconds, from `retry-after-ms`, or from `retry-after` as seconds or as a date; a date counts
     from the endpoint's own clock where it tells it.
     """
-    headers = error.response.headers
+    return asked_to_wait(error.response.headers)
+
+
+def asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds, as `retry_after` says."""
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)

@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-
 from actors.coordinator import Ask, Coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
+from actors.failover import Failover
 from actors.part import LlmConfig
-from mustsee.errors import BudgetSpent, Transient
+from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.schemas import dump, load
@@ -30,6 +30,7 @@ from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
 LONGEST_BACKOFF = 30.0  # seconds
+UNBOUNDED = 1 << 30  # calls at once of a model that is no endpoint
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -44,6 +45,14 @@ class Metered(Protocol):
     def estimate(self, request: Request) -> Estimate: ...
 
 
+@runtime_checkable
+class Substituted(Protocol):
+    """A configured model with others that may take its place: itself, and they in their order."""
+
+    @property
+    def ways(self) -> Sequence[Any]: ...
+
+
 class Gateway:
     """An `Llm` around another; it serves one event loop at a time. `sleep` is what waits."""
 
@@ -54,13 +63,16 @@ class Gateway:
         coordinator: Any,
         meter: Metered | None = None,
         *,
+        instead: str = "",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
-        self._sleep = sleep
+        self._sleep, self._instead = sleep, instead
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
+        self._took: dict[str, float] = {}  # seconds of the calls that were answered
+        self._said = "nothing"
 
     @classmethod
     def connect(cls, config: LlmConfig, store: Store, coordinator: Any) -> Llm:
@@ -69,6 +81,18 @@ class Gateway:
 
         Raises UserError when the model cannot be opened (a missing key).
         """
+        ways = config.ways if isinstance(config, Substituted) else ()
+        if len(ways) > 1:
+            named = ways[0].endpoint.model
+            gateways = [cls._connect(way, store, coordinator, named) for way in ways]
+            gateways[0]._instead = ""
+            return Failover(gateways)
+        return cls._connect(config, store, coordinator)
+
+    @classmethod
+    def _connect(
+        cls, config: LlmConfig, store: Store, coordinator: Any, instead: str = ""
+    ) -> Gateway:
         meter = config if isinstance(config, Metered) else None
         if meter is not None:
             if isinstance(coordinator, Coordinator):
@@ -77,11 +101,15 @@ class Gateway:
                 import ray
 
                 ray.get(coordinator.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
-        return cls(config.open(), store, coordinator, meter)
+        return cls(config.open(), store, coordinator, meter, instead=instead)
 
     @property
     def identity(self) -> str:
         return self._llm.identity
+
+    async def stored(self, request: Request) -> Reply | None:
+        """The reply that was kept, if there is one."""
+        return await self._stored(request.key(self.identity))
 
     async def complete(self, request: Request) -> Reply:
         """As `Llm.complete`. Equal requests at the same time are one call; the call goes on when
@@ -104,6 +132,8 @@ class Gateway:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._flying = loop, {}
+            most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED
+            self._room = asyncio.Semaphore(most)
             self._client = CoordinatorClient(self._coordinator)
 
     def _done(self, key: str, task: asyncio.Task[Reply]) -> None:
@@ -117,41 +147,45 @@ class Gateway:
             await self._client.report(self._entry("cached", key, request, stored))
             return stored
         try:
-            reply = await self._retrying(key, request)(self._attempt, key, request)
+            reply = await self._tried(key, request)
         except Exception:
             await self._client.report(self._entry("failed", key, request))
             raise
-        if not reply.cached:
-            await self._keep(key, reply)  # before it is reported: others then look in the store
-        outcome = "cached" if reply.cached else "done"
-        await self._client.report(self._entry(outcome, key, request, reply))
+        if reply.cached:
+            await self._client.report(self._entry("cached", key, request, reply))
+            return reply
+        await self._keep(key, reply)  # before it is reported: others then look in the store
+        entry = self._entry("done", key, request, reply)
+        await self._client.report(replace(entry, seconds=self._took.pop(key, 0.0)))
         return reply
 
-    def _retrying(self, key: str, request: Request) -> AsyncRetrying:
-        meter = self._meter
-        patience = meter.endpoint.patience if meter else 0.0
-
-        def worth(error: BaseException) -> bool:
-            return isinstance(error, Transient) and (error.retry_after or 0.0) <= patience
-
-        def wait(state: RetryCallState) -> float:
-            asked = _retry_after(state)
-            draw = random.Random(f"{key}/{state.attempt_number}/backoff").uniform(0.5, 1.0)
-            backoff = min(LONGEST_BACKOFF, 0.5 * 2**state.attempt_number) * draw
-            return backoff if asked is None else asked + min(backoff, 1.0)
-
-        async def before_sleep(state: RetryCallState) -> None:
-            entry = self._entry("retry", key, request)
-            await self._client.report(replace(entry, retry_after=_retry_after(state)))
-
-        return AsyncRetrying(
-            stop=stop_after_attempt(meter.endpoint.attempts if meter else 1),
-            wait=wait,
-            retry=retry_if_exception(worth),
-            sleep=self._sleep,
-            before_sleep=before_sleep,
-            reraise=True,
-        )
+    async def _tried(self, key: str, request: Request) -> Reply:
+        """Try until it is answered: `attempts` times, and once more for every time that it is only
+        refused because there are too many others.
+        """
+        endpoint = self._meter.endpoint if self._meter is not None else None
+        failures = tries = 0
+        while True:
+            try:
+                async with self._room:
+                    return await self._attempt(key, request)
+            except Transient as error:
+                refused, tries = isinstance(error, Busy), tries + 1
+                failures += not refused
+                asked = error.retry_after
+                if (
+                    endpoint is None
+                    or isinstance(error, NoAnswer)
+                    or failures >= endpoint.attempts
+                    or (asked or 0.0) > endpoint.patience
+                ):
+                    raise
+                self._said = str(error)
+            entry = self._entry("refused" if refused else "retry", key, request)
+            await self._client.report(replace(entry, retry_after=asked))
+            draw = random.Random(f"{key}/{tries}/backoff").uniform(0.5, 1.0)
+            backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
+            await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
 
     async def _attempt(self, key: str, request: Request) -> Reply:
         """One try, once the coordinator admits it, unless an equal call was made elsewhere."""
@@ -164,6 +198,7 @@ class Gateway:
                 tokens_in=estimate.tokens_in,
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
+                patience=self._meter.endpoint.patience,
             )
             while True:
                 grant = await self._client.ask(ask)
@@ -172,7 +207,16 @@ class Gateway:
                         "budget_usd is reached: no further paid call is made; what is finished is "
                         "kept, so the same command with a higher budget_usd goes on from here"
                     )
-                if grant.answer != "go":
+                if grant.answer == "dead":
+                    raise NoAnswer(
+                        f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no "
+                        f"answer for {ask.patience:g} s; the last that it said: {self._said}"
+                    )
+                if grant.answer == "elsewhere":  # who is waited for may need our room
+                    self._room.release()
+                    await self._sleep(grant.wait)
+                    await self._room.acquire()
+                elif grant.answer == "hold":
                     await self._sleep(grant.wait)
                 if grant.answer != "hold" and (made := await self._stored(key)):
                     return made  # elsewhere, since `_answer` looked
@@ -180,7 +224,10 @@ class Gateway:
                     break
             if grant.wait > 0:
                 await self._sleep(grant.wait)
-        return await self._llm.complete(request)
+        began = time.monotonic()
+        reply = await self._llm.complete(request)
+        self._took[key] = time.monotonic() - began
+        return reply
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
         named = self._meter.endpoint.model if self._meter else self.identity
@@ -193,6 +240,7 @@ class Gateway:
             tokens_thought=reply.tokens_thought if reply else 0,
             usd=reply.usd if reply else 0.0,
             again=request.reason,
+            instead=self._instead,
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
         )
@@ -217,8 +265,3 @@ class Gateway:
     async def _keep(self, key: str, reply: Reply) -> None:
         value = json.dumps(dump(reply), sort_keys=True).encode()
         await self._aside(self._store.put, KIND, key, value)
-
-
-def _retry_after(state: RetryCallState) -> float | None:
-    error = state.outcome.exception() if state.outcome else None
-    return error.retry_after if isinstance(error, Transient) else None

@@ -17,6 +17,7 @@ from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import Item, JudgeConfig
 from mustsee.llm import Asker
+from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
 from mustsee.store import identity
 

@@ -123,8 +123,9 @@ class Vet:
         judge = Seat(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
+            seen = {role: asker.witnessed() for role, asker in askers.items()}
             vetting = Vetting(
-                askers=askers, film=Film(video), seed=self.seed, count=run.count, judge=judge
+                askers=seen, film=Film(video), seed=self.seed, count=run.count, judge=judge
             )
             if len(filters) < len(self.filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))

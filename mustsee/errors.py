@@ -64,8 +64,24 @@ class Transient(MustseeError):
         return self.message
 
 
+class Busy(Transient):
+    """The endpoint takes no more calls for now: too many a minute, or at once."""
+
+
+class NoAnswer(Transient):
+    """The endpoint has answered nothing for longer than we have patience."""
+
+
 class BudgetSpent(MustseeError):
     """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
+
+
+class NoCredit(BudgetSpent):
+    """The endpoint's account has nothing left."""
+
+
+class KeyRefused(UserError):
+    """The endpoint does not take the key."""
 
 
 class Unparsed(MustseeError):

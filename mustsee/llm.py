@@ -147,7 +147,8 @@ class Request:
 class Reply:
     """`text`: what is said, without the `thoughts` of a thinking model. `tokens_out`: of both, of
     which `tokens_thought` are thoughts. `finish` is "stop", "length" (cut by max_tokens) or
-    "refusal". `logprobs`: for each output token, the alternatives.
+    "refusal". `by`: the identity of the model that answered in place of the one asked. `logprobs`:
+    for each output token, the alternatives.
     """
 
     text: str
@@ -159,6 +160,7 @@ class Reply:
     usd: float = 0.0
     finish: str = "stop"
     cached: bool = False
+    by: str = ""
     logprobs: tuple[Mapping[str, float], ...] | None = None
 
 
@@ -173,6 +175,23 @@ class Llm(Protocol):
     async def complete(self, request: Request) -> Reply:
         """Raises Transient (try later), BadRow (this request will never work), BudgetSpent."""
         ...
+
+
+class Witness:
+    """A model, for one row, that knows who has answered for it: its identity is theirs."""
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm = llm
+        self._answered: dict[str, None] = {}
+
+    @property
+    def identity(self) -> str:
+        return " + ".join(self._answered) or self._llm.identity
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await self._llm.complete(request)
+        self._answered[reply.by or self._llm.identity] = None
+        return reply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +211,10 @@ class Asker:
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise UserError(f"tries={self.tries!r}: at least 1")
+
+    def witnessed(self) -> Asker:
+        """The same for one row, whose records name who answered."""
+        return replace(self, llm=Witness(self.llm))
 
     async def ask(
         self,

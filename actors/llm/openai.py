@@ -10,13 +10,14 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
 
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Clip, Llm, Message, Reply, Request, VideoInput
+from mustsee.run.limits import Limits
 from mustsee.thoughts import Spoken, apart
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
@@ -33,6 +34,8 @@ class OpenAI(Endpoint):
     `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
     `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
+    `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
+    {model: M, base_url: U, key_env: K}.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -45,6 +48,7 @@ class OpenAI(Endpoint):
     looks: bool = hardware(True)
     watches: bool = hardware(False)
     video: VideoInput = field(default_factory=VideoInput, metadata={"identity": False})
+    fallback: Sequence[Mapping[str, Any]] = hardware(())
 
     def __post_init__(self) -> None:
         if self.structured not in ("auto", "json_schema", "none"):
@@ -65,6 +69,28 @@ class OpenAI(Endpoint):
         }
         changed = {name: v for name, v in other.items() if v and v != DEFAULTS[name]}
         return named + (f" {json.dumps(changed, sort_keys=True, default=list)}" if changed else "")
+
+    @property
+    def ways(self) -> tuple[OpenAI, ...]:
+        """This model, and those that may take its place. Raises UserError for an unknown key."""
+        known = {f.name for f in fields(self)} - {"fallback"}
+        for number, differs in enumerate(self.fallback):
+            for name in differs:
+                if name not in known:
+                    raise UserError(
+                        f"fallback[{number}] of {self.model!r} has a key {name!r}; "
+                        f"keys: {', '.join(sorted(known))}"
+                    )
+        given = [
+            {**d, "limits": Limits(**d["limits"])} if isinstance(d.get("limits"), dict) else d
+            for d in self.fallback
+        ]
+        return (self, *(replace(self, fallback=(), **differs) for differs in given))
+
+    def check(self, budget_usd: float | None) -> None:
+        """As `Endpoint.check`, of all that may be asked."""
+        for way in self.ways:
+            Endpoint.check(way, budget_usd)
 
     @property
     def endpoint(self) -> Endpoint:

@@ -159,7 +159,7 @@ def _provenance(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
         if q.provenance
     )
     lines = [
-        f"- {n} questions by `{llm}`, prompts `{p}`, source `{g}`"
+        f"- {n} questions ({n / len(questions):.0%}) by `{llm}`, prompts `{p}`, source `{g}`"
         for (llm, p, g), n in made.items()
     ]
     judges = Counter((v.filter, v.model) for q in questions for v in q.verdicts)

@@ -12,7 +12,8 @@ from mustsee.errors import UserError
 MILLION = 1_000_000
 REASONS = 5  # for asking again, listed in `run.json`
 
-Outcome = Literal["done", "cached", "retry", "failed"]
+Outcome = Literal["done", "cached", "retry", "refused", "failed"]
+AGAIN: tuple[Outcome, ...] = ("retry", "refused")
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ def require_price(
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
-    from an equal call), `retry` (failed, and tried again), `failed` (given up).
+    from an equal call), `retry` (failed, and tried again), `refused` (too many at once, and tried
+    again), `failed` (given up).
 
     `again`: why the reply before could not be parsed, where the prompt was asked again.
     `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
-    settled.
+    settled. `seconds`: what the attempt took. `instead`: the model in whose place it was asked.
     """
 
     outcome: Outcome
@@ -74,6 +76,8 @@ class Entry:
     retry_after: float | None = None
     key: str = ""
     account: str = ""
+    seconds: float = 0.0
+    instead: str = ""
 
 
 @dataclass
@@ -81,6 +85,7 @@ class Tally:
     calls: int = 0
     cached: int = 0
     retries: int = 0
+    refused: int = 0
     failed: int = 0
     asked_again: int = 0
     asked_again_for: Counter[str] = field(default_factory=Counter[str])
@@ -94,12 +99,13 @@ class Tally:
     def add(self, entry: Entry) -> None:
         self.calls += entry.outcome == "done"
         self.cached += entry.outcome == "cached"
-        self.retries += entry.outcome == "retry"
+        self.retries += entry.outcome in AGAIN
+        self.refused += entry.outcome == "refused"
         self.failed += entry.outcome == "failed"
         if entry.again and entry.outcome in ("done", "cached"):
             self.asked_again += 1
             self.asked_again_for[entry.again] += 1
-        if entry.outcome == "retry" and entry.retry_after is not None:
+        if entry.outcome in AGAIN and entry.retry_after is not None:
             self.retry_after_waits += 1
             self.retry_after_seconds += entry.retry_after
         if entry.outcome == "done":
@@ -129,11 +135,14 @@ class Ledger:
     total: Tally = field(default_factory=Tally)
     by_prompt: dict[str, Tally] = field(default_factory=dict[str, Tally])
     by_model: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    instead: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add(self, entry: Entry) -> None:
         self.total.add(entry)
         self.by_prompt.setdefault(entry.prompt, Tally()).add(entry)
         self.by_model.setdefault(entry.model, Tally()).add(entry)
+        if entry.instead and entry.outcome in ("done", "cached"):
+            self.instead[entry.model, entry.instead] += 1
 
     def expected_out(self, prompt: str, most: int) -> float:
         """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""
@@ -148,4 +157,8 @@ class Ledger:
             **self.total.plain(),
             "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},
             "by_model": {name: t.plain() for name, t in sorted(self.by_model.items())},
+            "instead": [
+                {"model": model, "of": of, "calls": n}
+                for (model, of), n in sorted(self.instead.items())
+            ],
         }

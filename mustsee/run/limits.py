@@ -1,16 +1,41 @@
-"""Requests and tokens per minute, as token buckets that a test can run on a clock of its own.
+"""What an endpoint lets through: limits that are configured, and those that are found by trying.
 
-A call reserves before it starts, is told how long to wait, and gives back what it did not use.
-The caller does the waiting: nothing here sleeps.
+Requests and tokens per minute are token buckets, `Search` finds the rest; both run on a clock that
+a test can turn. A call asks before it starts and is let go, to start after so many seconds, or held
+back, to ask again after so many. The caller does the waiting: nothing here sleeps.
 """
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from dataclasses import dataclass
+from typing import Literal
 
 from mustsee.errors import UserError
 
 BURST = 1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
+HORIZON = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
+LONGEST_HOLD = 2.0  # seconds after which a call that was held back asks again
+
+START = 32.0  # calls a second at first
+SLOWEST = 0.2  # calls a second: every five seconds one tries, whatever was refused
+CUT = 0.9  # of what was taken when more was refused, and CUBIC's slope (RFC 9438 cuts to 0.7, ...
+STEEP = 0.006  # ... but a lost packet is sent again at once, where a refused call costs a wait)
+RECOVERY = ((1 - CUT) / STEEP) ** (1 / 3)  # seconds from a cut back to the level before it
+CALLS = 20  # a second of the climb lasts at least so many calls, ...
+LONGEST_SECOND = 10.0  # ... and at most so long
+RECENT = 50  # calls over which refusals are counted
+FEW = 0.08  # share of calls that may be refused well below the top, ...
+NOISE = 3  # ... each of which lets so many pass at the top
+LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
+LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
+SLOW = 2.0  # times as slow as at best, with no more done, is congestion
+OUTAGE = 8  # refusals without an answer to a later call
+COLLAPSE = 1 / 16  # of the rate at the first of them
+
+Measure = Literal["rate", "window"]
+BOTH: tuple[Measure, ...] = ("rate", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,36 +74,273 @@ class Bucket:
         self._level -= units
         return max(0.0, -self._level / self.rate)
 
+    def debt(self, now: float) -> float:
+        """Seconds until what was taken has flowed in."""
+        return self.reserve(0, now)
+
     def refund(self, units: float, now: float) -> None:
         """Give back what was reserved and not used; negative where more was used."""
         self._flow(now)
         self._level = min(self.room, self._level + units)
 
 
+class Search:
+    """How much an endpoint takes, found by trying: `rate` calls a second, `window` calls in flight.
+
+    A refusal does not say which of the two was too much, so both are held. The rate doubles every
+    second until something is refused. Then what was taken at that moment is the top of both: the
+    one that held calls back is cut below it, and climbs as CUBIC does, quickly to just under the
+    top, slowly past it, and ever faster where nothing is refused; the other may not be above it
+    meanwhile. Refusals of calls that had started before the cut are part of the same event. Time
+    counts only while calls are held back: who asks for little learns nothing.
+
+    A few refusals well below the top are no limit of ours: they change nothing, and as many are
+    expected at the top. Where nothing is answered any more, what is let go falls to `SLOWEST`; with
+    the first answer it doubles again up to where it was.
+    """
+
+    def __init__(self) -> None:
+        self._low: dict[Measure, float] = {"rate": START, "window": math.inf}
+        self._top: dict[Measure, float] = {"rate": math.inf, "window": math.inf}
+        self._tight = BOTH
+        self._doubling, self._time = True, 0.0
+        self._held_at = -math.inf
+        self._holder: Measure = "rate"
+        self._started = self._cut_at = 0  # calls by number
+        self._stood = self._passed = 0.0  # calls that stood, and the time, both fading
+        self._start_at = math.nan
+        self._refusals = deque[int]()
+        self._noise = 0  # refusals since the cut that were none of ours
+        self._row = 0  # refusals without an answer to a later call
+        self._before: dict[Measure, float] = self._top
+
+    @property
+    def rate(self) -> float:
+        return max(SLOWEST, self._level("rate"))
+
+    @property
+    def window(self) -> float:
+        return self._level("window")
+
+    @property
+    def _shape(self) -> float:
+        return 1 + STEEP * (self._time - RECOVERY) ** 3
+
+    def _level(self, of: Measure) -> float:
+        if self._doubling:
+            return min(self._low[of] * 2**self._time, CUT * self._top[of])
+        level = self._top[of] * (self._shape if of in self._tight else max(1.0, self._shape))
+        return max(level, self._top[of] - 1) if of == "window" else level
+
+    def held(self, by: Measure, now: float) -> None:
+        """A call had to wait: time to climb, unless nothing is answered."""
+        passed, self._held_at, self._holder = now - self._held_at, now, by
+        if self._row >= OUTAGE or passed > 2 * LONGEST_HOLD:
+            return
+        second = 1.0 if self._doubling else min(max(1.0, CALLS / self.rate), LONGEST_SECOND)
+        if not (self._doubling and self.rate > START + 2 * self.seen):
+            self._time += passed / second
+        if self._doubling and all(self._level(m) >= CUT * self._top[m] for m in self._top):
+            self._tight = BOTH
+            self._doubling, self._time = False, 0.0
+
+    @property
+    def _low_down(self) -> bool:
+        """On the way back from a cut."""
+        return not self._doubling and self._shape < 0.97
+
+    def started(self, at: float) -> int:
+        """A call starts then: its number."""
+        self._started += 1
+        passed = max(0.0, at - self._start_at) if self._started > 1 else 0.0
+        self._start_at = max(at, self._start_at) if self._started > 1 else at
+        fading = math.exp(-passed / self._span)
+        self._stood = self._stood * fading + 1
+        self._passed = self._passed * fading + passed
+        return self._started
+
+    @property
+    def seen(self) -> float:
+        """Calls a second that stood, as of the last start."""
+        return self._stood / max(self._passed, 1 / self.rate)
+
+    @property
+    def _span(self) -> float:
+        """Seconds over which what is seen is counted."""
+        return max(1.0, 8 / self.rate)
+
+    def answered(self, call: int) -> None:
+        """The call of that number was answered."""
+        if call <= self._cut_at:
+            return
+        if self.rate < COLLAPSE * self._before["rate"]:
+            self._low = {"rate": self.rate, "window": self.window}
+            self._top, self._doubling, self._time = self._before, True, 0.0
+        self._row = 0
+
+    def refused(self, call: int, in_flight: int, now: float) -> None:
+        """The call of that number was refused; so many are still in flight."""
+        self._row += 1
+        if self._row == 1:
+            self._before = {"rate": self.rate, "window": self.window}
+        self._stood = max(0.0, self._stood - 1)
+        self._refusals.append(self._started)
+        while self._refusals[0] <= self._started - RECENT:
+            self._refusals.popleft()
+        if call <= self._cut_at:
+            return
+        if self._low_down or now - self._held_at > 1:
+            most = 0.5 + FEW * min(RECENT, self._started - self._cut_at)
+        else:
+            most = NOISE * self._noise
+        if len(self._refusals) > most:
+            self.cut(self._holder, in_flight - (self._started - call))
+        elif self._low_down:
+            self._noise = min(NOISE, self._noise + 1)
+
+    def cut(self, holder: Measure, in_flight: int) -> None:
+        """Congestion, while so many calls stood, and `holder` held further ones back."""
+        self._cut_at = self._started
+        rate, window = min(self.rate, self.seen), min(self.window, float(in_flight))
+        if holder == "window":
+            rate = max(CUT * self.rate, min(self.rate, 1.25 * self.seen))
+        elif self.window < 1.5 * in_flight:
+            window = max(window, CUT * self.window)
+        if window < LEAST_WINDOW:
+            window = self.window
+        taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
+        self._tight = (holder,)
+        self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0
+        self._refusals.clear()
+
+
+class Slowness:
+    """Whether calls have become slower because there are too many: an endpoint that lets them queue
+    refuses none. A call is held against the quickest of its prompt; that many calls are slower than
+    few is well as long as more is done in all.
+    """
+
+    def __init__(self) -> None:
+        self._mean: dict[str, float] = {}
+        self._best: dict[str, float] = {}
+        self._slow = 1.0  # calls take so many times as long as at best
+        self._most = 0.0  # calls in flight by how slow they were: what is done in all
+        self._calls = 0
+
+    def risen(self, prompt: str, seconds: float, in_flight: int) -> float | None:
+        """A call was answered; how many times too slow calls are, where that is for their number,
+        and at most once for as many calls as are in flight.
+        """
+        mean = self._mean.get(prompt, seconds)
+        mean = self._mean[prompt] = mean + (seconds - mean) / 16
+        best = self._best[prompt] = max(1e-3, min(self._best.get(prompt, mean), mean))
+        self._slow += (mean / best - self._slow) / 16
+        self._calls += 1
+        done = in_flight / self._slow
+        risen = self._slow > SLOW and done < 1.1 * self._most and self._calls > max(32, in_flight)
+        if self._slow < SLOW:
+            self._most = max(self._most, done)
+        if not risen:
+            return None
+        self._calls = 0
+        return self._slow
+
+
+@dataclass(frozen=True)
+class Admission:
+    """`go`: start after `wait` seconds; else ask again after them. `call`: its number."""
+
+    go: bool
+    wait: float = 0.0
+    call: int = 0
+
+
 class Rates:
-    """The buckets of one account, and the time before which the endpoint wants no calls."""
+    """One account: its configured limits, what was found of the others, the calls in flight, and
+    the time before which the endpoint wants none.
+    """
 
     def __init__(self, limits: Limits, now: float) -> None:
         self.limits = limits
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = Bucket(requests, now) if requests is not None else None
         self._tokens = Bucket(tokens, now) if tokens is not None else None
-        self._closed_until = now
+        self.search = Search()
+        self.in_flight = 0
+        self._closed_until = self._next = self._line = self._look_at = now
+        self._silent_since = math.inf
+        self._slowness = Slowness()
 
-    def reserve(self, tokens: float, now: float) -> float:
-        """Seconds to wait before one request of `tokens` may start."""
-        waits = [self._closed_until - now, 0.0]
+    def admit(self, tokens: float, now: float) -> Admission:
+        """Whether one request of `tokens` may start; if so, it is in flight until `release`."""
+        held = self._held(now)
+        if held is not None:
+            return Admission(False, self._turn(now, held))
+        self._next = max(self._next, now - 2 / self.search.rate)  # who asks a little late
+        waits = [self._next - now, 0.0]
+        if waits[0] > 0:
+            self.search.held("rate", now)
+        self._next += 1 / self.search.rate
         if self._requests is not None:
             waits.append(self._requests.reserve(1, now))
         if self._tokens is not None:
             waits.append(self._tokens.reserve(tokens, now))
-        return max(waits)
+        self.in_flight += 1
+        return Admission(True, max(waits), self.search.started(now + max(waits)))
 
-    def refund(self, tokens: float, now: float) -> None:
-        """Tokens that were reserved and not used."""
+    def _held(self, now: float) -> float | None:
+        """Seconds for which nothing may start; None: something may."""
+        if now < self._closed_until:
+            return self._closed_until - now
+        if self.in_flight + 1 > self.search.window:
+            self.search.held("window", now)
+            return 0.0
+        if self._next - now > HORIZON:
+            self.search.held("rate", now)
+            return self._next - now - HORIZON
+        debts = [b.debt(now) for b in (self._requests, self._tokens) if b is not None]
+        over = max(debts, default=0.0) - HORIZON
+        return over if over > 0 else None
+
+    def _turn(self, now: float, held: float) -> float:
+        """Those who are held back ask again one after the other, two for each that can start."""
+        first = now + held
+        self._line = min(max(self._line, first), first + LONGEST_HOLD)
+        self._line += 1 / max(50.0, 2 * self.search.seen)
+        return self._line - now
+
+    def release(self, unused: float, now: float) -> None:
+        """A call is over that had reserved so many tokens more than it used."""
+        self.in_flight = max(0, self.in_flight - 1)
         if self._tokens is not None:
-            self._tokens.refund(tokens, now)
+            self._tokens.refund(unused, now)
+
+    def answered(self, call: int, prompt: str, seconds: float) -> None:
+        """That call, which is released, was answered after so many seconds."""
+        self._silent_since = math.inf
+        self.search.answered(call)
+        slow = self._slowness.risen(prompt, seconds, self.in_flight + 1)
+        if slow is not None:
+            self.search.cut("window", round(self.in_flight * SLOW / slow))
+
+    def refused(self, call: int, now: float) -> None:
+        """That call, which is released, was refused."""
+        self.search.refused(call, self.in_flight, now)
+        self.failed(now)
+
+    def failed(self, now: float) -> None:
+        """A call failed in a way that another attempt may mend."""
+        self._silent_since = min(self._silent_since, now)
 
     def pause(self, seconds: float, now: float) -> None:
         """The endpoint said Retry-After: nothing new starts before that."""
         self._closed_until = max(self._closed_until, now + seconds)
+        self._next = max(self._next, self._closed_until)
+
+    def dead(self, patience: float, now: float) -> bool:
+        """Whether nothing was answered for longer than that; now and then one may look again."""
+        if now - self._silent_since <= patience:
+            return False
+        again = now >= self._look_at
+        self._look_at = now + LOOK if again else self._look_at
+        return not again

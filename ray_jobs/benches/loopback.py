@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import json
 import random
+import resource
 import threading
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ray_jobs.benches.loopback_limits import Hidden
 from ray_jobs.benches.loopback_replies import (
     Payload,
     Thinks,
@@ -83,6 +85,7 @@ class Loopback:
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
     only key that is let in. `echoes`: every error repeats the key that came. `schemas`: a reply is
     an instance of the schema that came, the request is refused for one, or it is passed over.
+    `hidden`: a limit that refuses what goes beyond it.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -94,6 +97,7 @@ class Loopback:
     key: str | None = None
     echoes: bool = False
     schemas: Schemas = "ignored"
+    hidden: Hidden | None = None
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
@@ -118,9 +122,11 @@ class Loopback:
     @property
     def stats(self) -> dict[str, float]:
         """Requests by route, faults by kind, the most requests at once (`peak`), when the first one
-        came (`first`, UNIX seconds).
+        came (`first`, UNIX seconds), the CPU seconds of the server's process.
         """
-        return {**self.counts, "peak": self._peak, "first": self._first}
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu = used.ru_utime + used.ru_stime
+        return {**self.counts, "peak": self._peak, "first": self._first, "cpu": cpu}
 
     async def _start(self) -> None:
         self._room = asyncio.Semaphore(self.in_flight)
@@ -177,6 +183,9 @@ class Loopback:
             return _error(401, "wrong key", code="invalid_api_key")
         before = self._came[content]
         self._came[content] += 1
+        if self.hidden is not None and (wait := self.hidden.enter()) is not None:
+            self._came[content] -= 1
+            return _error(429, "too many", headers={"retry-after": f"{wait:.3f}"} if wait else None)
         fault = self.faults.draw(content, before)
         if fault is not None:
             self.counts[f"fault {fault}"] += 1
@@ -193,6 +202,8 @@ class Loopback:
             return _error(refused.status, said, code=refused.code, param=refused.param)
         finally:
             self._now -= 1
+            if self.hidden is not None:
+                self.hidden.leave()
 
     def _echo(self, request: web.Request) -> str:
         return f" (you sent {request.headers.get('authorization')})" if self.echoes else ""

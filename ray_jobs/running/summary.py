@@ -146,6 +146,10 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}), {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    for (model, of), n in sorted(record.llm.instead.items()):
+        asked = record.llm.by_model.get(of)
+        own = asked.calls + asked.cached if asked else 0
+        yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
     yield from _unread(record)
     ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
     yield f"files: in {out}: {', '.join(ours)}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.run.limits import Bucket, Limits, Rates
+from mustsee.run.limits import Admission, Bucket, Limits, Rates
 
 STEPS = st.lists(
     st.tuples(st.floats(0, 30), st.floats(0.1, 50)), min_size=1, max_size=60
@@ -57,17 +57,31 @@ def test_saved_up_time_is_bounded():
 
 def test_requests_and_tokens_both_count():
     rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=6000), 0.0)
-    assert rates.reserve(100, 0.0) == 0.0
-    assert rates.reserve(1, 0.0) == pytest.approx(1.0)  # the second request of this second
-    assert rates.reserve(1000, 0.0) == pytest.approx(10.01)  # tokens at 100 a second
+    assert rates.admit(100, 0.0) == Admission(True, 0.0, 1)
+    assert rates.admit(0, 0.0) == Admission(True, pytest.approx(1.0), 2)  # of this second the 2nd
+    assert not rates.admit(1000, 0.0).go  # before somebody's turn is in debt
+    assert rates.admit(1000, 1.0) == Admission(True, pytest.approx(9.0), 3)  # 100 tokens a second
 
 
 def test_nothing_starts_before_retry_after_is_over():
     rates = Rates(Limits(), 0.0)
     rates.pause(7.0, 1.0)
     rates.pause(2.0, 1.0)
-    assert rates.reserve(1, 3.0) == pytest.approx(5.0)
-    assert rates.reserve(1, 8.0) == 0.0
+    held = rates.admit(1, 3.0)
+    assert (held.go, held.wait) == (False, pytest.approx(5.0, abs=0.1))
+    assert rates.admit(1, 8.0).go
+
+
+def test_an_account_without_an_answer_is_dead_after_a_while_and_asked_now_and_then():
+    rates = Rates(Limits(), 0.0)
+    rates.failed(10.0)
+    rates.failed(60.0)
+    assert not rates.dead(100.0, 110.0)
+    assert [rates.dead(100.0, now) for now in (111.0, 112.0, 115.0, 117.0)] == [
+        False, True, True, False,
+    ]  # fmt: skip
+    rates.answered(1, "prompt", 1.0)
+    assert not rates.dead(100.0, 500.0)
 
 
 @pytest.mark.parametrize("wrong", [0, -1])

@@ -1,0 +1,41 @@
+"""What Neptune's prompts share comes first, so that an endpoint's prefix cache can use it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from mustsee.conditions.film import Film
+from mustsee.filters.blind import Guess
+from mustsee.filters.vetting import Vetting, vet
+from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from ray_jobs.benches.prefixes import Reuse, reuse
+from tests.support.neptune_film import Rules, asker, film
+
+
+def test_what_was_sent_before_counts_up_to_the_first_difference() -> None:
+    same, other = "a" * 640, "a" * 320 + "b" * 320
+    found = reuse(
+        (name, [{"role": "user", "content": text}])
+        for name, text in (("p", same), ("p", same), ("q", other), ("r", "b" * 640))
+    )
+    assert found["p"] == Reuse(calls=2, blocks=20, hits=10)
+    assert found["q"].hits in (4, 5)
+    assert found["r"].hits == 0
+
+
+def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -> None:
+    """The first prompt of a part is new to any cache; those behind it are held to their share."""
+    llm = Rules()
+    done = asyncio.run(neptune(film(repeat=12), asker(llm), NeptuneSettings()))
+    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(done), seed=0)
+    done = replace(done, questions=tuple(q for q in done.questions or () if not q.drop))
+    asyncio.run(
+        vet(done, (Guess(name="asr", prompt="filters/asr", transcript=True),), vetting, "mma")
+    )
+    found = reuse(
+        (r.prompt, [{"role": m.role, "content": m.text} for m in r.messages]) for r in llm.asked
+    )
+    assert found["filters/asr"].share >= 0.8
+    assert found["neptune/further"].share >= 0.85
+    assert found["neptune/decoys"].share >= 0.75

@@ -1,0 +1,158 @@
+"""Limits that are found: callers and an endpoint with a hidden limit, on a simulated clock."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee.run.limits import Limits, Rates
+
+Limit = Callable[[float], float]
+TRIP = 0.01  # seconds until a refusal is back
+
+
+@dataclass
+class Hidden:
+    """An endpoint that refuses what goes beyond `limit`: calls a second ("rate", from a bucket that
+    holds a second's worth) or calls at once ("window"). `noise`: share refused for no reason.
+    """
+
+    kind: str
+    limit: Limit
+    latency: float = 2.0
+    tells: bool = False
+    noise: float = 0.0
+    at_work: int = 0
+    random: random.Random = field(default_factory=lambda: random.Random(0))
+    _level: float = 1.0
+    _at: float = 0.0
+
+    def takes(self, now: float) -> bool:
+        if self.random.random() < self.noise:
+            return False
+        if self.kind == "window":
+            return self.at_work < self.limit(now)
+        limit = self.limit(now)
+        self._level = min(max(1.0, limit), self._level + (now - self._at) * limit)
+        self._at = now
+        if self._level < 1:
+            return False
+        self._level -= 1
+        return True
+
+
+@dataclass
+class Seen:
+    done: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+
+    @property
+    def wasted(self) -> float:
+        return len(self.refused) / max(1, len(self.done) + len(self.refused))
+
+    def per_second(self, start: float, end: float) -> float:
+        return sum(start <= t < end for t in self.done) / (end - start)
+
+    def longest_gap(self, end: float) -> float:
+        times = [0.0, *self.done, end]
+        return max(b - a for a, b in itertools.pairwise(times))
+
+
+def run(endpoint: Hidden, seconds: float, callers: int = 256) -> Seen:
+    """`callers` who call again as soon as they are answered, refused or told to ask again."""
+    rates, seen, count = Rates(Limits(), 0.0), Seen(), itertools.count()
+    events = [(0.0, next(count), "ask", 0) for _ in range(callers)]
+    while events[0][0] < seconds:
+        now, _, what, call = heapq.heappop(events)
+        after = 0.0, "ask"
+        if what == "ask":
+            admitted = rates.admit(0, now)
+            call = admitted.call
+            after = admitted.wait, "send" if admitted.go else "ask"
+        elif what == "send":
+            taken = endpoint.takes(now)
+            endpoint.at_work += taken
+            after = (endpoint.latency, "done") if taken else (TRIP, "refused")
+        elif what == "done":
+            endpoint.at_work -= 1
+            rates.release(0, now)
+            rates.answered(call, "prompt", endpoint.latency)
+            seen.done.append(now)
+        else:
+            rates.release(0, now)
+            rates.refused(call, now)
+            if endpoint.tells:
+                rates.pause(1 / endpoint.limit(now), now)
+            seen.refused.append(now)
+            after = endpoint.random.uniform(0.25, 0.5), "ask"
+        heapq.heappush(events, (now + after[0], next(count), after[1], call))
+    return seen
+
+
+def moving(limit: float) -> Limit:
+    return lambda now: limit / 2 if 20 <= now < 40 else limit
+
+
+@settings(max_examples=12)
+@given(
+    kind=st.sampled_from(["rate", "window"]),
+    limit=st.integers(8, 80),
+    latency=st.floats(0.3, 4.0),
+    tells=st.booleans(),
+)
+def test_a_hidden_limit_is_found_within_a_minute(kind, limit, latency, tells):
+    limit *= 1 if kind == "rate" else 2
+    endpoint = Hidden(kind, lambda now: limit, latency=latency, tells=tells and kind == "rate")
+    seen = run(endpoint, 120)
+    most = limit if kind == "rate" else min(limit, 256) / latency
+    assert seen.per_second(60, 120) >= 0.9 * min(most, 256 / latency)
+    assert seen.wasted < 0.06
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("rate", 20.0), ("rate", 60.0), ("window", 64.0)])
+@pytest.mark.parametrize("tells", [False, True])
+def test_a_limit_that_halves_and_doubles_is_followed(kind, limit, tells):
+    seen = run(Hidden(kind, moving(limit), tells=tells and kind == "rate"), 100)
+    most = limit if kind == "rate" else limit / 2
+    assert seen.per_second(30, 40) >= 0.9 * most / 2
+    assert seen.per_second(60, 100) >= 0.95 * most
+    assert seen.wasted < 0.03
+
+
+def test_refusals_without_end_are_tried_now_and_then_and_are_over_at_once():
+    seen = run(Hidden("rate", lambda now: 20 if not 30 < now < 300 else 1e-9), 360)
+    assert 3 <= len([t for t in seen.refused if 100 < t < 160]) <= 20
+    assert seen.per_second(330, 360) >= 0.9 * 20
+
+
+def test_an_endpoint_that_takes_one_in_a_while_is_never_left_alone():
+    seen = run(Hidden("rate", lambda now: 0.2), 600, callers=50)
+    assert seen.longest_gap(600) < 60
+
+
+def test_refusals_for_no_reason_do_not_stop_a_run():
+    endpoint = Hidden("window", lambda now: 256, noise=0.01)
+    assert run(endpoint, 120).per_second(60, 120) >= 0.5 * 128
+
+
+def test_an_endpoint_that_queues_is_not_flooded():
+    """Twenty are served at once, the others wait: more in flight only makes each slower."""
+    rates, at_once, now = Rates(Limits(), 0.0), 20, 0.0
+    peak = 0
+    for step in range(4000):
+        now = step * 0.05
+        while (admitted := rates.admit(0, now)).go and rates.in_flight < 256:
+            last = admitted.call
+        waiting = rates.in_flight
+        peak = waiting if now > 100 else 0
+        if waiting:
+            rates.release(0, now)
+            rates.answered(last, "prompt", max(1.0, waiting / at_once))
+    assert 15 <= peak <= 80

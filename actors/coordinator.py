@@ -25,7 +25,7 @@ SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dea
 @dataclass(frozen=True, kw_only=True)
 class Ask:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost.
+    the call may cost. `joined`: it was sent before, and only its reply is waited for.
     """
 
     key: str
@@ -34,6 +34,7 @@ class Ask:
     tokens_in: float = 0.0
     tokens_out: int = 0
     usd: float = 0.0
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ class Coordinator:
             if now - self._last_message[flight.owner] < self._silence:
                 return Grant("elsewhere", 0.25)
             self._forget(flight.owner, now)
+        elif flight is not None:  # it goes another way now
+            self._release(ask.key, now, used=0.0)
         if self._budget is not None:
             spent = self._ledger.total.usd
             if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:

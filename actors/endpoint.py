@@ -107,22 +107,24 @@ class Connection:
         self.endpoint = endpoint
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def call(self, work: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
-        """`work` with the client, at most `max_connections` at once, within `timeout`.
+    async def call(
+        self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
+    ) -> T:
+        """`work` with the client, at most `max_connections` at once, within `seconds` (`timeout`).
 
         Raises Transient, BadRow, UserError, BudgetSpent for what went wrong.
         """
         import openai
 
-        client = await self._client()
+        client, seconds = await self._client(), seconds or self.endpoint.timeout
         try:
-            async with self._room, asyncio.timeout(self.endpoint.timeout):
+            async with self._room, asyncio.timeout(seconds):
                 return await work(client)
         except openai.APIStatusError as error:
-            raise self._refusal(error) from None
+            said = error.body or error.message
+            raise self.refusal(error.status_code, said, retry_after(error)) from None
         except (TimeoutError, openai.APITimeoutError) as error:
-            seconds = f"{self.endpoint.timeout:g} s"
-            raise Transient(f"{self.place}: no answer within {seconds}") from error
+            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
             raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
@@ -175,17 +177,17 @@ class Connection:
         ) as client:
             yield client
 
-    def _refusal(self, error: APIStatusError) -> Exception:
-        """What an HTTP error status means for the run."""
-        status, code = error.status_code, str(error.code or "")
-        said = _said(error)
+    def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:
+        """What an HTTP error status and the error object that came with it mean for the run."""
+        error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+        code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
         if status == 402 or code in ("insufficient_quota", "billing_hard_limit_reached"):
             return BudgetSpent(
                 f"{self.place}: the account has no credit left ({said}); add credit and run the "
                 "same command again: what is finished is kept"
             )
         if status >= 500 or status in AGAIN:
-            return Transient(f"{self.place}: HTTP {status}: {said}", retry_after(error))
+            return Transient(f"{self.place}: HTTP {status}: {said}", retry_after)
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
             return UserError(
@@ -198,19 +200,17 @@ class Connection:
                 "and base_url= (it usually ends in /v1)"
             )
         unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-        if unknown and not str(error.param).startswith("response_format"):
+        if unknown and not str(param).startswith("response_format"):
             return UserError(
-                f"{self.place} does not take {error.param!r} ({said}); leave it out with "
-                f"omit=[{error.param}], and see token_limit= for the limit of tokens"
+                f"{self.place} does not take {param!r} ({said}); leave it out with "
+                f"omit=[{param}], and see token_limit= for the limit of tokens"
             )
         return BadRow(f"{self.place}: HTTP {status}: {said}")
 
 
-def _said(error: APIStatusError) -> str:
+def _said(body: Any) -> str:
     """The endpoint's own words, short; the page's title of an HTML error page."""
-    body: Any = error.body
-    text = body.get("message") if isinstance(body, dict) else body
-    text = str(text or error.message).strip()
+    text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
     if text.lower().startswith(("<!doctype", "<html")):
         return "an HTML page"
     return " ".join(hidden(text).split())[:MOST_SAID]

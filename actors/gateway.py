@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
+from actors.batches import Batchable, Batched, Count
 from actors.coordinator import Ask, Coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
@@ -54,18 +55,21 @@ class Gateway:
         coordinator: Any,
         meter: Metered | None = None,
         *,
+        batched: Batched | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
-        self._sleep = sleep
+        self._batched, self._sleep = batched, sleep
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
 
     @classmethod
-    def connect(cls, config: LlmConfig, store: Store, coordinator: Any) -> Llm:
+    def connect(
+        cls, config: LlmConfig, store: Store, coordinator: Any, count: Count = lambda name, n: None
+    ) -> Gateway:
         """The configured model behind the gateway. `coordinator`: a `Coordinator`, or a Ray
-        actor of one.
+        actor of one. `count` adds to a counter of the run.
 
         Raises UserError when the model cannot be opened (a missing key).
         """
@@ -77,7 +81,8 @@ class Gateway:
                 import ray
 
                 ray.get(coordinator.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
-        return cls(config.open(), store, coordinator, meter)
+        batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
+        return cls(config.open(), store, coordinator, meter, batched=batched)
 
     @property
     def identity(self) -> str:
@@ -154,7 +159,11 @@ class Gateway:
         )
 
     async def _attempt(self, key: str, request: Request) -> Reply:
-        """One try, once the coordinator admits it, unless an equal call was made elsewhere."""
+        """One try, by batch or directly, once the coordinator admits it."""
+        if self._batched is not None and (ask := await self._batched.ask(key, request)) is not None:
+            made = await self._admitted(ask) or await self._batched.complete(key, request)
+            if made is not None:
+                return made
         if self._meter is not None:
             estimate = self._meter.estimate(request)
             ask = Ask(
@@ -165,22 +174,30 @@ class Gateway:
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
             )
-            while True:
-                grant = await self._client.ask(ask)
-                if grant.answer == "spent":
-                    raise BudgetSpent(
-                        "budget_usd is reached: no further paid call is made; what is finished is "
-                        "kept, so the same command with a higher budget_usd goes on from here"
-                    )
-                if grant.answer != "go":
-                    await self._sleep(grant.wait)
-                if grant.answer != "hold" and (made := await self._stored(key)):
-                    return made  # elsewhere, since `_answer` looked
-                if grant.answer == "go":
-                    break
-            if grant.wait > 0:
-                await self._sleep(grant.wait)
+            if made := await self._admitted(ask):
+                return made
         return await self._llm.complete(request)
+
+    async def _admitted(self, ask: Ask) -> Reply | None:
+        """Wait until the call may be made; the reply, where an equal call was made elsewhere.
+        Raises BudgetSpent.
+        """
+        while True:
+            grant = await self._client.ask(ask)
+            if grant.answer == "spent":
+                raise BudgetSpent(
+                    "budget_usd is reached: no further paid call is made; what is finished is "
+                    "kept, so the same command with a higher budget_usd goes on from here"
+                )
+            if grant.answer != "go":
+                await self._sleep(grant.wait)
+            if grant.answer != "hold" and (made := await self._stored(ask.key)):
+                return made  # elsewhere, since `_answer` looked
+            if grant.answer == "go":
+                break
+        if grant.wait > 0:
+            await self._sleep(grant.wait)
+        return None
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
         named = self._meter.endpoint.model if self._meter else self.identity
@@ -195,6 +212,7 @@ class Gateway:
             again=request.reason,
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
+            batched=reply.batched if reply else False,
         )
 
     @cached_property

@@ -90,7 +90,8 @@ class Request:
 class Reply:
     """`text`: what is said, without the `thoughts` of a thinking model. `tokens_out`: of both, of
     which `tokens_thought` are thoughts. `finish` is "stop", "length" (cut by max_tokens) or
-    "refusal". `logprobs`: for each output token, the alternatives.
+    "refusal". `batched`: it came by an endpoint's batch route. `logprobs`: for each output token,
+    the alternatives.
     """
 
     text: str
@@ -102,6 +103,7 @@ class Reply:
     usd: float = 0.0
     finish: str = "stop"
     cached: bool = False
+    batched: bool = False
     logprobs: tuple[Mapping[str, float], ...] | None = None
 
 

@@ -136,6 +136,17 @@ class Store:
                 f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
             ) from error
 
+    def keys(self, kind: str, since: float = 0.0) -> list[str]:
+        """The keys of a kind's values that were stored since a UNIX time."""
+        place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)
+        return sorted(
+            info.base_name
+            for info in self._place[0].get_file_info(place)
+            if info.type == fs.FileType.File
+            and not info.base_name.startswith(".")
+            and info.mtime.timestamp() >= since
+        )
+
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""
         value = self.get(kind, key)

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, cast
 
+from actors.batches import Batched, Batching, Count
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
-from mustsee.llm import Llm, Message, Reply, Request
+from mustsee.llm import Message, Reply, Request
+from mustsee.store import Store
 from mustsee.thoughts import Spoken, apart
 
 LOW, TILE, TILE_PIXELS = 85, 170, 512  # tokens of a picture, of each tile of it; a tile's side
@@ -31,7 +33,8 @@ class OpenAI(Endpoint):
     tokens. `thought_tokens`: how many a model may think with beside those of its reply;
     `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    `looks`: whether the model takes pictures.
+    `looks`: whether the model takes pictures. `batch`: "always" sends calls by the endpoint's batch
+    route, "auto" where it has one and enough calls wait, "never" each by itself; `batches`: how.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -42,8 +45,12 @@ class OpenAI(Endpoint):
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
+    batch: Literal["auto", "never", "always"] = hardware("never")
+    batches: Batching = field(default_factory=Batching, metadata={"identity": False})
 
     def __post_init__(self) -> None:
+        if self.batch not in ("auto", "never", "always"):
+            raise UserError(f"batch={self.batch!r}: choose one of auto, never, always")
         if self.structured not in ("auto", "json_schema", "none"):
             raise UserError(
                 f"structured={self.structured!r}: choose one of auto, json_schema, none"
@@ -87,8 +94,16 @@ class OpenAI(Endpoint):
         usd = self.price.usd(tokens_in, most)
         return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
 
-    def open(self) -> Llm:
+    def open(self) -> OpenAIChat:
         return OpenAIChat(self)
+
+    @property
+    def rows_held(self) -> int:
+        return 0 if self.batch == "never" else self.batches.rows
+
+    def by_batch(self, store: Store, count: Count) -> Batched | None:
+        """The way by batch, where it is chosen."""
+        return None if self.batch == "never" else Batched(self.open(), self, store, count)
 
 
 DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
@@ -99,7 +114,7 @@ class OpenAIChat:
 
     def __init__(self, config: OpenAI) -> None:
         self._config = config
-        self._connection: Connection = config.connect()
+        self.connection: Connection = config.connect()
         self._structured = config.structured != "none"
 
     @property
@@ -110,20 +125,26 @@ class OpenAIChat:
         """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or
         one that is too long is BadRow; a model that declines is a reply with finish "refusal".
         """
-        structured = self._structured and request.form is not None
+        structured = self._structured
         try:
-            return self._read(request, await self._send(request, structured))
+            return self.read(request, await self._send(request))
         except BadRow as error:
-            refused = any(word in str(error) for word in ("response_format", "json_schema"))
-            if not (structured and refused and self._config.structured == "auto"):
+            if not (structured and self.knows_no_schema(request, error)):
                 raise
-            self._structured = False  # this endpoint knows no schemas: the prompt has to do
-            return self._read(request, await self._send(request, False))
+            return self.read(request, await self._send(request))
 
-    async def _send(self, request: Request, structured: bool) -> Mapping[str, Any]:
-        return await self._connection.post("/chat/completions", self._body(request, structured))
+    def knows_no_schema(self, request: Request, error: BadRow) -> bool:
+        """Whether a request was refused for its schema: then the prompt has to do from now on."""
+        refused = any(word in str(error) for word in ("response_format", "json_schema"))
+        mends = refused and request.form is not None and self._config.structured == "auto"
+        self._structured = self._structured and not mends
+        return mends
 
-    def _body(self, request: Request, structured: bool) -> dict[str, Any]:
+    async def _send(self, request: Request) -> Mapping[str, Any]:
+        return await self.connection.post("/chat/completions", self.body(request))
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent."""
         config, sampling = self._config, request.sampling
         body: dict[str, Any] = {
             "temperature": sampling.temperature,
@@ -135,7 +156,7 @@ class OpenAIChat:
             body["reasoning_effort"] = config.reasoning_effort
         if sampling.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
-        if structured and request.form is not None:
+        if self._structured and request.form is not None:
             schema = {
                 "name": request.prompt.replace("/", "_"),
                 "schema": request.form,
@@ -160,8 +181,9 @@ class OpenAIChat:
         ]
         return {"role": message.role, "content": content}
 
-    def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
-        where = self._connection.place
+    def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
+        """What came back, as `complete` gives and raises it."""
+        where = self.connection.place
         try:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
@@ -184,7 +206,7 @@ class OpenAIChat:
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             tokens_thought=used.tokens_thought,
-            usd=self._connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
+            usd=self.connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
         )

@@ -60,7 +60,7 @@ class Entry:
 
     `again`: why the reply before could not be parsed, where the prompt was asked again.
     `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
-    settled.
+    settled. `batched`: it went by an endpoint's batch route.
     """
 
     outcome: Outcome
@@ -74,11 +74,13 @@ class Entry:
     retry_after: float | None = None
     key: str = ""
     account: str = ""
+    batched: bool = False
 
 
 @dataclass
 class Tally:
     calls: int = 0
+    batched: int = 0
     cached: int = 0
     retries: int = 0
     failed: int = 0
@@ -93,6 +95,7 @@ class Tally:
 
     def add(self, entry: Entry) -> None:
         self.calls += entry.outcome == "done"
+        self.batched += entry.outcome == "done" and entry.batched
         self.cached += entry.outcome == "cached"
         self.retries += entry.outcome == "retry"
         self.failed += entry.outcome == "failed"

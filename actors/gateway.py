@@ -186,8 +186,9 @@ class Gateway:
             grant = await self._client.ask(ask)
             if grant.answer == "spent":
                 raise BudgetSpent(
-                    "budget_usd is reached: no further paid call is made; what is finished is "
-                    "kept, so the same command with a higher budget_usd goes on from here"
+                    "budget_usd is reached by the runs of this out=: no further paid call is "
+                    "made; what is finished is kept, so the same command with a higher budget_usd "
+                    "goes on from here"
                 )
             if grant.answer != "go":
                 await self._sleep(grant.wait)

@@ -39,6 +39,11 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
 
 
+def is_local(path: str) -> bool:
+    """Whether a path is on a disk of this machine, where files can be appended to and renamed."""
+    return isinstance(resolve(path)[0], fs.LocalFileSystem)
+
+
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 

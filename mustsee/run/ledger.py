@@ -111,6 +111,12 @@ class Tally:
             self.tokens_thought += entry.tokens_thought
             self.usd += entry.usd
 
+    def plus(self, other: Tally) -> Tally:
+        """The sum of both."""
+        return Tally(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
     def reasons(self) -> list[tuple[str, int]]:
         """Why prompts were asked again, the most frequent first."""
         return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[:REASONS]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.records import Video
+from mustsee.run.daybook import Spent
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
@@ -105,10 +106,12 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
     if total.calls or total.cached:
         cost = record.usd_per_kept_question
         price = f", {cost:.4f} USD per kept question" if cost else ""
+        batched = f", {total.batched} of them by batch" if total.batched else ""
         yield (
-            f"{total.calls} model calls ({models}), {total.cached} more from the store, "
+            f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    yield from _all_runs(record.spent)
     yield from _unread(record)
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"
@@ -116,6 +119,19 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
+        )
+
+
+def _all_runs(spent: Spent) -> Iterable[str]:
+    """What earlier runs add to this one's money, and what nobody knows."""
+    if spent.runs > 1:
+        yield f"all {spent.runs} runs of this folder: {spent.total.calls} calls, " + (
+            f"{spent.total.usd:.2f} USD"
+        )
+    if spent.unknown:
+        yield (
+            f"{spent.unknown} calls were sent and their reply is unknown (a run was killed): they "
+            f"cost {spent.unknown_usd:.2f} USD at most, which counts towards budget_usd"
         )
 
 

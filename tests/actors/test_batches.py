@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from actors.batches import KIND, Batching
+from actors.batches import KIND, Batching, blocks_held
 from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
@@ -281,3 +281,11 @@ def test_wrong_settings_are_named(wrong, named):
 def test_batches_bear_no_identity(tmp_path):
     with endpoint() as server:
         assert config(server).identity == config(server, batch="always").identity
+
+
+def test_a_worker_holds_rows_enough_to_fill_a_batch(tmp_path):
+    with endpoint() as server:
+        for batch, blocks in (("never", 0), ("auto", 32), ("always", 32)):
+            models = {"llm": config(server), "guesser": config(server, batch=batch)}
+            part = type("Part", (), {"roles": models})()
+            assert blocks_held(part, rows_per_block=8) == blocks

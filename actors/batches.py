@@ -140,6 +140,7 @@ class Batched:
             tokens_in=estimate.tokens_in,
             tokens_out=estimate.tokens_out,
             usd=estimate.usd * self._rules.price,
+            batched=True,
             joined=key in self._sent,
         )
 

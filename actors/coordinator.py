@@ -29,7 +29,8 @@ SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dea
 @dataclass(frozen=True, kw_only=True)
 class Ask:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost. `joined`: it was sent before, and only its reply is waited for.
+    the call may cost. `batched`: it goes by a batch; `joined`: it was sent in one before, and only
+    its reply is waited for.
     """
 
     key: str
@@ -38,6 +39,7 @@ class Ask:
     tokens_in: float = 0.0
     tokens_out: int = 0
     usd: float = 0.0
+    batched: bool = False
     joined: bool = False
 
 
@@ -58,6 +60,7 @@ class _Flight:
     account: str
     tokens: float
     usd: float
+    batched: bool = False
 
 
 class Coordinator:
@@ -147,7 +150,7 @@ class Coordinator:
         rates = self._rates.get(ask.account)
         wait = rates.reserve(tokens, now) if rates is not None else 0.0
         self._flights[ask.key] = _Flight(
-            owner=owner, account=ask.account, tokens=tokens, usd=ask.usd
+            owner=owner, account=ask.account, tokens=tokens, usd=ask.usd, batched=ask.batched
         )
         self._reserved += ask.usd
         self.daybook.sent(ask.key, ask.usd)
@@ -209,6 +212,7 @@ class Coordinator:
             counts=dict(self._counts),
             llm=copy.deepcopy(self._ledger),
             spent=self.daybook.spent(self._ledger),
+            in_batches=sum(flight.batched for flight in self._flights.values()),
             aborted=self._aborted,
         )
 

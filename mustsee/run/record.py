@@ -54,13 +54,14 @@ class Aborted:
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
-    run and (`spent`) of all runs of its output folder.
+    run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
     """
 
     stages: Mapping[str, StageCounts]
     counts: Mapping[str, int]
     llm: Ledger
     spent: Spent = field(default_factory=Spent)
+    in_batches: int = 0
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:

@@ -54,7 +54,8 @@ class Progress:
         ]
         total = snapshot.llm.total
         money = f"  {total.calls} LLM calls, {total.usd:.2f} USD"
-        return "  ".join(parts) + (money if total.calls else "")
+        waiting = f"  {snapshot.in_batches} calls in batches" if snapshot.in_batches else ""
+        return "  ".join(parts) + (money if total.calls else "") + waiting
 
     def _expected(self, snapshot: Snapshot, stage: str) -> int:
         """Rows that will come to this stage: all, less those that fell before it."""
@@ -82,4 +83,6 @@ class Progress:
         if total.calls:
             cost = f"{total.calls} calls, {total.usd:.2f} USD"
             table.add_row("LLM", cost, "", "", "", "", "")
+        if snapshot.in_batches:
+            table.add_row("batches", f"{snapshot.in_batches} calls wait", "", "", "", "", "")
         return table

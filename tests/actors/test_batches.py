@@ -241,13 +241,15 @@ def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, mon
 
 def test_those_who_come_later_share_what_the_batch_held(tmp_path):
     """A resumed run asks for its calls row by row, and the file of replies is read once."""
+    first = Coordinator()
     with endpoint(seconds=3600.0) as server:
 
         async def killed() -> None:
-            llm = connect(server, tmp_path, Coordinator())
+            llm = connect(server, tmp_path, first)
             tasks = [asyncio.create_task(llm.complete(asked(f"question {i}"))) for i in range(12)]
             while not Store(str(tmp_path)).keys(KIND):
                 await asyncio.sleep(0.01)
+            assert first.snapshot().in_batches == CALLS
             for task in tasks:
                 task.cancel()
 

@@ -11,6 +11,7 @@ next one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -112,7 +113,7 @@ class Batched:
             return
         self._loop = loop
         self._group: list[_Waiting] = []
-        self._last = 0.0
+        self._bytes, self._last = 0, 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking, self._begun = asyncio.Lock(), False
         self._looked = time.time() - LOOK_BACK
@@ -167,13 +168,13 @@ class Batched:
         """The call's answer, once its batch is over."""
         loop = asyncio.get_running_loop()
         wanted = line(key, self._chat.body(request))
-        held = sum(len(w.line) for w in self._group)
-        if self._group and held + len(wanted) > self._rules.most_bytes:
+        if self._group and self._bytes + len(wanted) > self._rules.most_bytes:
             self._send_off()
         if not self._group:
             self._spawn(self._until_quiet())
         waiting = _Waiting(key, wanted, loop.create_future())
         self._group.append(waiting)
+        self._bytes += len(wanted)
         self._last = loop.time()
         if len(self._group) >= self._rules.most:
             self._send_off()
@@ -190,7 +191,7 @@ class Batched:
                 await asyncio.sleep(left)
 
     def _send_off(self) -> None:
-        group, self._group = self._group, []
+        group, self._group, self._bytes = self._group, [], 0
         self._spawn(self._send(group))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -235,7 +236,7 @@ class Batched:
                 await asyncio.sleep(self._rules.pauses[1])
                 await self._halve(list(self._forget(batch).values()))
                 return
-            found = await self._route.answers(job)
+            found = await self._found(job)
         except Exception as error:
             _fail(self._forget(batch).values(), error)
             return
@@ -273,9 +274,22 @@ class Batched:
             if job.over or age > self._rules.deadline + GRACE:
                 return job
             if age > self._rules.deadline and not cancelled:
-                await self._route.cancel(job.id)
-                cancelled = True
+                with contextlib.suppress(Transient):  # then at the next look
+                    await self._route.cancel(job.id)
+                    cancelled = True
             await asyncio.sleep(pause)
+        raise AssertionError("pauses never end")
+
+    async def _found(self, job: Job) -> dict[str, Answer]:
+        """What a batch holds. It is paid for: what fails to come is fetched again, not bought."""
+        began = time.time()
+        for pause in self._pauses():
+            try:
+                return await self._route.answers(job)
+            except Transient:
+                if time.time() - began > self._rules.deadline:
+                    raise
+                await asyncio.sleep(pause)
         raise AssertionError("pauses never end")
 
     async def _state(self, job: Job) -> Job:

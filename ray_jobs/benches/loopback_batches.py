@@ -19,6 +19,7 @@ from ray_jobs.benches.loopback_replies import Payload
 
 BATCH_FAULTS = (
     "expired", "partial", "cancelled", "duplicates", "disorder", "errors", "failed", "full", "slow",
+    "unreadable",
 )  # fmt: skip
 Answer = Callable[[Payload], tuple[int, Any]]  # a call -> an HTTP status and a body
 
@@ -29,7 +30,8 @@ class Batches:
     line is missing; "duplicates": every line comes again, with other words; "disorder": the last
     comes first; "errors": every third call failed with HTTP 500; "failed", "full": nothing is
     answered at all, for a bad file or for too much that waits already; "slow": not over after
-    `seconds`, but cancelled when told so, half done. `there`: whether the endpoint has the route.
+    `seconds`, but cancelled when told so, half done; "unreadable": a file is given at the second
+    request for it, whatever batch it is of. `there`: whether the endpoint has the route.
     """
 
     seconds: float = 0.0
@@ -43,6 +45,7 @@ class Batches:
     def routes(self, app: web.Application, answer: Answer) -> None:
         """Add the routes to a server whose chat route answers so."""
         self._answer = answer
+        self._reads: Counter[str] = Counter()
         if not self.there:
             return
         app.router.add_post("/v1/files", self._upload)
@@ -63,8 +66,12 @@ class Batches:
         return name
 
     async def _content(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
         self.counts["files read"] += 1
-        return web.Response(body=self.files[request.match_info["id"]])
+        self._reads[name] += 1
+        if "unreadable" in self.faults and self._reads[name] == 1:
+            return web.json_response({"error": {"message": "something broke"}}, status=500)
+        return web.Response(body=self.files[name])
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()

@@ -107,7 +107,7 @@ def test_what_a_batch_loses_is_asked_for_again(fault, batch, tmp_path):
         assert texts(answers(connect(server, tmp_path, coordinator, batch))) == EXPECTED
         stats, asked_for = server.stats, [said(p) for p in server.payloads]
     assert sorted(asked_for) == sorted(EXPECTED)  # nothing is made, or paid for, twice
-    whole = fault in ("duplicates", "disorder")
+    whole = fault in ("duplicates", "disorder", "unreadable")
     failed = fault == "failed" and batch == "auto"  # these do not wait for another batch
     assert stats["batches"] == (1 if whole or failed else 2)
     assert stats.get("chat", 0) == (CALLS if failed else 0)

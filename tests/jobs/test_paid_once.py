@@ -57,11 +57,13 @@ def kill(job: subprocess.Popen[str], when: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 600
     while not when() and time.monotonic() < deadline:
         time.sleep(0.02)
+    reached = when()
     everyone = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
     for process in everyone:
         process.kill()
     psutil.wait_procs(everyone, timeout=60)
-    job.communicate()
+    said, _ = job.communicate()
+    assert reached, said
 
 
 def cost(payloads: Sequence[Any], reply: Callable[[Any], str]) -> float:

@@ -1,24 +1,28 @@
 """The call coordinator: the one place in a cluster that admits model calls and counts everything.
 
 It keeps the rate limits, the budget, the calls in flight (so that equal ones are made once), the
-ledger, the run's stage counters, and the rows that were begun. It never waits and never sees a
-prompt or a picture: a gateway asks with a few numbers, learns how long to wait, and then waits.
-The class runs as a Ray actor (`start_coordinator`) and, for tests and single processes, as a plain
-object.
+ledger, the daybook in which every call is entered before it is let go, the run's stage counters,
+and the rows that were begun. It never waits and never sees a prompt or a picture: a gateway asks
+with a few numbers, learns how long to wait, and then waits. The class runs as a Ray actor
+(`start_coordinator`) and, for tests and single processes, as a plain object.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mustsee.run.daybook import Daybook
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
+from mustsee.store import is_local
 
 SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dead
 
@@ -27,6 +31,8 @@ SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dea
 class Ask:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
     the call may cost, `patience` the seconds for which the account may have answered nothing.
+    `batched`: it goes by a batch; `joined`: it was sent in one before, and only its reply is
+    waited for.
     """
 
     key: str
@@ -36,6 +42,8 @@ class Ask:
     tokens_out: int = 0
     usd: float = 0.0
     patience: float = math.inf
+    batched: bool = False
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class _Flight:
     tokens: float = 0.0
     usd: float = 0.0
     call: int | None = None
+    batched: bool = False
 
 
 class Coordinator:
@@ -69,7 +78,9 @@ class Coordinator:
         budget_usd: float | None = None,
         silence: float = SILENCE,
         clock: Callable[[], float] = time.monotonic,
+        out: str | None = None,
     ) -> None:
+        self.daybook = Daybook(out)
         self._budget, self._silence, self._clock = budget_usd, silence, clock
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
@@ -96,10 +107,14 @@ class Coordinator:
         self._last_message[owner] = now
         for entry in entries:
             self._settle(entry, owner, now)
-        return [self._answer(ask, owner, now) for ask in asks]
+        grants = [self._answer(ask, owner, now) for ask in asks]
+        if self.daybook.local:
+            self.daybook.keep()
+        return grants
 
     def _settle(self, entry: Entry, owner: str, now: float) -> None:
         self._ledger.add(entry)
+        self.daybook.ended(entry)
         rates = self._rates.get(entry.account)
         if rates is not None and entry.outcome in AGAIN and entry.retry_after is not None:
             rates.pause(entry.retry_after, now)
@@ -132,8 +147,12 @@ class Coordinator:
             if now - self._last_message[flight.owner] < self._silence:
                 return Grant("elsewhere", 0.25)
             self._forget(flight.owner, now)
+        elif flight is not None:  # it goes another way now
+            self._release(ask.key, now, used=0.0)
+        if ask.joined:
+            self.daybook.rejoin(ask.key)
         if self._budget is not None:
-            spent = self._ledger.total.usd
+            spent = self._ledger.total.usd + self.daybook.usd
             if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:
                 return Grant("spent")
             if spent + self._reserved + ask.usd > self._budget + 1e-12:
@@ -149,17 +168,24 @@ class Coordinator:
             if not admitted.go:
                 return Grant("hold", admitted.wait)
         self._flights[ask.key] = _Flight(
-            owner=owner, account=ask.account, tokens=tokens, usd=ask.usd, call=admitted.call
+            owner=owner,
+            account=ask.account,
+            tokens=tokens,
+            usd=ask.usd,
+            call=admitted.call,
+            batched=ask.batched,
         )
         self._reserved += ask.usd
+        self.daybook.sent(ask.key, ask.usd)
         return Grant("go", admitted.wait)
 
     def _forget(self, owner: str, now: float) -> None:
         """Release the calls of a gateway that was killed. What the endpoint billed for them is not
-        known, and not counted.
+        known: they count with the most that they may have cost.
         """
         for key in [k for k, flight in self._flights.items() if flight.owner == owner]:
             self._release(key, now, used=0.0)
+            self.daybook.lose(key)
         self._last_message.pop(owner, None)
 
     def _forget_silent(self, now: float) -> None:
@@ -208,12 +234,46 @@ class Coordinator:
             stages=dict(self._stages),
             counts=dict(self._counts),
             llm=copy.deepcopy(self._ledger),
+            spent=self.daybook.spent(self._ledger),
+            in_batches=sum(flight.batched for flight in self._flights.values()),
             aborted=self._aborted,
         )
 
 
-def start_coordinator(budget_usd: float | None = None, silence: float = SILENCE) -> Any:
-    """The coordinator as a Ray actor: its handle, to be given to every worker of the run."""
-    import ray
+class FarKept(Coordinator):
+    """One whose daybook takes a while to write (an object store): a message is answered when its
+    entries are kept, and those that come meanwhile share the next write.
+    """
 
-    return ray.remote(num_cpus=0)(Coordinator).remote(budget_usd, silence)
+    _writing: asyncio.Lock | None = None
+
+    async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, owner: str, entries: Sequence[Entry], asks: Sequence[Ask]
+    ) -> list[Grant]:
+        grants = super().exchange(owner, entries, asks)
+        self._writing = self._writing or asyncio.Lock()
+        mine = self.daybook.entered
+        async with self._writing:
+            if self.daybook.kept < mine:
+                await asyncio.to_thread(self.daybook.write, *self.daybook.take())
+        return grants
+
+
+def start_coordinator(
+    budget_usd: float | None = None, silence: float = SILENCE, out: str | None = None
+) -> Any:
+    """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
+    the folder whose runs share the budget and a daybook.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    kind = FarKept
+    if out is None or is_local(out):
+        kind, out = Coordinator, out and os.path.abspath(out)
+    node = (
+        ray.get_runtime_context().get_node_id()
+    )  # the job's own: it is there that it writes `out`
+    here = NodeAffinitySchedulingStrategy(node, soft=True)
+    actor: Any = ray.remote(kind)
+    return actor.options(num_cpus=0, scheduling_strategy=here).remote(budget_usd, silence, out=out)

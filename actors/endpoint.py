@@ -114,23 +114,24 @@ class Connection:
         self.endpoint = endpoint
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def call(self, work: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
-        """`work` with the client, at most `max_connections` at once, within `timeout`.
+    async def call(
+        self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
+    ) -> T:
+        """`work` with the client, at most `max_connections` at once, within `seconds` (`timeout`).
 
         Raises Transient, BadRow, UserError, BudgetSpent for what went wrong.
         """
         import openai
 
-        client = await self._client()
+        client, seconds = await self._client(), seconds or self.endpoint.timeout
         try:
-            async with self._room, asyncio.timeout(self.endpoint.timeout):
+            async with self._room, asyncio.timeout(seconds):
                 return await work(client)
         except openai.APIStatusError as error:
             said = error.body or error.message
             raise self.refusal(error.status_code, said, retry_after(error)) from None
         except (TimeoutError, openai.APITimeoutError) as error:
-            seconds = f"{self.endpoint.timeout:g} s"
-            raise Transient(f"{self.place}: no answer within {seconds}") from error
+            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
             raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+from actors.batches import Batchable, Batched, Count
 from actors.coordinator import Ask, Coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
@@ -63,11 +64,12 @@ class Gateway:
         coordinator: Any,
         meter: Metered | None = None,
         *,
+        batched: Batched | None = None,
         instead: str = "",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
-        self._sleep, self._instead = sleep, instead
+        self._batched, self._instead, self._sleep = batched, instead, sleep
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
@@ -75,23 +77,25 @@ class Gateway:
         self._said = "nothing"
 
     @classmethod
-    def connect(cls, config: LlmConfig, store: Store, coordinator: Any) -> Llm:
+    def connect(
+        cls, config: LlmConfig, store: Store, coordinator: Any, count: Count = lambda name, n: None
+    ) -> Gateway | Failover:
         """The configured model behind the gateway. `coordinator`: a `Coordinator`, or a Ray
-        actor of one.
+        actor of one. `count` adds to a counter of the run.
 
         Raises UserError when the model cannot be opened (a missing key).
         """
         ways = config.ways if isinstance(config, Substituted) else ()
         if len(ways) > 1:
             named = ways[0].endpoint.model
-            gateways = [cls._connect(way, store, coordinator, named) for way in ways]
+            gateways = [cls._connect(way, store, coordinator, count, named) for way in ways]
             gateways[0]._instead = ""
             return Failover(gateways)
-        return cls._connect(config, store, coordinator)
+        return cls._connect(config, store, coordinator, count)
 
     @classmethod
     def _connect(
-        cls, config: LlmConfig, store: Store, coordinator: Any, instead: str = ""
+        cls, config: LlmConfig, store: Store, coordinator: Any, count: Count, instead: str = ""
     ) -> Gateway:
         meter = config if isinstance(config, Metered) else None
         if meter is not None:
@@ -101,7 +105,8 @@ class Gateway:
                 import ray
 
                 ray.get(coordinator.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
-        return cls(config.open(), store, coordinator, meter, instead=instead)
+        batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
+        return cls(config.open(), store, coordinator, meter, batched=batched, instead=instead)
 
     @property
     def identity(self) -> str:
@@ -167,6 +172,8 @@ class Gateway:
         failures = tries = 0
         while True:
             try:
+                if made := await self._by_batch(key, request):
+                    return made
                 async with self._room:
                     return await self._attempt(key, request)
             except Transient as error:
@@ -187,8 +194,14 @@ class Gateway:
             backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
             await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
 
+    async def _by_batch(self, key: str, request: Request) -> Reply | None:
+        """One try by batch; None where the call is to be made directly."""
+        if self._batched is None or (ask := await self._batched.ask(key, request)) is None:
+            return None
+        return await self._admitted(ask) or await self._batched.complete(key, request)
+
     async def _attempt(self, key: str, request: Request) -> Reply:
-        """One try, once the coordinator admits it, unless an equal call was made elsewhere."""
+        """One direct try, in the room of a connection, once the coordinator admits it."""
         if self._meter is not None:
             estimate = self._meter.estimate(request)
             ask = Ask(
@@ -200,34 +213,46 @@ class Gateway:
                 usd=estimate.usd,
                 patience=self._meter.endpoint.patience,
             )
-            while True:
-                grant = await self._client.ask(ask)
-                if grant.answer == "spent":
-                    raise BudgetSpent(
-                        "budget_usd is reached: no further paid call is made; what is finished is "
-                        "kept, so the same command with a higher budget_usd goes on from here"
-                    )
-                if grant.answer == "dead":
-                    raise NoAnswer(
-                        f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no "
-                        f"answer for {ask.patience:g} s; the last that it said: {self._said}"
-                    )
-                if grant.answer == "elsewhere":  # who is waited for may need our room
-                    self._room.release()
-                    await self._sleep(grant.wait)
-                    await self._room.acquire()
-                elif grant.answer == "hold":
-                    await self._sleep(grant.wait)
-                if grant.answer != "hold" and (made := await self._stored(key)):
-                    return made  # elsewhere, since `_answer` looked
-                if grant.answer == "go":
-                    break
-            if grant.wait > 0:
-                await self._sleep(grant.wait)
+            if made := await self._admitted(ask):
+                return made
         began = time.monotonic()
         reply = await self._llm.complete(request)
         self._took[key] = time.monotonic() - began
         return reply
+
+    async def _admitted(self, ask: Ask) -> Reply | None:
+        """Wait until the call may be made; the reply, where an equal call was made elsewhere.
+        Raises BudgetSpent and NoAnswer.
+        """
+        while True:
+            grant = await self._client.ask(ask)
+            if grant.answer == "spent":
+                raise BudgetSpent(
+                    "budget_usd is reached by the runs of this out=: no further paid call is "
+                    "made; what is finished is kept, so the same command with a higher budget_usd "
+                    "goes on from here"
+                )
+            if grant.answer == "dead":
+                assert self._meter is not None
+                raise NoAnswer(
+                    f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no answer "
+                    f"for {ask.patience:g} s; the last that it said: {self._said}"
+                )
+            if (
+                grant.answer == "elsewhere" and not ask.batched
+            ):  # who is waited for may need our room
+                self._room.release()
+                await self._sleep(grant.wait)
+                await self._room.acquire()
+            elif grant.answer != "go":
+                await self._sleep(grant.wait)
+            if grant.answer != "hold" and (made := await self._stored(ask.key)):
+                return made  # elsewhere, since `_answer` looked
+            if grant.answer == "go":
+                break
+        if grant.wait > 0:
+            await self._sleep(grant.wait)
+        return None
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
         named = self._meter.endpoint.model if self._meter else self.identity
@@ -243,6 +268,7 @@ class Gateway:
             instead=self._instead,
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
+            batched=reply.batched if reply else False,
         )
 
     @cached_property

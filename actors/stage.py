@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from actors.batches import blocks_held
 from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
@@ -79,10 +80,13 @@ class Session:
     def context(self) -> RunContext:
         from actors.gateway import Gateway
 
+        def count(name: str, n: int) -> None:
+            self.coordinator.count.remote(name, n)
+
         return RunContext(
             store=self.store,
-            llm=lambda config: Gateway.connect(config, self.store, self.coordinator),
-            count=lambda name, n: self.coordinator.count.remote(name, n),
+            llm=lambda config: Gateway.connect(config, self.store, self.coordinator, count),
+            count=count,
         )
 
 
@@ -105,6 +109,7 @@ class Stage:
         from ray.data import ActorPoolStrategy
 
         hard = self.hardware
+        concurrency = max(hard.concurrency, blocks_held(self.part, rows_per_block))
         return rows.map_batches(
             Worker,
             fn_constructor_args=(self, session),
@@ -117,9 +122,9 @@ class Stage:
             runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             compute=ActorPoolStrategy(
                 size=hard.workers,
-                max_concurrent_calls_per_actor=hard.concurrency,
-                max_tasks_in_flight_per_actor=2 * hard.concurrency,
-                enable_true_multi_threading=hard.concurrency > 1,
+                max_concurrent_calls_per_actor=concurrency,
+                max_tasks_in_flight_per_actor=2 * concurrency,
+                enable_true_multi_threading=concurrency > 1,
             ),
         )
 

@@ -147,8 +147,8 @@ class Request:
 class Reply:
     """`text`: what is said, without the `thoughts` of a thinking model. `tokens_out`: of both, of
     which `tokens_thought` are thoughts. `finish` is "stop", "length" (cut by max_tokens) or
-    "refusal". `by`: the identity of the model that answered in place of the one asked. `logprobs`:
-    for each output token, the alternatives.
+    "refusal". `by`: the identity of the model that answered in place of the one asked. `batched`:
+    it came by an endpoint's batch route. `logprobs`: for each output token, the alternatives.
     """
 
     text: str
@@ -161,6 +161,7 @@ class Reply:
     finish: str = "stop"
     cached: bool = False
     by: str = ""
+    batched: bool = False
     logprobs: tuple[Mapping[str, float], ...] | None = None
 
 

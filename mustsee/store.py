@@ -44,6 +44,11 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
 
 
+def is_local(path: str) -> bool:
+    """Whether a path is on a disk of this machine, where files can be appended to and renamed."""
+    return isinstance(resolve(path)[0], fs.LocalFileSystem)
+
+
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 
@@ -140,6 +145,17 @@ class Store:
             raise MustseeError(
                 f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
             ) from error
+
+    def keys(self, kind: str, since: float = 0.0) -> list[str]:
+        """The keys of a kind's values that were stored since a UNIX time."""
+        place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)
+        return sorted(
+            info.base_name
+            for info in self._place[0].get_file_info(place)
+            if info.type == fs.FileType.File
+            and not info.base_name.startswith(".")
+            and info.mtime.timestamp() >= since
+        )
 
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""

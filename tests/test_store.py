@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,14 @@ def test_a_store_that_cannot_be_written_says_which_and_what_to_do(tmp_path: Path
 def test_an_unknown_scheme_names_the_ones_that_work() -> None:
     with pytest.raises(UserError, match="s3://bucket"):
         resolve("ftp://host/path")
+
+
+def test_keys_of_a_kind_since_a_time(tmp_path):
+    store = Store(str(tmp_path))
+    assert store.keys("batches") == []
+    store.put("batches", "b" * 8, b"1")
+    store.put("batches", "a" * 8, b"2")
+    store.put("llm", "c" * 8, b"3")
+    (tmp_path / "batches" / "aa" / ".half").write_bytes(b"")
+    assert store.keys("batches") == ["a" * 8, "b" * 8]
+    assert store.keys("batches", since=time.time() + 60) == []

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
 
+from actors.batches import Batched, Batching, Count
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
-from mustsee.llm import Clip, Llm, Message, Reply, Request, VideoInput
+from mustsee.llm import Clip, Message, Reply, Request, VideoInput
 from mustsee.run.limits import Limits
+from mustsee.store import Store
 from mustsee.thoughts import Spoken, apart
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
@@ -36,6 +38,8 @@ class OpenAI(Endpoint):
     `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
     `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
     {model: M, base_url: U, key_env: K}.
+    `batch`: "always" sends calls by the endpoint's batch route, "auto" where it has one and enough
+    calls wait, "never" each by itself; `batches`: how.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -49,8 +53,12 @@ class OpenAI(Endpoint):
     watches: bool = hardware(False)
     video: VideoInput = field(default_factory=VideoInput, metadata={"identity": False})
     fallback: Sequence[Mapping[str, Any]] = hardware(())
+    batch: Literal["auto", "never", "always"] = hardware("never")
+    batches: Batching = field(default_factory=Batching, metadata={"identity": False})
 
     def __post_init__(self) -> None:
+        if self.batch not in ("auto", "never", "always"):
+            raise UserError(f"batch={self.batch!r}: choose one of auto, never, always")
         if self.structured not in ("auto", "json_schema", "none"):
             raise UserError(
                 f"structured={self.structured!r}: choose one of auto, json_schema, none"
@@ -122,8 +130,16 @@ class OpenAI(Endpoint):
         usd = self.price.usd(tokens_in, most)
         return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
 
-    def open(self) -> Llm:
+    def open(self) -> OpenAIChat:
         return OpenAIChat(self)
+
+    @property
+    def rows_held(self) -> int:
+        return 0 if self.batch == "never" else self.batches.rows
+
+    def by_batch(self, store: Store, count: Count) -> Batched | None:
+        """The way by batch, where it is chosen."""
+        return None if self.batch == "never" else Batched(self.open(), self, store, count)
 
 
 DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
@@ -134,7 +150,7 @@ class OpenAIChat:
 
     def __init__(self, config: OpenAI) -> None:
         self._config = config
-        self._connection: Connection = config.connect()
+        self.connection: Connection = config.connect()
         self._structured = config.structured != "none"
 
     @property
@@ -145,20 +161,26 @@ class OpenAIChat:
         """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or
         one that is too long is BadRow; a model that declines is a reply with finish "refusal".
         """
-        structured = self._structured and request.form is not None
+        structured = self._structured
         try:
-            return self._read(request, await self._send(request, structured))
+            return self.read(request, await self._send(request))
         except BadRow as error:
-            refused = any(word in str(error).lower() for word in REFUSES)
-            if not (structured and refused and self._config.structured == "auto"):
+            if not (structured and self.knows_no_schema(request, error)):
                 raise
-            self._structured = False  # this endpoint knows no schemas: the prompt has to do
-            return self._read(request, await self._send(request, False))
+            return self.read(request, await self._send(request))
 
-    async def _send(self, request: Request, structured: bool) -> Mapping[str, Any]:
-        return await self._connection.post("/chat/completions", self._body(request, structured))
+    def knows_no_schema(self, request: Request, error: BadRow) -> bool:
+        """Whether a request was refused for its schema: then the prompt has to do from now on."""
+        refused = any(word in str(error).lower() for word in REFUSES)
+        mends = refused and request.form is not None and self._config.structured == "auto"
+        self._structured = self._structured and not mends
+        return mends
 
-    def _body(self, request: Request, structured: bool) -> dict[str, Any]:
+    async def _send(self, request: Request) -> Mapping[str, Any]:
+        return await self.connection.post("/chat/completions", self.body(request))
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent."""
         config, sampling = self._config, request.sampling
         body: dict[str, Any] = {
             "temperature": sampling.temperature,
@@ -170,7 +192,7 @@ class OpenAIChat:
             body["reasoning_effort"] = config.reasoning_effort
         if sampling.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
-        if structured and request.form is not None:
+        if self._structured and request.form is not None:
             schema = {
                 "name": request.prompt.replace("/", "_"),
                 "schema": request.form,
@@ -195,8 +217,9 @@ class OpenAIChat:
         kind = self._config.video.part
         return {"type": kind, kind: {"url": part.address or data_url(part.mp4, "video/mp4")}}
 
-    def _read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
-        where = self._connection.place
+    def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
+        """What came back, as `complete` gives and raises it."""
+        where = self.connection.place
         try:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
@@ -219,7 +242,7 @@ class OpenAIChat:
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             tokens_thought=used.tokens_thought,
-            usd=self._connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
+            usd=self.connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
         )

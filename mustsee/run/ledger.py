@@ -63,6 +63,7 @@ class Entry:
     `again`: why the reply before could not be parsed, where the prompt was asked again.
     `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
     settled. `seconds`: what the attempt took. `instead`: the model in whose place it was asked.
+    `batched`: it went by an endpoint's batch route.
     """
 
     outcome: Outcome
@@ -78,11 +79,13 @@ class Entry:
     account: str = ""
     seconds: float = 0.0
     instead: str = ""
+    batched: bool = False
 
 
 @dataclass
 class Tally:
     calls: int = 0
+    batched: int = 0
     cached: int = 0
     retries: int = 0
     refused: int = 0
@@ -98,6 +101,7 @@ class Tally:
 
     def add(self, entry: Entry) -> None:
         self.calls += entry.outcome == "done"
+        self.batched += entry.outcome == "done" and entry.batched
         self.cached += entry.outcome == "cached"
         self.retries += entry.outcome in AGAIN
         self.refused += entry.outcome == "refused"
@@ -113,6 +117,12 @@ class Tally:
             self.tokens_out += entry.tokens_out
             self.tokens_thought += entry.tokens_thought
             self.usd += entry.usd
+
+    def plus(self, other: Tally) -> Tally:
+        """The sum of both."""
+        return Tally(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
     def reasons(self) -> list[tuple[str, int]]:
         """Why prompts were asked again, the most frequent first."""

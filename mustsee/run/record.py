@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Ledger
 
 RowOutcome = Literal["computed", "reused", "dropped", "problem"]
@@ -52,11 +53,15 @@ class Aborted:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The coordinator's counters at one moment: by stage, by name, and of the model calls."""
+    """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
+    run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
+    """
 
     stages: Mapping[str, StageCounts]
     counts: Mapping[str, int]
     llm: Ledger
+    spent: Spent = field(default_factory=Spent)
+    in_batches: int = 0
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:
@@ -116,7 +121,8 @@ class QuestionCounts:
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
-    None until all is written. `extra`: what the recipe adds, at the top level of `run.json`.
+    None until all is written. `spent`: by all runs of the output folder. `extra`: what the recipe
+    adds, at the top level of `run.json`.
     """
 
     recipe: str
@@ -130,6 +136,7 @@ class RunRecord:
     stages: Mapping[str, StageCounts]
     llm: Ledger
     counts: Mapping[str, int]
+    spent: Spent = field(default_factory=Spent)
     total_seconds: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -139,8 +146,9 @@ class RunRecord:
 
     @property
     def usd_per_kept_question(self) -> float | None:
+        """What all runs paid: this one may have found most of it in the store."""
         kept = self.questions.kept
-        return self.llm.summary()["usd"] / kept if kept else None
+        return self.spent.plain()["usd"] / kept if kept else None
 
     @property
     def notes(self) -> Sequence[str]:
@@ -173,6 +181,7 @@ class RunRecord:
             "reused": {name: counts.reused for name, counts in self.stages.items()},
             "llm": {
                 **self.llm.summary(),
+                "all_runs": self.spent.plain(),
                 "kept_questions": counted.kept,
                 "usd_per_kept_question": self.usd_per_kept_question,
             },

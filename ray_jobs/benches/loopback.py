@@ -2,10 +2,10 @@
 
     python -m ray_jobs.benches.loopback --port 8099 --latency 2 --in-flight 256 --faults 0.2
 
-It serves chat (text, pictures, films, JSON schema, logprobs), embeddings, audio transcriptions (a
-word per burst of sound), `/v1/models`, and its own counters on `/stats`. Whether a request meets a
-fault is decided by its content, the seed and the number of times it came before: the same run meets
-the same faults.
+It serves chat (text, pictures, films, JSON schema, logprobs), the same by batch, embeddings, audio
+transcriptions (a word per burst of sound), `/v1/models`, and its own counters on `/stats`. Whether
+a request meets a fault is decided by its content, the seed and the number of times it came before:
+the same run meets the same faults.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ray_jobs.benches.loopback_batches import BATCH_FAULTS, Batches
 from ray_jobs.benches.loopback_limits import Hidden
 from ray_jobs.benches.loopback_replies import (
     Payload,
@@ -98,6 +99,7 @@ class Loopback:
     echoes: bool = False
     schemas: Schemas = "ignored"
     hidden: Hidden | None = None
+    batches: Batches = field(default_factory=Batches)
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
@@ -126,7 +128,8 @@ class Loopback:
         """
         used = resource.getrusage(resource.RUSAGE_SELF)
         cpu = used.ru_utime + used.ru_stime
-        return {**self.counts, "peak": self._peak, "first": self._first, "cpu": cpu}
+        own = {"peak": self._peak, "first": self._first, "cpu": cpu}
+        return {**self.counts, **self.batches.counts, **own}
 
     async def _start(self) -> None:
         self._room = asyncio.Semaphore(self.in_flight)
@@ -136,6 +139,7 @@ class Loopback:
         app.router.add_post("/v1/audio/transcriptions", self._transcriptions)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/stats", self._stats)
+        self.batches.routes(app, self._in_batch)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=1024)
@@ -161,6 +165,15 @@ class Loopback:
             content_hash(payload),
             lambda: completion(payload, self._reply, self.thinks),
         )
+
+    def _in_batch(self, payload: Payload) -> tuple[int, Any]:
+        """What the chat route answers, for one call of a batch."""
+        if self.payloads is not None:
+            self.payloads.append(payload)
+        if self.schemas == "refused" and "response_format" in payload:
+            said = {"message": "unknown field response_format", "param": "response_format"}
+            return 400, {"error": said}
+        return 200, completion(payload, self._reply, self.thinks)
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
         payload = await request.json()
@@ -277,6 +290,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--schemas", choices=("honoured", "refused", "ignored"), default="ignored")
     parser.add_argument("--thinks", choices=("not", "tags", "field"), default="not")
+    parser.add_argument("--batch-seconds", type=float, default=0.0, help="that a batch takes")
+    parser.add_argument("--batch-faults", nargs="*", default=(), choices=BATCH_FAULTS)
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
     reply = recorded(args.replies) if args.replies else canned
@@ -288,6 +303,7 @@ def main() -> None:
         in_flight=args.in_flight,
         thinks=args.thinks,
         schemas=args.schemas,
+        batches=Batches(seconds=args.batch_seconds, faults=args.batch_faults),
         port=args.port,
     ) as server:
         print(server.url, flush=True)

@@ -177,7 +177,7 @@ class Progress:
 
     def _money(self, snapshot: Snapshot) -> str:
         total = snapshot.llm.total
-        if not total.calls + total.cached + total.retries:
+        if not total.calls + total.cached + total.retries + snapshot.in_batches:
             return ""
         pace = self._calls.per_second * 60
         waits = f", {total.retry_after_seconds:.0f} s of waits asked for"
@@ -188,6 +188,7 @@ class Progress:
             + (f", {total.retries} tried again" if total.retries else "")
             + (waits if total.retry_after_seconds else "")
             + f", {total.usd:.2f} USD"
+            + (f", {snapshot.in_batches} calls in batches" if snapshot.in_batches else "")
         )
 
 

@@ -83,7 +83,7 @@ class Run:
         with connected():
             session = Session(
                 store=Store(self.store),
-                coordinator=start_coordinator(self.budget_usd),
+                coordinator=start_coordinator(self.budget_usd, out=self.out),
                 retry_problems=self.retry_problems,
             )
             running = Running(recipe, self, session, started)
@@ -268,6 +268,7 @@ class Running:
             stages={stage: snapshot.stage(stage) for stage in stages},
             llm=snapshot.llm,
             counts=snapshot.counts,
+            spent=snapshot.spent,
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.

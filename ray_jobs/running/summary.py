@@ -15,6 +15,7 @@ from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
+from mustsee.run.daybook import Spent
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
@@ -142,14 +143,16 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     if total.calls or total.cached:
         cost = record.usd_per_kept_question
         price = f", {cost:.4f} USD per kept question" if cost else ""
+        batched = f", {total.batched} of them by batch" if total.batched else ""
         yield (
-            f"{total.calls} model calls ({models}), {total.cached} more from the store, "
+            f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
     for (model, of), n in sorted(record.llm.instead.items()):
         asked = record.llm.by_model.get(of)
         own = asked.calls + asked.cached if asked else 0
         yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
+    yield from _all_runs(record.spent)
     yield from _unread(record)
     ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
     yield f"files: in {out}: {', '.join(ours)}"
@@ -160,6 +163,19 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
+        )
+
+
+def _all_runs(spent: Spent) -> Iterable[str]:
+    """What earlier runs add to this one's money, and what nobody knows."""
+    if spent.runs > 1:
+        yield f"all {spent.runs} runs of this folder: {spent.total.calls} calls, " + (
+            f"{spent.total.usd:.2f} USD"
+        )
+    if spent.unknown:
+        yield (
+            f"{spent.unknown} calls were sent and their reply is unknown (a run was killed): they "
+            f"cost {spent.unknown_usd:.2f} USD at most, which counts towards budget_usd"
         )
 
 

@@ -93,7 +93,7 @@ def test_where_endpoints_put_thoughts(message, usage, said, thought, tokens_out)
     body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": named}
     with Loopback() as server:
         chat = config(server).open()
-        reply = chat._read(asked(), body)
+        reply = chat.read(asked(), body)
     assert (reply.text, reply.thoughts, reply.tokens_out) == (said, thought, tokens_out)
 
 

@@ -1,0 +1,166 @@
+"""Money over all runs of a folder: the coordinator admits by what was ever spent there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from actors.coordinator import SILENCE, Ask, Coordinator, FarKept
+from mustsee.errors import BudgetSpent
+from mustsee.llm import Reply
+from mustsee.run import daybook
+from mustsee.run.daybook import FOLDER, Daybook
+from mustsee.run.ledger import Entry, Ledger
+from tests.actors.test_gateway import Fake, Time, asked, gateway
+
+
+def ask(key: str, usd: float = 0.1, **more) -> Ask:
+    return Ask(key=key, account="a", prompt="p", usd=usd, **more)
+
+
+def done(key: str, usd: float = 0.1) -> Entry:
+    return Entry(outcome="done", model="m", prompt="p", key=key, usd=usd)
+
+
+def test_the_budget_is_over_all_runs(tmp_path):
+    async def run(llm):
+        wanted = (llm.complete(asked(str(i))) for i in range(30))
+        return await asyncio.gather(*wanted, return_exceptions=True)
+
+    fake, out, made = Fake(usd=0.1), str(tmp_path / "out"), 0
+    for budget, expected in ((0.5, 5), (0.5, 0), (1.2, 7), (9.0, 18)):
+        time = Time()
+        coordinator = Coordinator(budget_usd=budget, clock=time, out=out)
+        replies = asyncio.run(run(gateway(fake, tmp_path, coordinator, time)[0]))
+        assert len(fake.calls) - made == expected
+        made = len(fake.calls)
+        assert sum(isinstance(r, Reply) for r in replies) == made
+        assert all(isinstance(r, Reply | BudgetSpent) for r in replies)
+        spent = coordinator.snapshot().spent
+        assert spent.total.usd == pytest.approx(made * 0.1)
+        assert coordinator.snapshot().llm.total.calls == expected
+    assert (made, spent.unknown) == (30, 0)
+
+
+def test_calls_of_a_killed_run_count_with_the_most_they_may_cost(tmp_path):
+    first = Coordinator(budget_usd=1.0, out=str(tmp_path))
+    for key in "abc":
+        assert first.exchange("o", [], [ask(key)])[0].answer == "go"
+    first.exchange("o", [done("a", 0.05)], [])
+    again = Coordinator(budget_usd=0.6, out=str(tmp_path))  # the first was killed
+    grants = again.exchange("o", [], [ask(key) for key in "defg"])
+    assert [g.answer for g in grants] == ["go", "go", "go", "hold"]
+    spent = again.snapshot().spent
+    assert (spent.total.usd, spent.unknown) == (0.05, 2)
+    assert spent.unknown_usd == pytest.approx(0.2)
+
+
+def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
+    """Its calls need the whole budget, and the run that waits for them again is let go."""
+    first = Coordinator(budget_usd=0.2, out=str(tmp_path))
+    first.exchange("o", [], [ask("a"), ask("b")])
+    again = Coordinator(budget_usd=0.2, out=str(tmp_path))
+    assert again.exchange("o", [], [ask("c")])[0].answer == "spent"
+    joined = again.exchange("o", [], [ask("a", joined=True), ask("b", joined=True)])
+    assert [g.answer for g in joined] == ["go", "go"]
+    again.exchange("o", [done("a"), done("b")], [])
+    spent = again.snapshot().spent
+    assert (spent.total.calls, spent.unknown) == (2, 0)
+    assert spent.total.usd == pytest.approx(0.2)
+
+
+def test_calls_of_a_killed_worker_are_unknown(tmp_path):
+    time = Time()
+    coordinator = Coordinator(budget_usd=1.0, clock=time, out=str(tmp_path))
+    coordinator.exchange("dead", [], [ask("a")])
+    time.now += SILENCE
+    assert coordinator.exchange("alive", [], [ask("a")])[0].answer == "go"
+    coordinator.exchange("alive", [done("a")], [])
+    spent = coordinator.snapshot().spent
+    assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
+    spent = Daybook(str(tmp_path)).spent(Ledger())
+    assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
+
+
+def test_a_call_that_goes_another_way_holds_its_money_once():
+    coordinator = Coordinator(budget_usd=0.25)
+    for _ in range(5):
+        assert coordinator.exchange("o", [], [ask("a")])[0].answer == "go"
+    assert coordinator.exchange("o", [], [ask("b")])[0].answer == "go"
+    assert coordinator.exchange("o", [], [ask("c")])[0].answer == "hold"
+
+
+def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
+    writes: list[bytes] = []
+
+    def slow(self: Daybook, content: bytes, entered: int) -> None:
+        time.sleep(0.02)
+        writes.append(content)
+        self._kept = entered
+
+    monkeypatch.setattr(daybook.Daybook, "local", False)
+    monkeypatch.setattr(daybook.Daybook, "write", slow)
+    coordinator = FarKept(out=str(tmp_path))
+
+    async def admitted(key: str) -> bool:
+        (grant,) = await coordinator.exchange(key, [], [ask(key)])
+        return grant.answer == "go" and any(f'"{key}"'.encode() in w for w in writes)
+
+    async def run() -> list[bool]:
+        return await asyncio.gather(*(admitted(f"key{i}") for i in range(100)))
+
+    assert all(asyncio.run(run()))  # each was entered before it was let go
+    assert len(writes) == 2
+
+
+CHILD = """
+import asyncio, sys
+from tests.actors.test_money import forever
+
+asyncio.run(forever(sys.argv[1]))
+"""
+
+
+async def forever(out: str) -> None:
+    """One call after another, until killed."""
+    coordinator, number = Coordinator(out=out), 0
+    while True:
+        coordinator.exchange("o", [], [ask(str(number))])
+        print(number, flush=True)
+        coordinator.exchange("o", [done(str(number))], [])
+        number += 1
+
+
+def test_nothing_that_was_let_go_is_forgotten_by_a_kill(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert child.stdout is not None
+    for _ in range(500):
+        last = child.stdout.readline()
+    os.kill(child.pid, signal.SIGKILL)
+    seen = [*child.stdout.read().split("\n")[:-1], last.strip()]
+    child.stdout.close()
+    child.wait(60)
+    spent = Daybook(str(tmp_path)).spent(Ledger())
+    assert spent.total.calls + spent.unknown >= max(map(int, seen)) + 1
+    assert spent.unknown <= 1
+
+
+def test_an_entry_costs_little(tmp_path):
+    """CPU time of a call's two messages, with a daybook on a disk."""
+    coordinator = Coordinator(budget_usd=1e6, out=str(tmp_path))
+    began = time.process_time()
+    for i in range(2000):
+        coordinator.exchange("o", [], [ask(f"{i:064d}", 1e-6)])
+        coordinator.exchange("o", [done(f"{i:064d}", 1e-6)], [])
+    assert (time.process_time() - began) / 2000 < 0.0005
+    assert sum(len(p.read_bytes().splitlines()) for p in (tmp_path / FOLDER).iterdir()) == 4000

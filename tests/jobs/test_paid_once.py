@@ -1,0 +1,150 @@
+"""Neptune killed with calls out: what was paid stays known; a batch is paid for once, by half."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from actors.batches import KIND
+from mustsee.run.ledger import Price
+from mustsee.store import Store
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.benches.loopback_batches import Batches
+from ray_jobs.benches.loopback_replies import completion, content_hash, recorded
+
+ROOT = Path(__file__).parents[2]
+FILM = ROOT / "examples/videos/birdhouse.mp4"
+TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
+PRICE = Price(0.40, 1.60)  # of gpt-4.1-mini, conf/endpoint/openai.yaml
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def start(out: Path, store: Path, *overrides: str) -> subprocess.Popen[str]:
+    command = [
+        sys.executable, "-m", "ray_jobs.neptune", f"videos={FILM}", f"out={out}", f"store={store}",
+        *overrides,
+    ]  # fmt: skip
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+        env={**os.environ, "OPENAI_API_KEY": "sk-test"},
+    )  # fmt: skip
+
+
+def finish(out: Path, store: Path, *overrides: str) -> tuple[list[Any], dict[str, Any]]:
+    """The questions, and the ledger in `run.json`."""
+    job = start(out, store, *overrides)
+    said, _ = job.communicate()
+    assert job.returncode == 0, said
+    questions = pq.read_table(out / "questions.parquet").select(TOLD).to_pylist()
+    return questions, json.loads((out / "run.json").read_text())["llm"]
+
+
+def kill(job: subprocess.Popen[str], when: Callable[[], bool]) -> None:
+    """The driver and all that it started, once `when` is true."""
+    deadline = time.monotonic() + 600
+    while not when() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    reached = when()
+    everyone = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
+    for process in everyone:
+        process.kill()
+    psutil.wait_procs(everyone, timeout=60)
+    said, _ = job.communicate()
+    assert reached, said
+
+
+def cost(payloads: Sequence[Any], reply: Callable[[Any], str]) -> float:
+    """What the endpoint bills."""
+    used = [completion(payload, reply)["usage"] for payload in payloads]
+    return sum(PRICE.usd(u["prompt_tokens"], u["completion_tokens"]) for u in used)
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A store in which only the model's calls are missing, the replies to them, and what a run
+    that is left alone finds and pays.
+    """
+
+    store: Path
+    reply: Callable[[Any], str]
+    asked: Counter[str]
+    questions: list[Any]
+    ledger: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
+    folder = tmp_path_factory.mktemp("usual")
+    finish(
+        folder / "rules", folder / "store", "llm=replay", f"llm.path={folder}/replies.jsonl",
+        "llm.record={_target_: actors.llm.offline.Offline}",
+    )  # fmt: skip
+    reply = recorded(f"{folder}/replies.jsonl")
+    shutil.copytree(folder / "store", folder / "plain-store")
+    with Loopback(reply=reply, payloads=[]) as server:
+        url = f"base_url={server.url}"
+        found, ledger = finish(folder / "plain", folder / "plain-store", "llm=openai", url)
+        asked = Counter(map(content_hash, server.payloads))
+    assert found
+    assert ledger["calls"] > 20
+    return Usual(folder / "store", reply, asked, found, ledger)
+
+
+def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Path) -> None:
+    out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
+    batches = Batches(seconds=3600.0)
+    with Loopback(reply=usual.reply, batches=batches, payloads=[]) as server:
+        how = (
+            "llm=openai", f"base_url={server.url}", "llm.batch=always", "llm.batches.quiet=1",
+            "llm.batches.pauses=[0.1,0.5]",
+        )  # fmt: skip
+        kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
+        sent, batches.seconds = len(batches.made), 0.0
+        found, ledger = finish(out, store, *how)
+        asked = Counter(map(content_hash, server.payloads))
+    assert sent >= 1
+    assert found == usual.questions
+    assert asked == usual.asked
+    assert set(asked.values()) == {1}
+    assert ledger["calls"] == ledger["batched"] == usual.ledger["calls"]
+    assert ledger["usd"] == pytest.approx(usual.ledger["usd"] / 2)
+    everything = ledger["all_runs"]
+    assert (everything["calls"], everything["unknown"]) == (ledger["calls"], 0)
+    assert everything["usd"] == ledger["usd"]
+    print(f"\n{sent} batches sent, killed, {len(batches.made)} in all; {ledger['calls']} calls, "
+          f"{usual.ledger['usd']:.6f} and by batch {ledger['usd']:.6f} USD")  # fmt: skip
+
+
+def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Path) -> None:
+    out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
+    with Loopback(reply=usual.reply, payloads=[], latency=0.3) as server:
+        how = ("llm=openai", f"base_url={server.url}", "budget_usd=1")
+        kill(start(out, store, *how), lambda: len(server.payloads) >= 40)
+        before = len(server.payloads)
+        found, ledger = finish(out, store, *how)
+        billed = cost(server.payloads, usual.reply)
+        twice = len(server.payloads) - len(usual.asked)
+    everything = ledger["all_runs"]
+    assert found == usual.questions
+    assert 0 < ledger["calls"] < usual.ledger["calls"]
+    assert everything["runs"] == 2
+    assert (
+        everything["usd"] <= billed + 1e-9 <= everything["usd"] + everything["unknown_usd"] + 2e-9
+    )
+    assert everything["calls"] + everything["unknown"] >= before
+    assert everything["unknown"] >= twice
+    print(f"\n{before} sent, killed, {twice} paid twice; {ledger['calls']} calls more, "
+          f"billed {billed:.6f}: {everything}")  # fmt: skip

@@ -1,0 +1,135 @@
+"""The daybook: what all runs of a folder spent, after any kill, on a disk or an object store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import fs
+
+from mustsee.errors import MustseeError
+from mustsee.run import daybook
+from mustsee.run.daybook import FOLDER, Daybook
+from mustsee.run.ledger import Entry, Ledger
+
+
+def end(key: str, outcome="done", usd: float = 0.5, **more) -> Entry:
+    return Entry(
+        outcome=outcome, model="m", prompt="p", tokens_in=7, tokens_out=3, usd=usd, key=key,
+        account="a", **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=["disk", "object store"])
+def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder; in the second case one whose files can only be written whole."""
+    if request.param == "object store":
+        (tmp_path / "out" / FOLDER).mkdir(parents=True)
+        store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+        monkeypatch.setattr(daybook, "resolve", lambda path: (store, "out"))
+        monkeypatch.setattr(daybook, "LARGE", 300)
+    return str(tmp_path / "out")
+
+
+def entered(out: str, *work) -> tuple[Daybook, Ledger]:
+    """A run's daybook and ledger, after it entered (and kept) each of `work`."""
+    book, ledger = Daybook(out), Ledger()
+    for each in work:
+        if isinstance(each, Entry):
+            ledger.add(each)
+            book.ended(each)
+        else:
+            book.sent(*each)
+        book.keep()
+    return book, ledger
+
+
+def test_what_earlier_runs_spent_and_sent_is_known(out):
+    book, ledger = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
+    assert book.spent(ledger).plain() == {
+        "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
+        "tokens_out": 3, "usd": 0.5, "unknown": 0, "unknown_usd": 0.0,
+    }  # fmt: skip
+    killed = Daybook(out)
+    assert killed.usd == pytest.approx(3.5)
+    spent = killed.spent(Ledger())
+    assert (spent.runs, spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 2, 3.0)
+    book, ledger = entered(out, ("b", 1.0), end("b", usd=0.25))
+    spent = book.spent(ledger)
+    assert (spent.runs, spent.total.calls, spent.total.usd) == (2, 2, 0.75)
+    assert (spent.unknown, spent.unknown_usd) == (2, 3.0)  # b was made twice
+    assert Daybook(out).usd == pytest.approx(3.75)
+
+
+def test_a_call_that_is_still_out_is_not_lost(out):
+    entered(out, ("a", 1.0), ("b", 2.0))
+    book = Daybook(out)
+    book.rejoin("a")
+    assert book.usd == pytest.approx(2.0)
+    book.sent("a", 1.0)
+    book.ended(end("a", batched=True))
+    book.keep()
+    spent = Daybook(out).spent(Ledger())
+    assert (spent.total.calls, spent.total.batched) == (1, 1)
+    assert (spent.unknown, spent.unknown_usd) == (1, 2.0)
+
+
+def test_a_reply_that_came_after_all_is_not_lost():
+    book = Daybook()
+    book.sent("a", 1.0)
+    book.lose("a")
+    assert book.usd == 1.0
+    book.ended(end("a"))
+    assert book.usd == 0.0
+
+
+def test_what_is_free_leaves_no_trace_and_what_cost_nothing_is_over(out):
+    book, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
+    assert book.entered == 4
+    book, _ = entered(out, end("c", "cached"))
+    assert book.entered == 0
+    spent = Daybook(out).spent(Ledger())
+    assert (spent.runs, spent.total.calls, spent.total.retries, spent.unknown) == (1, 0, 1, 0)
+
+
+def test_a_line_that_a_kill_cut_off_is_left_out(out):
+    entered(out, ("a", 1.0), end("a"), ("b", 1.0))
+    (*_, last) = sorted(Path(out, FOLDER).iterdir())
+    last.write_bytes(last.read_bytes()[:-9])
+    assert Daybook(out).spent(Ledger()).plain()["usd"] == 0.5
+
+
+def test_entries_hold_no_more_than_they_need(out):
+    entered(out, ("a", 1.0), end("a", again="it is empty"), end("b", tokens_thought=2))
+    files = sorted(Path(out, FOLDER).iterdir())
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert {"sent": "a", "usd": 1.0} in lines
+    assert not any({"again", "account", "retry_after"} & set(line) for line in lines)
+
+
+def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path):
+    (tmp_path / FOLDER).write_text("a file stands in the way")
+    with pytest.raises(MustseeError, match="daybook"):
+        entered(str(tmp_path), ("a", 1.0))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["sent", "done", "failed"]))))
+def test_known_and_unknown_add_up(tmp_path_factory, steps):
+    """Whatever is sent is in the end paid, over, or unknown, in this run as in the next."""
+    out = str(tmp_path_factory.mktemp("run") / "out")
+    book, ledger, flying = Daybook(out), Ledger(), set[str]()
+    for key, what in steps:
+        if what == "sent":
+            flying.add(key)
+            book.sent(key, 1.0)
+        else:
+            flying.discard(key)
+            ledger.add(end(key, what))
+            book.ended(end(key, what))
+    book.keep()
+    spent = Daybook(out).spent(Ledger())
+    assert spent.unknown_usd == spent.unknown == len(flying)
+    assert spent.total.plain() | {"asked_again_for": {}} == ledger.total.plain()

@@ -275,7 +275,7 @@ class OpenAIChat:
         text = sum(len(m.text) for m in request.messages) / CHARACTERS_PER_TOKEN
         if tokens_in is not None and films >= text and tokens_in <= text:
             raise UserError(
-                f"{self._connection.place} counts {tokens_in} tokens for a prompt of about "
+                f"{self.connection.place} counts {tokens_in} tokens for a prompt of about "
                 f"{text:.0f} and a film of about {films:.0f}: it seems to leave the film out; try "
                 "video.part=image_url, correct video.tokens=, or set watches=false"
             )

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.part import hardware
+from actors.trial import wrong_address
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
@@ -75,7 +76,11 @@ class Endpoint:
         return price(self.prices, self.model) or Price(0.0, 0.0)
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a missing key, a budget without a price, an impossible number."""
+        """Raises UserError for a malformed address, a missing key, a budget without a price, an
+        impossible number.
+        """
+        if wrong := wrong_address(self.base_url):
+            raise UserError(wrong)
         self.key()
         require_price(self.prices, self.model, budget_usd)
         for name in ("timeout", "max_connections", "attempts"):

@@ -39,6 +39,35 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
 
 
+def writable(path: str) -> str | None:
+    """Why nothing can be written into the folder at `path`, in a few words, or None. What is not
+    there yet stays so. Raises UserError for an address that cannot be read.
+    """
+    filesystem, place = resolve(path)
+    name = f".mustsee-{uuid.uuid4().hex}"
+    try:
+        if not isinstance(filesystem, fs.LocalFileSystem):
+            with filesystem.open_output_stream(f"{place}/{name}") as stream:
+                stream.write(b"?")
+            filesystem.delete_file(f"{place}/{name}")
+            return None
+        folder = place
+        while not os.path.lexists(folder):  # the nearest that is there is what must be written
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            return f"{folder!r} is a file, not a folder"
+        trial = os.path.join(folder, name)
+        try:
+            with open(trial, "wb") as file:
+                file.write(b"?" * 4096)  # a disk that is full still takes an empty file
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(trial)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 

@@ -95,15 +95,15 @@ class Templates:
         found: list[Template] = []
         clusters: list[Cluster] = []
         with self.run.open("templates") as running:
+            asker = Asker(
+                llm=running.model(self.llm),
+                prompts=Prompts(),
+                sampling=Sampling(temperature=0.7, max_tokens=2048),
+            )
             # JAX comes after Ray has started: forking with its threads alive may deadlock.
             from mustsee.nn.bert import Encoder
 
             embed = Encoder.load(self.encoder).encode
-            asker = Asker(
-                llm=running.session.context().llm(self.llm),
-                prompts=Prompts(),
-                sampling=Sampling(temperature=0.7, max_tokens=2048),
-            )
             for kind, (sources, k) in lists.items():
                 if sources:
                     made, each, told = self.induce(asked[kind], k, kind, asker, embed)

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.run.outputs import check_writable
 from ray_jobs.running import explain
 from ray_jobs.running.build import build
 from ray_jobs.running.compose import CONF, compose, composed, readable
@@ -45,6 +46,9 @@ def launch(name: str) -> NoReturn:
         points = _points(given.overrides) if given.multirun else [given.overrides]
         configs = [compose(name, point) for point in points]
         jobs = [build(config) for config in configs]
+        for config in configs:
+            if folder := config.get("out"):
+                check_writable("out", folder)
     except UserError as error:
         sys.exit(_say(str(error), 2))
     sys.exit(max(_guarded(job, config) for job, config in zip(jobs, configs, strict=True)))

@@ -25,18 +25,20 @@ import ray
 from ray.data import Dataset
 
 from actors.coordinator import start_coordinator
-from actors.part import Checked, Opened, Part, RunContext
+from actors.part import LlmConfig, Opened, Part, RunContext
 from actors.stage import Filter, Hardware, Session, Stage
 from mustsee import schemas
 from mustsee.decision import Decider, Decision
 from mustsee.errors import MustseeError, UserError
+from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import outputs, tables
-from mustsee.run.outputs import Scratch
+from mustsee.run.outputs import Scratch, check_writable
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, digest, resolve
+from mustsee.store import Store, digest
+from ray_jobs.running import trials
 from ray_jobs.running.cluster import Cluster, connected, preflight
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
@@ -59,6 +61,7 @@ class Run:
     max_problem_share: float = 0.5
     retry_problems: bool = False
     rows_per_block: int | None = None
+    try_endpoints: bool = True
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -69,22 +72,17 @@ class Run:
 
     @contextlib.contextmanager
     def open(self, recipe: str) -> Generator[Running]:
-        """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
-        resolve(self.out)
+        """What a job queues its stages in. Ray is used from the first look at `session`: what is
+        wrong with stages, keys and addresses is said before.
+        """
+        for key, folder in (("out", self.out), ("store", self.store)):
+            check_writable(key, folder)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
-        started = time.time()
-        with connected():
-            session = Session(
-                store=Store(self.store),
-                coordinator=start_coordinator(self.budget_usd),
-                retry_problems=self.retry_problems,
-            )
-            running = Running(recipe, self, session, started)
-            try:
-                yield running
-            finally:
-                running.scratch.close()
+        with contextlib.ExitStack() as held:
+            running = Running(recipe, self, time.time(), held)
+            held.callback(running.scratch.close)
+            yield running
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,12 +125,24 @@ class Running:
 
     record: RunRecord
 
-    def __init__(self, recipe: str, run: Run, session: Session, started: float) -> None:
-        self.recipe, self.run, self.session, self.started = recipe, run, session, started
+    def __init__(self, recipe: str, run: Run, started: float, held: contextlib.ExitStack) -> None:
+        self.recipe, self.run, self.started, self._held = recipe, run, started, held
         self.scratch = Scratch()
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
         self._listed: list[Listed] = []
+
+    @cached_property
+    def session(self) -> Session:
+        """What the workers share, on the Ray cluster there is (`RAY_ADDRESS`) or on one that is
+        started here.
+        """
+        self._held.enter_context(connected())
+        return Session(
+            store=Store(self.run.store),
+            coordinator=start_coordinator(self.run.budget_usd),
+            retry_problems=self.run.retry_problems,
+        )
 
     def read(self, table: pa.Table) -> None:
         """The rows to work on (`mustsee.run.inputs`)."""
@@ -153,7 +163,7 @@ class Running:
         """Queue a stage. Its hardware is `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
             raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
-        _check(part, self.run.budget_usd)
+        trials.check(part, self.run.budget_usd)
         self._steps.append(
             Stage(
                 name=name,
@@ -163,6 +173,11 @@ class Running:
                 forget=tuple(forget),
             )
         )
+
+    def model(self, llm: LlmConfig) -> Llm:
+        """A model that the job itself asks, beside its stages."""
+        trials.here(llm, self.run.budget_usd, endpoints=self.run.try_endpoints)
+        return self.session.context().llm(llm)
 
     def together(self, decide: Decider) -> None:
         """A barrier: `decide` sees the small columns of all rows, and those that it names."""
@@ -187,7 +202,10 @@ class Running:
                 phases[-1].append(step)
             else:
                 phases.append([])
+        session = self.session
         preflight(phases, self.run.cluster)
+        queued = [stage for phase in phases for stage in phase]
+        trials.tried(queued, session.store, endpoints=self.run.try_endpoints)
         try:
             with Progress(self.snapshot, stages, self._input.num_rows):
                 for block in self._stream():
@@ -300,17 +318,3 @@ def aborted(snapshot: Snapshot) -> MustseeError | None:
     if cause is None:
         return None
     return UserError(cause.message) if cause.error == "UserError" else MustseeError(cause.message)
-
-
-def _check(part: Any, budget_usd: float | None) -> None:
-    """Ask a part, and every model that it is configured with, whether it could work at all: the key
-    is there, the model is found, its price is known where there is a budget. Raises UserError.
-    """
-    for item in part if isinstance(part, tuple | list) else [part]:
-        if isinstance(item, Checked):
-            item.check(budget_usd)
-        if dataclasses.is_dataclass(item):
-            for each in dataclasses.fields(item):
-                _check(getattr(item, each.name), budget_usd)
-        elif isinstance(item, Mapping):
-            _check(list(item.values()), budget_usd)

@@ -14,7 +14,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, cast
 from urllib.parse import quote
@@ -177,3 +177,17 @@ class Store:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         self.put(kind, key, sink.getvalue().to_pybytes())
+
+
+@dataclass(frozen=True)
+class Aside(Store):
+    """A store that is only read; what is put stays in this process."""
+
+    own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        value = self.own.get((kind, key))
+        return super().get(kind, key) if value is None else value
+
+    def put(self, kind: str, key: str, value: bytes) -> None:
+        self.own[kind, key] = value

@@ -18,17 +18,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import ray
 from ray.data import Dataset
 
 from actors.coordinator import start_coordinator
-from actors.part import LlmConfig, Opened, Part, RunContext
-from actors.stage import Filter, Hardware, Session, Stage
+from actors.part import LlmConfig, Part
+from actors.stage import Filter, Session, Stage
 from mustsee import schemas
-from mustsee.decision import Decider, Decision
+from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
@@ -37,9 +37,11 @@ from mustsee.run.outputs import Scratch, check_writable
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, digest
-from ray_jobs.running import trials
+from mustsee.store import Store
+from ray_jobs.running import dry_run, forecast, trials
+from ray_jobs.running.barrier import NAME, marking, small
 from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Listed, listed, summarise
@@ -62,6 +64,7 @@ class Run:
     retry_problems: bool = False
     rows_per_block: int | None = None
     try_endpoints: bool = True
+    rehearsal: DryRun = field(default_factory=DryRun)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -83,39 +86,6 @@ class Run:
             running = Running(recipe, self, time.time(), held)
             held.callback(running.scratch.close)
             yield running
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mark:
-    """Writes into each row what was decided over all of them."""
-
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
-    needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
-    decision: Decision
-
-    @cached_property
-    def identity(self) -> list[str]:
-        """A hash: a decision over many rows is long, and is part of the key of each."""
-        return ["Mark", self.version, digest(self.decision)]
-
-    def open(self, run: RunContext) -> Opened:
-        made = self.decision
-
-        def mark(row: Video) -> Video:
-            return dataclasses.replace(
-                row,
-                cluster=made.clusters.get(row.video_id, row.cluster),
-                drop=made.drops.get(row.video_id, row.drop),
-                questions=row.questions
-                and tuple(
-                    dataclasses.replace(q, drop=q.drop or made.questions.get(q.question_id))
-                    for q in row.questions
-                ),
-            )
-
-        return mark
 
 
 class Running:
@@ -163,7 +133,7 @@ class Running:
         """Queue a stage. Its hardware is `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
             raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
-        trials.check(part, self.run.budget_usd)
+        trials.check(part, self.run.budget_usd, endpoints=not self.run.rehearsal.free)
         self._steps.append(
             Stage(
                 name=name,
@@ -195,7 +165,7 @@ class Running:
         recipe adds to `run.json`, from all rows. `files`: writes further files into the folder.
         """
         assert self._input is not None, "read() comes first"
-        stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
+        stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
@@ -205,7 +175,10 @@ class Running:
         session = self.session
         preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
-        trials.tried(queued, session.store, endpoints=self.run.try_endpoints)
+        endpoints = self.run.try_endpoints and not self.run.rehearsal.free
+        trials.tried(queued, session.store, endpoints=endpoints)
+        if self.run.rehearsal.dry_run:
+            return self._told([[stage.name for stage in phase] for phase in phases])
         try:
             with Progress(self.snapshot, stages, self._input.num_rows):
                 for block in self._stream():
@@ -218,7 +191,20 @@ class Running:
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
+        forecast.forget(self.run.out)
         return summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
+
+    def _told(self, phases: Sequence[Sequence[str]]) -> int:
+        """Say what the run would take, and keep that for when it has run."""
+        assert self._input is not None
+        how, began = self.run.rehearsal, time.time() - self.started
+        rows = dry_run.probed(self._steps, self._input, self.session, self._rows_per_block())
+        todo = dry_run.left(self._steps, rows, self.session)
+        tried = dry_run.rehearsed(todo, rows, self.session, how)
+        told = forecast.forecast(todo, tried, how, phases, began)
+        forecast.show(told)
+        forecast.keep(told, self.run.out, self.run.config)
+        return 0
 
     def snapshot(self) -> Snapshot:
         return ray.get(self.session.coordinator.snapshot.remote())
@@ -239,11 +225,7 @@ class Running:
                 stage = step
             else:
                 rows = rows.materialize()
-                stage = Stage(
-                    name="sample",
-                    part=Mark(decision=step(_small(rows, step.columns))),
-                    hardware=Hardware(cpus=0.1),
-                )
+                stage = marking(step(_small(rows, step.columns)))
             rows = stage.apply(rows, self.session, rows_per_block=size)
         yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
@@ -283,20 +265,21 @@ class Running:
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
         self._listed = listed(written)
-        self.record = self.record.finished(time.time() - self.started)
+        seconds = time.time() - self.started
+        self.record = self.record.finished(seconds)
+        if told := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
+            extra_too = {**self.record.extra, "estimate": told}
+            self.record = dataclasses.replace(self.record, extra=extra_too)
         plain = self.record.plain()
         write_report(folder, plain, self.session.store)
         return plain
 
 
 def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
-    """The columns that a decision over all rows may look at: no transcripts, no media, unless it
-    asks for them.
-    """
-    large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
+    """What a decision over all rows is shown of them."""
     schema = rows.schema()
     assert schema is not None, "the job checked that there are rows"
-    names = [n for n in schema.names if n not in large or n in also]
+    names = small(schema.names, also)
     blocks: Iterable[Any] = rows.iter_batches(batch_size=None, batch_format="pyarrow")
     return pa.concat_tables((b.select(names) for b in blocks), promote_options="permissive")
 

@@ -41,12 +41,15 @@ def held(part: Any) -> Iterator[Any]:
             yield from held(list(item.values()))
 
 
-def check(part: Any, budget_usd: float | None) -> None:
+def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> None:
     """Ask a part, and every model that it is configured with, whether it could work at all: the key
     is there, the model is found, its price is known where there is a budget; nothing is refused at
-    an address of this machine. Raises UserError. Starts no Ray.
+    an address of this machine. Raises UserError. Starts no Ray. `endpoints`: False where none will
+    be asked.
     """
     for item in held(part):
+        if isinstance(item, Endpoint) and not endpoints:
+            continue
         if isinstance(item, Checked):
             item.check(budget_usd)
         if isinstance(item, Endpoint):

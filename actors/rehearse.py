@@ -60,7 +60,7 @@ class Clock:
     async def wait(self, seconds: float) -> None:
         """End when a call of `seconds` that starts now would have."""
         loop = asyncio.get_running_loop()
-        if self._loop is None:
+        if self._loop is None or self._loop.is_closed():
             self._loop, self._threads = loop, _Threads()
             loop.set_default_executor(self._threads)
         if loop is not self._loop:  # a judge's own loop, for which this one waits
@@ -198,6 +198,13 @@ class Alone(Session):
             return Gateway(standing, self.store, self.coordinator)
 
         return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
+
+
+def rules_alone(store: str, call_seconds: float | None) -> Alone:
+    """A session in which nothing is asked and nothing is stored."""
+    return Alone(
+        store=Aside(store), coordinator=Coordinator(), clock=Clock(), call_seconds=call_seconds
+    )
 
 
 class Rehearsal:

@@ -90,23 +90,26 @@ def extrapolated(
     values: Sequence[float], sizes: Sequence[float], rest: Sequence[float], *, kept: bool
 ) -> Span:
     """The sum of a figure over the rows that a run will still work on: `values` and `sizes` of the
-    rows tried, sizes of the `rest`. `kept`: what was tried is in the store, and is not paid again.
+    rows tried, sizes of the `rest`, above 0. `kept`: what was tried is in the store, and is not
+    paid again. The spread is taken to grow with the size.
     """
     again = 0.0 if kept else math.fsum(values)
     if not rest or not values:
         return Span(expected=again, low=again, high=again)
     size = math.fsum(sizes)
-    rate = math.fsum(values) / size if size else 0.0
+    rate = math.fsum(values) / size
     others = math.fsum(rest)
     expected = rate * others
     if len(values) == 1:
         return Span(expected=again + expected, low=again, high=again + 2 * expected)
     pairs = zip(values, sizes, strict=True)
-    spread = math.fsum((y - rate * x) ** 2 for y, x in pairs) / (len(values) - 1)
-    of_rate = spread / len(values) * (others / (size / len(values))) ** 2 if size else 0.0
+    spread = math.fsum((y / x - rate) ** 2 for y, x in pairs) / (len(values) - 1)
+    of_rate = math.fsum(x * x for x in sizes) * (others / size) ** 2
     from scipy.stats import t
 
-    half = float(t.ppf(0.5 + LEVEL / 2, len(values) - 1)) * math.sqrt(of_rate + spread * len(rest))
+    half = float(t.ppf(0.5 + LEVEL / 2, len(values) - 1)) * math.sqrt(
+        spread * (of_rate + math.fsum(x * x for x in rest))
+    )
     return Span(
         expected=again + expected,
         low=again + max(0.0, expected - half),

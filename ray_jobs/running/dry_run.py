@@ -164,15 +164,19 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
     made_up = False
     for stage in todo.stages:
         made_up = made_up or (how.free and any(isinstance(p, Metered) for p in held(stage.part)))
+        if not names:
+            found.did.append({})
+            found.kept.append(True)
+            continue
         budget = None if how.free else how.dry_run_usd - found.spent
         started = time.monotonic()
         actor = _actor(stage).remote(
             stage, session.store, made_up=made_up, budget_usd=budget,
             call_seconds=how.dry_run_call_seconds,
         )  # fmt: skip
+        print(f"trying {stage.name} on {len(names)} rows", file=sys.stderr)
         did: dict[str, Tried] = {}
         for name in names:
-            print(f"\rtrying {stage.name} on {name} ...\033[K", end="", file=sys.stderr)
             tables[name], tried = ray.get(actor.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried
@@ -182,7 +186,6 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
         found.did.append(did)
         found.kept.append(not made_up)
         ray.kill(actor)
-    print("\r\033[K", end="", file=sys.stderr)
     for name in names:
         problem: Any = tables[name]["problem"][0].as_py()
         if problem is None or problem["error"] != "BudgetSpent":

@@ -48,7 +48,9 @@ APART = {
 def forecast(
     todo: Left, tried: Rehearsed, how: DryRun, phases: Sequence[Sequence[str]], began: float
 ) -> Forecast:
-    """`phases`: the stages, by name, that work at the same time. `began`: seconds until Ray was up."""
+    """`phases`: the names of the stages that work at the same time. `began`: seconds until Ray was
+    up.
+    """
     spans: dict[str, list[Span]] = defaultdict(list)
     stages: list[StageEstimate] = []
     row_seconds: dict[str, float] = {}
@@ -80,6 +82,14 @@ def forecast(
         rows=len(todo.sizes), stored=len(todo.sizes) - len(todo.since), tried=len(tried.names),
         asked=not how.free, spent=tried.spent, unknown=list(_unknown(todo, tried, how)),
     )  # fmt: skip
+
+
+def of_calls(name: str, prompts: Mapping[str, Cost], seconds: float) -> Forecast:
+    """Of a job without rows, all of whose calls were made, by rules in the place of its model."""
+    stage = StageEstimate(stage=name, rows=1, prompts=prompts, seconds=seconds, work=0.0)
+    exact = {f: getattr(stage.cost, f) for f in FIGURES} | {"seconds": seconds}
+    totals = {f: _wider(Span(expected=v, low=v, high=v), *APART[f]) for f, v in exact.items()}
+    return Forecast(stages=[stage], totals=totals, rows=1, stored=0, tried=1)
 
 
 class _Told:
@@ -245,6 +255,19 @@ def lines(told: Forecast) -> Iterator[str]:
         said = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
         yield f"  {name.replace('_', ' '):<11} {said}"
     yield from (f"not known: {each}" for each in told.unknown)
+
+
+def said(told: Mapping[str, Any]) -> str:
+    """`estimate` of run.json in a line."""
+    forms = {"calls": "{:,.0f} calls".format, "usd": lambda v: f"{money(v)} USD", "seconds": clock}
+
+    def one(name: str, form: Callable[[float], str]) -> str:
+        span = told[name]
+        low, high = form(span["low"]).split()[0], form(span["high"])
+        expected = form(span["expected"]).split()[0]
+        return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
+
+    return ", ".join(one(name, form) for name, form in forms.items())
 
 
 def money(usd: float) -> str:

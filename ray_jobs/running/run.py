@@ -26,6 +26,7 @@ from ray.data import Dataset
 
 from actors.coordinator import start_coordinator
 from actors.part import LlmConfig, Part
+from actors.rehearse import rules_alone
 from actors.stage import Filter, Session, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
@@ -33,6 +34,8 @@ from mustsee.errors import MustseeError, UserError
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import outputs, tables
+from mustsee.run.estimate import costs
+from mustsee.run.ledger import Ledger
 from mustsee.run.outputs import Scratch, check_writable
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
@@ -145,9 +148,21 @@ class Running:
         )
 
     def model(self, llm: LlmConfig) -> Llm:
-        """A model that the job itself asks, beside its stages."""
-        trials.here(llm, self.run.budget_usd, endpoints=self.run.try_endpoints)
-        return self.session.context().llm(llm)
+        """A model that the job itself asks, beside its stages; in a dry run, rules in its place."""
+        how = self.run.rehearsal
+        endpoints = self.run.try_endpoints and not how.dry_run
+        trials.here(llm, self.run.budget_usd, endpoints=endpoints)
+        if not how.dry_run:
+            return self.session.context().llm(llm)
+        self._alone = rules_alone(self.run.store, how.dry_run_call_seconds)
+        return self._alone.context().llm(llm)
+
+    def told_of_calls(self) -> int:
+        """A dry run of a job that asked `model` for itself: say what its calls would cost."""
+        prompts = costs(self._alone.coordinator.snapshot().llm, Ledger())
+        seconds = self._alone.clock.now if self._alone.clock else 0.0
+        forecast.show(forecast.of_calls(self.recipe, prompts, seconds))
+        return 0
 
     def together(self, decide: Decider) -> None:
         """A barrier: `decide` sees the small columns of all rows, and those that it names."""

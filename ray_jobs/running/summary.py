@@ -16,6 +16,7 @@ from mustsee.records import Video
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
+from ray_jobs.running.forecast import said
 
 MOST = 20  # videos named one by one
 HARSH = 0.8  # share of its questions that a filter may take without a word
@@ -109,6 +110,8 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}), {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    if told := record.extra.get("estimate"):
+        yield said(told)
     yield from _unread(record)
     yield f"files: {out}/questions.parquet, videos.parquet, problems.parquet, run.json, export/"
     yield f"look:  {out}/report/index.html"

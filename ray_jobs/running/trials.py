@@ -73,7 +73,7 @@ def _check_near(endpoint: Endpoint) -> None:
 
 def here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
     """As `check`, and every endpoint is tried from this process: of what a job itself asks."""
-    check(part, budget_usd)
+    check(part, budget_usd, endpoints=endpoints)
     for item in held(part):
         if endpoints and isinstance(item, Endpoint) and (said := refusal(item)):
             raise UserError(said)

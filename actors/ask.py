@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
-from mustsee.prompts import Prompts
+from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Video
 from mustsee.store import identity
 
 SAMPLING = Sampling()
 
 
-def prompts_in(folder: str | None) -> Prompts:
+def prompts_in(folder: str | None, language: str) -> Prompts:
     """The prompts in a folder; None: the project's own, wherever this process has it."""
-    return Prompts() if folder is None else Prompts(folder)
+    return Prompts(language=language) if folder is None else Prompts(folder, language)
 
 
 class Settings(Protocol):
@@ -39,9 +39,9 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 class Ask:
     """Writes the row's segments and questions.
 
-    `prompts`: another folder of prompts. `tries`: how often one prompt may be answered in a wrong
-    form before the row becomes a problem. What bears identity: the recipe's name and version, its
-    settings, the texts of its prompts, the model, the sampling.
+    `prompts`: another folder of prompts. `language`: that is written in. `tries`: how often one
+    prompt may be answered in a wrong form before the row becomes a problem. What bears identity:
+    the recipe's name and version, its settings, the texts of its prompts, the model, the sampling.
     """
 
     version: ClassVar[str] = "1"
@@ -52,6 +52,7 @@ class Ask:
     settings: Settings
     llm: LlmConfig
     prompts: str | None = None
+    language: str = ENGLISH
     sampling: Sampling = SAMPLING
     tries: int = 3
 
@@ -71,7 +72,7 @@ class Ask:
             "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
             "settings": identity(self.settings),
             "llm": identity(self.llm),
-            "prompts": prompts_in(self.prompts).digest(self.settings.area),
+            "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
@@ -79,7 +80,7 @@ class Ask:
     def open(self, run: RunContext) -> Opened:
         asker = Asker(
             llm=run.llm(self.llm),
-            prompts=prompts_in(self.prompts),
+            prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,
         )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from actors.ask import SAMPLING, prompts_in
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
-from mustsee.prompts import ROOT
+from mustsee.prompts import ENGLISH, ROOT, Prompts
 from mustsee.recipes.cinepile.ask import Settings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
@@ -34,6 +34,7 @@ class AskScene:
     templates: str | None = None
     settings: Settings = field(default_factory=Settings)
     prompts: str | None = None
+    language: str = ENGLISH
     sampling: Sampling = SAMPLING
     tries: int = 3
 
@@ -62,13 +63,15 @@ class AskScene:
             "settings": identity(self.settings),
             "templates": identity(self.known),
             "llms": identity(self.llms),
-            "prompts": prompts_in(self.prompts).digest("cinepile"),
+            "prompts": prompts_in(self.prompts, self.language).digest("cinepile"),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        askers = _askers(self.llms, run, self.prompts, self.sampling, self.tries)
+        askers = _askers(
+            self.llms, run, prompts_in(self.prompts, self.language), self.sampling, self.tries
+        )
         settings = replace(self.settings, templates=self.known)
 
         async def work(video: Video) -> Video:
@@ -83,11 +86,11 @@ class AskScene:
 def _askers(
     llms: Mapping[str, LlmConfig],
     run: RunContext,
-    prompts: str | None,
+    prompts: Prompts,
     sampling: Sampling,
     tries: int,
 ) -> dict[str, Asker]:
     return {
-        role: Asker(llm=run.llm(llm), prompts=prompts_in(prompts), sampling=sampling, tries=tries)
+        role: Asker(llm=run.llm(llm), prompts=prompts, sampling=sampling, tries=tries)
         for role, llm in llms.items()
     }

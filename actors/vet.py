@@ -16,6 +16,7 @@ from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.filters.vetting import QuestionFilter, Vetting, named, vet
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
+from mustsee.prompts import ENGLISH
 from mustsee.records import Video
 from mustsee.store import identity
 
@@ -49,6 +50,7 @@ class Vet:
     subset: str | None = None
     seed: int = 0
     prompts: str | None = None
+    language: str = ENGLISH
     sampling: Sampling = SAMPLING
     tries: int = 3
 
@@ -83,7 +85,7 @@ class Vet:
 
     @property
     def identity(self) -> dict[str, Any]:
-        prompts = prompts_in(self.prompts)
+        prompts = prompts_in(self.prompts, self.language)
         mends = (self.repair,) if self.repair else ()
         return {
             "class": "Vet",
@@ -103,7 +105,7 @@ class Vet:
         askers = {
             role: Asker(
                 llm=run.llm(llm),
-                prompts=prompts_in(self.prompts),
+                prompts=prompts_in(self.prompts, self.language),
                 sampling=self.sampling,
                 tries=self.tries,
             )

@@ -29,6 +29,9 @@ _TOKENS = (
 _CONTROL = re.compile(rf"<(?=[|/]?\s*(?:{_TOKENS}))|\[(?=/?INST\])", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffc]")
 OPEN, CLOSE = "<<<", ">>>"
+ENGLISH = "English"
+NOTE = "_language.j2"  # what is said of the language; another folder of prompts may do without
+_LANGUAGE = re.compile(r"[A-Z][^\W\d_]+(?:[ -][^\W\d_]+)*(?: \([^\W\d_ ]+\))?")
 
 
 def neutral(text: str) -> str:
@@ -57,9 +60,20 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompt files under one folder (`prompts/` of the project unless told otherwise)."""
+    """The prompt files under one folder (`prompts/` of the project unless told otherwise).
+    `language`: that replies are written in, by its English name; every prompt then ends with
+    `_language.j2`, which says so.
+    """
 
     root: str = str(ROOT)
+    language: str = ENGLISH
+
+    def __post_init__(self) -> None:
+        if not _LANGUAGE.fullmatch(self.language):
+            raise UserError(
+                f"language={self.language!r}: the English name of a language, such as German, "
+                "Brazilian Portuguese or Chinese (Traditional)"
+            )
 
     @cached_property
     def _environment(self) -> Environment:
@@ -71,6 +85,11 @@ class Prompts:
         )
         env.filters.update(untrusted=untrusted, neutral=neutral)
         return env
+
+    @property
+    def _note(self) -> Path:
+        own = Path(self.root) / NOTE
+        return own if own.is_file() else ROOT / NOTE
 
     def render(self, name: str, **variables: Any) -> Rendered:
         """Prompt `name` ("neptune/questions") with its variables filled in.
@@ -90,11 +109,19 @@ class Prompts:
                 return ""
             return "".join(template.blocks[part](template.new_context(variables))).strip()
 
-        return Rendered(name, block("system"), block("user"), self.digest(name))
+        user = block("user")
+        if self.language != ENGLISH:
+            note = self._environment.from_string(self._note.read_text(encoding="utf-8"))
+            user = f"{user}\n\n{note.render(language=self.language).strip()}"
+        return Rendered(name, block("system"), user, self.digest(name))
 
     def digest(self, *names: str) -> str:
-        """Hash (16 hex digits) of the named prompt files, or of every file in a named folder."""
+        """Hash (16 hex digits) of the named prompt files, or of every file in a named folder, and
+        of the language.
+        """
         root, total = Path(self.root), hashlib.sha256()
+        if self.language != ENGLISH:
+            total.update(self.language.encode() + self._note.read_bytes() + b"\0")
         for name in names:
             folder = root / name
             for path in sorted(folder.rglob("*.j2")) if folder.is_dir() else [root / f"{name}.j2"]:

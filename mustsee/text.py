@@ -1,6 +1,8 @@
 """Words, their weights, likeness and summaries: all that the rules know of language.
 
-English stop words and endings; other languages fare worse, not wrongly.
+Stop words, endings and nouns are English; other languages fare worse, not wrongly. A script that
+does not part its words (Chinese, Japanese, Thai, ...) has a word for each letter where texts are
+compared, and for every two letters where they are measured.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # the names of options
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_RANGES = (  # Kana, Han, Thai, Lao, Burmese, Khmer: these do not part their words
+    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
+)
+UNSPACED = re.compile(f"[{_RANGES}]")
+LETTERS_PER_WORD = 2  # the mean length of a Chinese word, for want of a dictionary
+_SPACED = rf"[^\W_{_RANGES}]+"
+WORD = re.compile(rf"{UNSPACED.pattern}|{_SPACED}(?:['’]{_SPACED})*")
+_MEASURED = re.compile(rf"\s*([{_RANGES}]|[^\s{_RANGES}]+)")
 STOP = frozenset(
     re.split(
         r"\s+",
@@ -48,6 +58,23 @@ NUMBERS = {name: value for value, name in enumerate(_NUMBERS)}
 def words(text: str) -> list[str]:
     """The words of a text in lower case."""
     return [w.replace("’", "'") for w in WORD.findall(text.lower())]
+
+
+def length(text: str) -> int:
+    """How many words a text has, by the spaces between them where its script has any."""
+    unspaced = len(UNSPACED.findall(text))
+    return len(UNSPACED.sub(" ", text).split()) + math.ceil(unspaced / LETTERS_PER_WORD)
+
+
+def beginning(text: str, most: int) -> str:
+    """The first `most` words of a text."""
+    room, end = most * LETTERS_PER_WORD, 0
+    for match in _MEASURED.finditer(text):
+        room -= 1 if UNSPACED.match(match[1]) else LETTERS_PER_WORD
+        if room < 0:
+            break
+        end = match.end()
+    return text[:end]
 
 
 @lru_cache(maxsize=65536)
@@ -145,7 +172,7 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
             key=lambda i: (centre[i] - 0.5 * max((mutual[i, j] for j in chosen), default=0.0), -i),
         )
         left.discard(best)
-        size = len(sentences[best].split())
+        size = length(sentences[best])
         if size <= room:
             chosen.append(best)
             room -= size

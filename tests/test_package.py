@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 OURS = {"mustsee", "actors", "serve", "ray_jobs", "tests", "scenes", "things"}
 DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
-    "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
+    "mlflow": "mlflow-skinny", "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
 }  # fmt: skip
 NO_EXTRA = {"vllm"}  # comes with ray[llm], whose pins want an environment of its own (serve/llm.py)
 IMPORT_ALL = """

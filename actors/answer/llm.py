@@ -21,7 +21,7 @@ from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.llm import Llm, Message, Request, Sampling
 from mustsee.nn import weights
-from mustsee.prompts import Prompts
+from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.store import identity
 from mustsee.text import LETTERS
@@ -68,6 +68,7 @@ class AnswerLlm:
     seed: int = 0
     sampling: Sampling = SAMPLING
     prompts: str | None = None
+    language: str = ENGLISH
 
     def __post_init__(self) -> None:
         if self.rotations < 1:
@@ -81,7 +82,7 @@ class AnswerLlm:
             "llm": identity(self.llm),
             "see": identity(self.see),
             "rag": identity(self.rag) if self.rag.on else None,
-            "prompts": prompts_in(self.prompts).digest("evaluate"),
+            "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
             "asked": [self.prompt, self.open_ended, self.answer_words, self.rotations, self.seed],
             "sampling": identity(self.sampling),
         }
@@ -116,7 +117,7 @@ class AnswerLlm:
             )  # fmt: skip
 
     def open(self, run: RunContext) -> Opened:
-        llm, prompts = run.llm(self.llm), prompts_in(self.prompts)
+        llm, prompts = run.llm(self.llm), prompts_in(self.prompts, self.language)
         look = Looker(self.see, self.rag)
 
         async def answer(video: Video) -> Video:

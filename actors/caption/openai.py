@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Asker, Sampling
-from mustsee.prompts import Prompts
+from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Video
 from mustsee.text import overlap
@@ -64,13 +64,18 @@ class OpenAICaptioner:
     max_tokens: int = 120
     temperature: float = 0.0
     tries: int = 3
+    language: str = ENGLISH
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields, the model, and the prompt's text."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        plain |= {"endpoint": self.endpoint.identity, "prompt": Prompts().digest(PROMPT)}
+        plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
         return {"class": type(self).__name__, "version": self.version, **plain}
+
+    @property
+    def _prompts(self) -> Prompts:
+        return Prompts(language=self.language)
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raises UserError for requests without a frame, and for pictures of no size."""
@@ -106,7 +111,9 @@ class OpenAICaptioner:
 
     def _asker(self, run: RunContext, endpoint: LlmConfig, frames: int) -> Asker:
         sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * frames)
-        return Asker(llm=run.llm(endpoint), prompts=Prompts(), sampling=sampling, tries=self.tries)
+        return Asker(
+            llm=run.llm(endpoint), prompts=self._prompts, sampling=sampling, tries=self.tries
+        )
 
     async def _first(
         self, asker: Asker, keyframes: Sequence[Keyframe], title: str

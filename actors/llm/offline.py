@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import mustsee
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.llm import Llm, Reply, Request
+from mustsee.prompts import ENGLISH
 
 AREAS = (
     "caption", "neptune", "filters", "sight", "cinepile", "egoschema", "mlvu", "evaluate", "judge",
@@ -76,11 +77,21 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Offline:
-    """The default model."""
+    """The default model. `language`: that the job writes in; the rules know English only."""
+
+    language: str = ENGLISH
 
     @property
     def identity(self) -> str:
         return f"offline {revision()}"
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raises UserError where something else than English is to be written."""
+        if self.language != ENGLISH:
+            raise UserError(
+                f"language={self.language}: the offline rules write and read English only; a model "
+                "is needed (llm=openai llm.model=...)"
+            )
 
     def open(self) -> Llm:
         return OfflineLlm(self.identity)

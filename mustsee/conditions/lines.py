@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mustsee.records import Line
-from mustsee.text import Terms
+from mustsee.text import Terms, length
 
 
 def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
@@ -19,7 +19,7 @@ def nearest(lines: Sequence[Line], wanted: str, most: int) -> tuple[Line, ...]:
     """The lines; of more than `most` words of them, those nearest in words to `wanted`, in their
     order, as many as fit.
     """
-    sizes = [len(_written(x).split()) for x in lines]
+    sizes = [length(_written(x)) for x in lines]
     if sum(sizes) <= most:
         return tuple(lines)
     likeness = _terms(tuple(x.text for x in lines)).likeness(wanted)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mustsee.extract.explained import meant
+from mustsee.extract.languages import tongue
 from mustsee.extract.text import begins, norm, plain, spoken, wrapped
 from mustsee.extract.words import (
     CHOOSING,
@@ -65,6 +66,8 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     text = spoken(reply)
     if text is None:
         return Extraction(None, "unclosed reasoning")
+    if (foreign := tongue(text)) is not None:
+        text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
     for kind, content in wrapped(text):
         inner = question.read(plain(content))

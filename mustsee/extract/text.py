@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
+from mustsee.text import UNSPACED
 from mustsee.thoughts import apart
 
 _BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
@@ -100,12 +101,17 @@ def found_by(own: str) -> re.Pattern[str]:
     """A pattern that finds a normalised option text as whole words, however it is punctuated: a
     reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
     """
-    left = r"(?<![\w+.-])" if own[0].isdigit() else r"(?<!\w)" if own[0].isalnum() else ""
-    right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if own[-1].isalnum() else ""
+    left = r"(?<![\w+.-])" if own[0].isdigit() else r"(?<!\w)" if _parted(own[0]) else ""
+    right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if _parted(own[-1]) else ""
     pieces = _BETWEEN.split(own)
     joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in pieces[1::2]]
     words = (re.escape(word) + join for word, join in zip(pieces[::2], [*joins, ""], strict=True))
     return re.compile(left + "".join(words) + right)
+
+
+def _parted(letter: str) -> bool:
+    """Whether a letter is of a script that parts its words."""
+    return letter.isalnum() and not UNSPACED.match(letter)
 
 
 def mentions(text: str, own: str) -> Iterator[tuple[int, int]]:

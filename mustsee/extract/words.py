@@ -1,4 +1,6 @@
-"""The phrases by which replies declare, deny, join and refuse: the vocabulary of `extract`."""
+"""The phrases by which replies declare, deny, join and refuse: the vocabulary of `extract`, in
+English (`languages` tells replies in others in it).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,7 @@ REASON = (
 )
 _NOT = (
     r"not|never|neither|nor|cannot|can't|isn't|wasn't|won't|wouldn't|shouldn't|couldn't|don't|"
-    r"doesn't|didn't|aren't|unlikely|rather than|instead of|unlike|incorrect|wrong|false|except|"
-    r"不是|不选|不为"
+    r"doesn't|didn't|aren't|unlikely|rather than|instead of|unlike|incorrect|wrong|false|except"
 )
 LABELLED = "option|choice|answer|caption|sentence|description|statement|candidate"
 NEGATION = re.compile(rf"(?<![a-z])(?:{_NOT})(?![a-z])", re.IGNORECASE)
@@ -22,18 +23,15 @@ _FILL = (
     r"therefore|thus|hence|then|indeed|actually|really|simply|likewise|only|one|the|option|choice|"
     r"answer|letter|correct|best|right|final|labell?ed|with|that|it|it's|"
     r"i (?:think|believe|guess)|think|say|either|both|option_key|number|in|fact|of|"
-    r"course|est|es|ist|la|le|die|option[ _]?id|also|"
+    r"course|la|le|die|option[ _]?id|also|"
     r"possibly|perhaps|maybe|now|still|here|probable|plausible|suitable|appropriate|accurate|"
     r"given|as|follows|below|next"
 )
-_CJK = r"(?:應該|应该|是|为|選項|选项|选择|选|は|은|는)"
 _GAP = (
     rf"(?:[\s:=>,\"'(\[{{<-]|(?:{_FILL})(?![A-Za-z])(?!\s*[.)])|"
-    rf"(?:{_NOT})(?![A-Za-z])|{_CJK}){{0,24}}+"
+    rf"(?:{_NOT})(?![A-Za-z])){{0,24}}+"
 )
-_NOUN = (
-    r"answers?|ans\.?|réponse|reponse|respuesta|risposta|resposta|antwort|ответ|答案|正解|答え|정답"
-)
+_NOUN = r"answers?|ans\.?"
 _WEAK = (
     r"option|choice|selection|prediction|pick|guess|verdict|response|conclusion|letter|label|"
     r"correct"
@@ -47,7 +45,7 @@ _ABOUT = (
     r"[^.?!\n:;]{0,80}?(?=\s(?:is|would be|should be|must be)\s|\s?[:=]))?"
 )
 VERB = re.compile(
-    r"[:=>]|(?<![A-Za-z])(?:is|are|was|be|seems?|appears?|est|es|ist)(?![A-Za-z])|[是为选は은는]",
+    r"[:=>]|(?<![A-Za-z])(?:is|are|was|be|seems?|appears?)(?![A-Za-z])",
     re.IGNORECASE,
 )
 DOUBT = re.compile(
@@ -62,7 +60,7 @@ HEAD = re.compile(
     rf"(?<![A-Za-z])(?P<firm>(?:{_STRONG})\s+(?:(?:answer|multiple)[ -])?(?:choice |option )?"
     rf"(?:{_NOUN}|{_WEAK})|(?:{_NOUN}))(?![A-Za-z]){_ABOUT}{_GAP}"
     rf"|(?<![A-Za-z])(?:{_WEAK}|(?:the|most|more) (?:correct|right|best|likely|probable) one)"
-    rf"(?![A-Za-z]){_ABOUT}(?=\s*(?:[:=]|-+>|(?:is|was|would|should|must|seems|appears|has)\b|是|为))"
+    rf"(?![A-Za-z]){_ABOUT}(?=\s*(?:[:=]|-+>|(?:is|was|would|should|must|seems|appears|has)\b))"
     rf"{_GAP}",
     re.IGNORECASE,
 )
@@ -72,8 +70,7 @@ CHOOSING = re.compile(
     r"respond with|reply with|(?:would|'d|i) (?:say|guess|answer)|conclud(?:e|ing)(?: that)?|"
     r"down to|lead(?:s|ing)? (?:me |us )?to|point(?:s|ing)? to|leaves?(?: me| us)?(?: with)?|"
     r"(?:consistent with|correspond(?:s|ing)? to)(?= (?:the )?(?:option|choice)))"
-    rf"(?![A-Za-z]){_GAP}"
-    rf"|(?:故|应|我)?选(?:择)?{_GAP}",
+    rf"(?![A-Za-z]){_GAP}",
     re.IGNORECASE,
 )
 IT_IS = re.compile(
@@ -119,7 +116,7 @@ ELIMINATED = re.compile(
     re.IGNORECASE,
 )
 JOIN = (
-    r"(?:(?:,|/|&|\+|;|\band/or\b|\band\b|\bor\b|和|或)\s*){1,2}(?:(?:maybe|possibly|perhaps|also|"
+    r"(?:(?:,|/|&|\+|;|\band/or\b|\band\b|\bor\b)\s*){1,2}(?:(?:maybe|possibly|perhaps|also|"
     r"probably|even|potentially|option|choice|answer|either|both|else)\s+)*[\s(\[\"']*"
 )
 REFUSAL = re.compile(

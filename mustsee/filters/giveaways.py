@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 from mustsee.errors import UserError
 from mustsee.filters.vetting import Vetting
+from mustsee.prompts import ENGLISH
 from mustsee.questions.checks import is_order, items
 from mustsee.records import Question, Verdict, Video
-from mustsee.text import Terms, terms, words
+from mustsee.text import Terms, length, terms, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,9 @@ class Giveaways:
     times more, or fewer, than the next option's; for `echo`, it shares at least so many more words
     with the question that no other option shares. Null leaves a guess out of the verdict, not out
     of the metrics.
+
+    In another `language` than English the guess by echo is off: without a list of its small words
+    every "der" would be one.
 
     Metrics: `giveaway_alike`, `_longest`, `_shortest`, `_echo`, 1 where that guess alone would be
     right, else 0; `giveaway_places`, over orders, the largest share of the options in which one
@@ -39,6 +43,7 @@ class Giveaways:
     shortest: float | None = 1.5
     echo: int | None = 1
     drops: bool = False
+    language: str = ENGLISH
 
     name: str = "giveaways"
     roles: tuple[str, ...] = ()
@@ -77,6 +82,8 @@ class Giveaways:
     def _clear(self, name: str, some: Sequence[float], right: int) -> bool:
         """Whether a guess is right by a clear margin."""
         margin: float | None = getattr(self, name)
+        if name == "echo" and self.language != ENGLISH:
+            return False
         if margin is None or _best(some) != right:
             return False
         own, following = some[right], max(s for n, s in enumerate(some) if n != right)
@@ -93,7 +100,7 @@ def _why(name: str, question: Question, some: Sequence[float]) -> str:
     others = [n for n in range(len(some)) if n != right]
     answer = question.options[right or 0]
     if name in ("longest", "shortest"):
-        own, following = len(answer.split()), round(abs(max(some[n] for n in others)))
+        own, following = length(answer), round(abs(max(some[n] for n in others)))
         return (
             f"the right answer is by far the {name} option: {own} words, the next has {following}"
         )
@@ -117,7 +124,7 @@ def _words(text: str, wanted: set[str]) -> str:
 def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
     """For each guess a score of every option; the highest is guessed."""
     options = question.options
-    sizes = [float(len(option.split())) for option in options]
+    sizes = [float(length(option)) for option in options]
     asked = set(terms(question.question))
     shared = [set(terms(option)) & asked for option in options]
     echoes = [

@@ -47,6 +47,7 @@ from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll,
 from mustsee.filters.vetting import Vetting
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Video
+from mustsee.text import length
 
 AMBIGUOUS = "more than one option fits"
 UNSEEN = "nobody has looked"
@@ -130,7 +131,7 @@ def judgeable(question: Question, vetting: Vetting) -> bool:
     """Whether a judge can compare an answer in words with the known one: long answers, and those
     that are graded by points or rubrics, are for raters.
     """
-    words = len(question.answer.split())
+    words = length(question.answer)
     graded = question.scoring_points or question.question_type in GRADED
     return vetting.judge is not None and not graded and 0 < words <= JUDGED
 

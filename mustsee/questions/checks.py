@@ -70,8 +70,8 @@ def items(option: str) -> tuple[str, ...]:
     text = option.strip().rstrip(".")
     for mark in (
         r"\s*(?:-+>|→|⟶)\s*",
-        r"\s*;\s*",
-        r"\s*,\s*(?:and\s+)?(?:then\s+)?|\s+and\s+then\s+",
+        r"\s*[;；؛]\s*",
+        r"\s*[,，、،]\s*(?:and\s+)?(?:then\s+)?|\s+and\s+then\s+",
     ):
         parts = [p for p in re.split(mark, text) if p.strip()]
         if len(parts) > 1:

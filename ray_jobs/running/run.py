@@ -45,6 +45,7 @@ from ray_jobs.running import dry_run, forecast, trials
 from ray_jobs.running.barrier import NAME, marking, small
 from ray_jobs.running.cluster import Cluster, connected, preflight
 from ray_jobs.running.dry_run import DryRun
+from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Listed, listed, summarise
@@ -68,6 +69,7 @@ class Run:
     rows_per_block: int | None = None
     try_endpoints: bool = True
     rehearsal: DryRun = field(default_factory=DryRun)
+    log: Tracker = field(default_factory=Nowhere)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -85,6 +87,7 @@ class Run:
             check_writable(key, folder)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
+        self.log.check()
         with contextlib.ExitStack() as held:
             running = Running(recipe, self, time.time(), held)
             held.callback(running.scratch.close)
@@ -207,7 +210,10 @@ class Running:
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
         forecast.forget(self.run.out)
-        return summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
+        code = summarise(self.record, self._listed, self.run.out, self.run.max_problem_share)
+        if said := tell(self.run.log, self.run.out):
+            print(said)
+        return code
 
     def _told(self, phases: Sequence[Sequence[str]]) -> int:
         """Say what the run would take, and keep that for when it has run."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.filters.sight import NOT_LOOKED_AT
+from mustsee.prompts import ENGLISH
 from mustsee.records import Video
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
@@ -98,6 +99,12 @@ def _lines(record: RunRecord, out: str) -> Iterable[str]:
         yield (
             f"{unseen} questions were looked at by nobody: their film is not there, or vet.looker "
             "takes no pictures or gave no verdict; vet/looker=openai can look"
+        )
+    language = record.config.get("language", ENGLISH)
+    if language != ENGLISH and record.questions.made:
+        yield (
+            f"language={language}: off, as they know English only: the guess by echo (giveaways), "
+            "and the checks of a question's wording (option letters, clock times, 'the transcript')"
         )
     yield from harsh(record.questions)
     seconds = record.total_seconds or 0.0

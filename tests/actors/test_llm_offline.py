@@ -10,7 +10,7 @@ import pytest
 
 import mustsee
 from actors.llm.offline import Offline, digest, revision, rules
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.llm import Message, Request
 from mustsee.prompts import ROOT
 
@@ -55,3 +55,9 @@ def test_a_change_in_what_the_rules_rest_on_is_another_model(
     with (package / module).open("a") as file:
         file.write("# changed\n")
     assert (digest(package) != revision()) == changes
+
+
+def test_another_language_is_refused_before_any_work() -> None:
+    Offline().check()
+    with pytest.raises(UserError, match="write and read English only"):
+        Offline(language="German").check()

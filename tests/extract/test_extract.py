@@ -85,9 +85,10 @@ def test_more_replies(reply: str, letter: str | None) -> None:
     assert extract(reply, WORDS).letter == letter
 
 
-def test_replies_that_explain_themselves() -> None:
-    """As models answer that were not asked for a letter alone."""
-    lines = Path(__file__).with_name("explained.jsonl").read_text().splitlines()
+@pytest.mark.parametrize("name", ["explained", "languages"])
+def test_replies_that_explain_themselves(name: str) -> None:
+    """As models answer that were not asked for a letter alone, in any language."""
+    lines = Path(__file__).with_name(f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     for case in map(json.loads, lines):
         got = extract(case["response"], case["options"])
         assert got.letter == case["expected"], (case["response"], got)

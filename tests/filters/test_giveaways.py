@@ -116,6 +116,24 @@ def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:
     assert [(q.drop or "").split(":")[0] for q in hard] == ["giveaways", ""]
 
 
+def test_echoes_are_known_in_english_alone() -> None:
+    question = asked(("Auf der Leiter", *FAIR[1:]), "Wo ist die Katze auf der Leiter?")
+    assert judged(question).metrics["giveaways_passed"] == 0
+    assert judged(question, Giveaways(language="German")).metrics["giveaways_passed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("longest", "short"),
+    [
+        ("因为黄昏时分突然下起了一场很大的雨", "在梯子上"),
+        ("بسبب المطر الذي هطل عند الغروب فجأة", "على السلم"),
+    ],
+)
+def test_lengths_are_told_in_any_script(longest: str, short: str) -> None:
+    done = judged(asked((longest, short + "。", short, short + "!", short + "?"), "?"))
+    assert done.metrics["giveaway_longest"] == 1
+
+
 def test_an_open_question_passes_by() -> None:
     question = replace(asked(FAIR), options=(), answer_index=None)
     assert judged(question) == question

@@ -42,6 +42,7 @@ from mustsee.recipes.neptune.script import (
 )
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Provenance, Question, Segment, Video
+from mustsee.text import length
 
 # The release's twelve question types, exactly as written there, and what models call them.
 TYPES: Mapping[str, str] = {
@@ -191,7 +192,7 @@ async def retell(
         most=most,
     )
     kept = shortened(story, most)
-    over = len(story.split()) - len(kept.removesuffix(" ...").split())
+    over = length(story) - length(kept.removesuffix(" ..."))
     cut = 0 if kept == story else over
     scene = replace(scene, story=kept, words_cut=cut)
     if not settings.support_words:

@@ -15,9 +15,11 @@ from typing import TypeVar
 from mustsee.media.certainty import is_doubtful, is_surely_read
 from mustsee.media.transcript import joined
 from mustsee.records import Caption, Line, ScreenText, Span, Video
+from mustsee.text import beginning, length
 
 T = TypeVar("T")
-_SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*$")
+_SENTENCE = re.compile(r"[.!?…。！？؟।][\"'”’」』)\]]*$")
+_ENDS = re.compile(r"[.!?…؟।][\"'”’)\]]*(?!\S)|[。！？][”’」』）]*")
 SHOWN = 3  # units that evidence is quoted from; where it is more, it is found in the script
 _LETTERS = re.compile(r"[^\W_]{2}")
 
@@ -31,7 +33,7 @@ class Member:
 
     @property
     def words(self) -> int:
-        return len(self.name.split()) + len(self.looks.split())
+        return length(self.name) + length(self.looks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class Unit:
         """About how many words the unit adds to a prompt."""
         parts = [*self.cast, self.caption or " ".join(c.text for c in self.captions)]
         parts += [text for text, _, _ in self.read] + [x.text for x in self.lines]
-        return 4 + sum(len(p.split()) for p in parts)
+        return 4 + sum(map(length, parts))
 
     @property
     def read(self) -> tuple[tuple[str, Span | None, bool], ...]:
@@ -98,7 +100,7 @@ class Scene:
     @property
     def words(self) -> int:
         """About how many words the scene adds to a prompt; its support is in none."""
-        written = len(self.topic.split()) + len(self.story.split())
+        written = length(self.topic) + length(self.story)
         return written + sum(unit.words for unit in self.units)
 
 
@@ -225,9 +227,8 @@ def shortened(text: str, most: int) -> str:
     """Text of at most `most` words, cut at the last sentence that fits; at a word where not even
     the first one does.
     """
-    parts = text.split()
-    if len(parts) <= most:
+    if length(text) <= most:
         return text.strip()
-    kept = parts[:most]
-    ends = [i for i, word in enumerate(kept) if _SENTENCE.search(word)]
-    return " ".join(kept[: ends[-1] + 1]) if ends else " ".join(kept) + " ..."
+    kept = beginning(" ".join(text.split()), most)
+    ends = [match.end() for match in _ENDS.finditer(kept)]
+    return kept[: ends[-1]] if ends else f"{kept} ..."

@@ -1,0 +1,168 @@
+"""Replies in other languages, told in the English phrases that `extract` knows.
+
+Only what declares, denies, joins and excuses is put into English, in the reply and in the options
+alike; all else stays as it is written. Which language a reply is in shows by its script, or by a
+word that declares an answer in it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+_SIGNS = str.maketrans(
+    {"。": ". ", "、": ", ", "，": ", ", "،": ", ", "؛": "; ", "؟": "? ", "۔": ". "}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tongue:
+    """`shown_by`: what gives the language away. `phrases`: pattern -> English, the longer first."""
+
+    shown_by: str
+    phrases: tuple[tuple[str, str], ...]
+    spaced: bool = True
+
+    @cached_property
+    def _patterns(self) -> tuple[tuple[re.Pattern[str], str], ...]:
+        edges = (r"(?<!\w)(?:", r")(?!\w)") if self.spaced else ("(?:", ")")
+        return tuple(
+            (re.compile(own.join(edges), re.IGNORECASE), f" {english} ")
+            for own, english in self.phrases
+        )
+
+    def english(self, text: str) -> str:
+        """The text with the phrases of this language in English."""
+        text = text.translate(_SIGNS)
+        for pattern, english in self._patterns:
+            text = pattern.sub(english, text)
+        return re.sub(r" {2,}", " ", text).replace(" ,", ",").replace(" .", ".")
+
+
+CHINESE = Tongue(
+    shown_by=r"[\u4e00-\u9fff]",
+    spaced=False,
+    phrases=(
+        ("(?:抱歉|对不起)", "sorry"),
+        ("(?:无法|不能|難以|难以)(?:回答|确定|判断|確定)?", "cannot answer"),
+        ("(?:既|也)?(?:没有|沒有|并未)", "not"),
+        ("而是", "but it is"),
+        ("才?是(?:正确|正確)的?(?:答案|选项|選項)", "is the correct answer"),
+        ("(?:正确|最终|最佳|最好|正確)的?(?:答案|选项|選項)", "correct answer"),
+        ("答案", "answer"),
+        ("[并既也]?不(?:应该|应)?(?:是|为|选)", "is not"),
+        ("(?:选项|選項|项)?(?:是)?(?:不正确|不对|错误)的?", "is incorrect"),
+        ("(?:选项|選項|项)?(?:是)?(?:正确|正確|对)的", "is correct"),
+        ("(?:选项|選項|项)?(?:是)?(?:正确|正確)", "is correct"),
+        ("(?:应该|应)(?:是|为)", "should be"),
+        ("(?:可能|也许)是?", "maybe"),
+        ("(?:故|我|所以|应该|应)*(?:选择|選擇|选(?!项)|認為是|认为是)", "i choose"),
+        ("(?:选项|選項)", "option"),
+        ("(?:排除)", "rule out"),
+        ("(?:或者?|还是)", "or"),
+        ("(?:和|与|及)", "and"),
+        ("(?:因为|由于|因為)", "because"),
+        ("但是?", "but"),
+        ("(?:是|为)", "is"),
+    ),
+)
+JAPANESE = Tongue(
+    shown_by="正解|答え",
+    spaced=False,
+    phrases=(
+        ("(?:正解|答え)は?", "answer is"),
+        ("(?:ではありません|ではない)", "is not the answer"),
+        ("です", ""),
+    ),
+)
+KOREAN = Tongue(
+    shown_by="정답", spaced=False, phrases=(("정답(?:은|는)?", "answer is"), ("입니다", ""))
+)
+ARABIC = Tongue(
+    shown_by=r"[\u0620-\u06ff]",
+    phrases=(
+        ("عذرا[ً]?|آسف", "sorry"),
+        ("لا (?:أستطيع|يمكن(?:ني)?) (?:ال)?(?:إجابة|تحديد|معرفة)", "cannot answer"),
+        ("لا أعتقد أن", "i do not think that"),
+        ("(?:ال)?[إا]جابة|(?:ال)?جواب", "answer"),
+        ("غير صحيحة?|خاطئة?|خطأ", "is incorrect"),
+        ("(?:هو |هي )?صحيحة?", "is correct"),
+        ("ال(?:صحيح|نهائي|أفضل)ة?", "correct"),
+        ("ليست?", "is not"),
+        ("بل", "but it is"),
+        ("هو|هي", "is"),
+        ("و?(?:ال)?(?:خيار|اختيار)", "option"),
+        ("أ?ختار|اخترت", "i choose"),
+        ("لأن[هـها]*", "because"),
+        ("ربما", "maybe"),
+        ("و?لكن", "but"),
+        ("أو", "or"),
+        ("و", "and"),
+    ),
+)
+GERMAN = Tongue(
+    shown_by=r"\b(?:antwort|wähle|richtige?|korrekte?|beantworten)\b",
+    phrases=(
+        ("(?:richtige|korrekte|beste) antwort", "correct answer"),
+        ("antwort", "answer"),
+        ("ich (?:wähle|nehme)", "i choose"),
+        ("nicht beantworten", "cannot answer"),
+        ("richtige?|korrekte?", "correct"),
+        ("falsche?", "incorrect"),
+        ("ist", "is"),
+        ("nicht", "not"),
+        ("weil|denn", "because"),
+        ("sondern", "but it is"),
+        ("aber", "but"),
+        ("oder", "or"),
+        ("und", "and"),
+    ),
+)
+FRENCH = Tongue(
+    shown_by=r"\b(?:r[ée]ponse|choisis|répondre)\b|\bl'option\b",
+    phrases=(
+        ("(?:bonne|meilleure) r[ée]ponse", "correct answer"),
+        ("r[ée]ponse", "answer"),
+        ("je choisis", "i choose"),
+        ("ne peux pas r[ée]pondre", "cannot answer"),
+        ("n'est pas", "is not"),
+        ("est", "is"),
+        ("l'option", "option"),
+        ("correcte?|exacte?", "correct"),
+        ("fausse|faux|incorrecte?", "incorrect"),
+        ("parce qu(?:e|'il|'elle)|car", "because"),
+        ("mais", "but"),
+        ("ou", "or"),
+        ("et", "and"),
+    ),
+)
+SPANISH = Tongue(
+    shown_by=r"\b(?:respuesta|elijo|opción)\b",
+    phrases=(
+        ("respuesta correcta", "correct answer"),
+        ("respuesta", "answer"),
+        ("elijo|escojo", "i choose"),
+        ("no es", "is not"),
+        ("es", "is"),
+        ("(?:la )?opción", "option"),
+        ("incorrecta", "incorrect"),
+        ("correcta", "correct"),
+        ("porque", "because"),
+        ("sino", "but it is"),
+        ("pero", "but"),
+        ("o", "or"),
+        ("y", "and"),
+    ),
+)
+OTHERS = Tongue(  # the noun alone: Italian, Portuguese, Russian
+    shown_by=r"\b(?:risposta|resposta|ответ)\b",
+    phrases=(("risposta|resposta|ответ", "answer"),),
+)
+TONGUES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
+
+
+def tongue(reply: str) -> Tongue | None:
+    """The language that a reply declares its answer in; None for English."""
+    found = (t for t in TONGUES if re.search(t.shown_by, reply, re.IGNORECASE))
+    return next(found, None)

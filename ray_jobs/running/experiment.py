@@ -1,0 +1,216 @@
+"""`log=`: a finished run told to an experiment tracker, through the tracker's own client.
+
+What is told comes from the output folder alone: the configuration, the figures of `run.json` and
+`results.json`, and the report and these two files as artefacts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import netrc
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from mustsee.errors import UserError
+from mustsee.store import resolve
+
+FILES = ("run.json", "results.json", "report/index.html")
+_UNNAMED = re.compile(r"[^\w./ -]")  # characters that no metric of MLflow may have
+BATCH = 100  # parameters in one request to an MLflow server, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A run as a tracker keeps it. `settings`: dotted key -> value. `files` lie in a folder that is
+    gone once the tracker has them.
+    """
+
+    recipe: str
+    settings: Mapping[str, Any]
+    figures: Mapping[str, float]
+    files: tuple[Path, ...]
+
+
+class Tracker(Protocol):
+    def check(self) -> None:
+        """Before any work. Raises UserError for a missing client or key."""
+        ...
+
+    def keep(self, run: Finished) -> str:
+        """Hand the run over; returns where it can be seen. May raise anything."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nowhere:
+    """log=none"""
+
+    def check(self) -> None:
+        pass
+
+    def keep(self, run: Finished) -> str:
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wandb:
+    """`mode`: online, or offline (kept in `./wandb`, for `wandb sync`)."""
+
+    project: str
+    entity: str | None = None
+    name: str | None = None
+    mode: str = "online"
+
+    def check(self) -> None:
+        _installed("wandb", "wandb")
+        if self.mode not in ("online", "offline"):
+            raise UserError(f"log.mode={self.mode!r}: choose one of online, offline")
+        if self.mode == "online" and not (os.environ.get("WANDB_API_KEY") or _logged_in()):
+            raise UserError(
+                "log=wandb: no key: set the environment variable WANDB_API_KEY, run `wandb login`, "
+                "or take log.mode=offline"
+            )
+
+    def keep(self, run: Finished) -> str:
+        import wandb  # pyright: ignore[reportMissingImports]
+
+        with wandb.init(
+            project=self.project,
+            entity=self.entity,
+            name=self.name,
+            job_type=run.recipe,
+            mode="offline" if self.mode == "offline" else "online",
+            config=dict(run.settings),
+            settings=wandb.Settings(silent=True),
+        ) as kept:
+            kept.summary.update(dict(run.figures))
+            artefact = wandb.Artifact(f"{run.recipe}-{kept.id}", type="report")
+            for path in run.files:
+                artefact.add_file(str(path), name=path.name)
+            kept.log_artifact(artefact)
+            return kept.url or f"{kept.dir} (wandb sync sends it)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mlflow:
+    """`uri`: of the tracking server or database; null: `MLFLOW_TRACKING_URI`, or as MLflow
+    chooses.
+    """
+
+    experiment: str
+    uri: str | None = None
+    name: str | None = None
+
+    def check(self) -> None:
+        _installed("mlflow", "mlflow")
+
+    def keep(self, run: Finished) -> str:
+        import mlflow  # pyright: ignore[reportMissingImports]
+
+        mlflow.set_tracking_uri(self.uri)
+        mlflow.set_experiment(self.experiment)
+        with mlflow.start_run(run_name=self.name, tags={"recipe": run.recipe}) as kept:
+            settings = list(run.settings.items())
+            for start in range(0, len(settings), BATCH):
+                mlflow.log_params(dict(settings[start : start + BATCH]))
+            mlflow.log_metrics({_UNNAMED.sub("_", k): v for k, v in run.figures.items()})
+            for path in run.files:
+                mlflow.log_artifact(str(path))
+            place = mlflow.get_tracking_uri()
+            return f"run {kept.info.run_id} of experiment {self.experiment!r} at {place}"
+
+
+def tell(tracker: Tracker, out: str) -> str | None:
+    """Hand the run in the folder `out` to the tracker. What goes wrong is said, and no more: the
+    run is finished, and its files are there.
+    """
+    if isinstance(tracker, Nowhere):
+        return None
+    with tempfile.TemporaryDirectory(prefix="mustsee-log-") as folder:
+        try:
+            return f"log:   {tracker.keep(finished(out, Path(folder)))}"
+        except Exception as error:
+            first, *_ = str(error).splitlines() or [type(error).__name__]
+            return (
+                f"log:   not kept by {type(tracker).__name__}: {first}; the run itself is complete"
+            )
+
+
+def finished(out: str, folder: Path) -> Finished:
+    """The run in `out`, its files copied to `folder`."""
+    filesystem, path = resolve(out)
+    there = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
+    for name in there:
+        target = folder / Path(name).name
+        with filesystem.open_input_stream(f"{path}/{name}") as source:
+            target.write_bytes(source.read())
+    record = json.loads((folder / "run.json").read_bytes())
+    results = folder / "results.json"
+    scores = json.loads(results.read_bytes())["results"] if results.is_file() else []
+    return Finished(
+        recipe=record["recipe"],
+        settings=dict(_leaves(record["config"], ".")),
+        figures=figures(record, scores),
+        files=tuple(folder / Path(name).name for name in there),
+    )
+
+
+def figures(record: Mapping[str, Any], scores: list[Mapping[str, Any]]) -> dict[str, float]:
+    """What is worth a curve: questions, funnel, calls, tokens, money, seconds, and scores with
+    their intervals; those of several models under their names.
+    """
+    asked, llm = record["questions"], record["llm"]
+    calls = ("calls", "cached", "tokens_in", "tokens_out", "usd", "usd_per_kept_question")
+    told: dict[str, Any] = {
+        "questions": {k: asked[k] for k in ("made", "kept", "dropped", "subsets", "types")},
+        "funnel": {
+            s["stage"]: {k: s[k] for k in ("in", "out", "problems")} for s in record["funnel"]
+        },
+        "llm": {k: llm.get(k) for k in calls},
+        "seconds": record["seconds"],
+    }
+    for one in scores:
+        named = {k: one[k] for k in ("weighted", "macro", "named", "unparsed", "asked", "failed")}
+        told["scores" if len(scores) == 1 else f"scores {one['model']}"] = named
+    return {
+        key: float(value)
+        for key, value in _leaves(told, "/")
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _leaves(tree: Any, mark: str, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(tree, Mapping):
+        yield path, tree
+        return
+    for key, value in tree.items():
+        yield from _leaves(value, mark, f"{path}{mark}{key}" if path else str(key))
+
+
+def _is_file(filesystem: fs.FileSystem, path: str) -> bool:
+    return filesystem.get_file_info(path).type == fs.FileType.File
+
+
+def _installed(module: str, extra: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise UserError(
+            f"log={module}: its client is not installed: pip install 'mustsee[{extra}]'"
+        )
+
+
+def _logged_in() -> bool:
+    """Whether `wandb login` has left a key."""
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
+    try:
+        return netrc.netrc().authenticators(host) is not None
+    except (OSError, netrc.NetrcParseError):
+        return False

@@ -1,0 +1,139 @@
+"""A finished run, told to an experiment tracker: what is told, and what goes wrong."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mustsee.errors import UserError
+from ray_jobs.running.experiment import Finished, Mlflow, Nowhere, Wandb, figures, tell
+
+RECORD: dict[str, Any] = {
+    "recipe": "neptune",
+    "config": {"seed": 0, "llm": {"model": "gpt-4.1-mini"}, "videos": "films"},
+    "questions": {"made": 4, "kept": 3, "dropped": {"sight": 1}, "subsets": {}, "types": {}},
+    "funnel": [{"stage": "probe", "in": 2, "out": 1, "dropped": {}, "problems": 1}],
+    "llm": {"calls": 9, "cached": 0, "tokens_in": 90, "tokens_out": 9, "usd": 0.5,
+            "usd_per_kept_question": None},
+    "seconds": {"probe": 0.5, "total": 2.0},
+}  # fmt: skip
+SCORE = {
+    "model": "gpt-4.1", "weighted": {"value": 0.5, "low": 0.4, "high": 0.6}, "macro": None,
+    "named": {"M-Avg": 0.5}, "unparsed": 0.0, "asked": 4, "failed": 0,
+}  # fmt: skip
+
+
+@dataclass
+class Kept:
+    """A tracker that remembers what it was given."""
+
+    runs: list[Finished] = field(default_factory=list[Finished])
+    texts: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def check(self) -> None:
+        pass
+
+    def keep(self, run: Finished) -> str:
+        self.runs.append(run)
+        self.texts |= {path.name: path.read_bytes() for path in run.files}
+        return "here"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> str:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "index.html").write_text("<p>report")
+    (tmp_path / "run.json").write_text(json.dumps(RECORD))
+    return str(tmp_path)
+
+
+def test_a_run_is_told_whole(out: str) -> None:
+    tracker = Kept()
+    assert tell(tracker, out) == "log:   here"
+    (run,) = tracker.runs
+    assert run.settings == {"seed": 0, "llm.model": "gpt-4.1-mini", "videos": "films"}
+    assert run.figures["questions/dropped/sight"] == 1
+    assert run.figures["funnel/probe/problems"] == 1
+    assert run.figures["llm/usd"] == 0.5
+    assert "llm/usd_per_kept_question" not in run.figures  # nothing was kept, so it is not a number
+    assert tracker.texts["index.html"] == b"<p>report"
+
+
+def test_scores_have_their_intervals_and_models_their_names() -> None:
+    one = figures(RECORD, [SCORE])
+    assert (one["scores/weighted/low"], one["scores/named/M-Avg"]) == (0.4, 0.5)
+    two = figures(RECORD, [SCORE, {**SCORE, "model": "o5"}])
+    assert two["scores gpt-4.1/weighted/value"] == two["scores o5/weighted/value"] == 0.5
+
+
+def test_a_tracker_that_fails_is_said_and_costs_nothing(out: str) -> None:
+    class Broken(Kept):
+        def keep(self, run: Finished) -> str:
+            raise OSError("connection refused\nand a long trace")
+
+    said = tell(Broken(), out) or ""
+    assert "not kept by Broken: connection refused; the run itself is complete" in said
+    assert tell(Nowhere(), out) is None
+
+
+@pytest.mark.parametrize("tracker", [Wandb(project="p"), Mlflow(experiment="e")])
+def test_a_client_that_is_missing_is_said_before_any_work(
+    tracker: Wandb | Mlflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = type(tracker).__name__.lower()
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
+    with pytest.raises(UserError, match=rf"log={name}: its client .* 'mustsee\[{name}\]'"):
+        tracker.check()
+
+
+def test_a_key_that_is_missing_is_said_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: object())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    with pytest.raises(UserError, match="WANDB_API_KEY"):
+        Wandb(project="p").check()
+    Wandb(project="p", mode="offline").check()
+    monkeypatch.setenv("WANDB_API_KEY", "k")
+    Wandb(project="p").check()
+    with pytest.raises(UserError, match=r"log\.mode='disabled'"):
+        Wandb(project="p", mode="disabled").check()
+
+
+def test_mlflow_is_given_names_and_portions_that_it_takes(
+    out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {"params": [], "metrics": {}}
+
+    class Run:
+        info = type("Info", (), {"run_id": "r1"})
+
+        def __enter__(self) -> "Run":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    client = ModuleType("mlflow")
+    vars(client).update(
+        set_tracking_uri=lambda uri: None,
+        set_experiment=lambda name: None,
+        start_run=lambda **_: Run(),
+        log_params=told["params"].append,
+        log_metrics=told["metrics"].update,
+        log_artifact=lambda path: None,
+        get_tracking_uri=lambda: "http://tracker",
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", client)
+    record = {**RECORD, "config": {f"key{i}": i for i in range(250)}}
+    (Path(out) / "run.json").write_text(json.dumps(record))
+    results = {"results": [{**SCORE, "named": {"M-Avg (9 tasks: dev)": 0.5}}]}
+    (Path(out) / "results.json").write_text(json.dumps(results))
+    assert "run r1" in (tell(Mlflow(experiment="e"), out) or "")
+    assert [len(some) for some in told["params"]] == [100, 100, 50]
+    assert told["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5

@@ -1,0 +1,47 @@
+"""Words in scripts that part them, and in scripts that do not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.recipes.neptune.script import shortened
+from mustsee.text import beginning, length, overlap, words
+
+ENGLISH = "The boat turns. Then it comes into the harbour."
+CHINESE = "船转过来了。然后它慢慢驶进了港口。"
+ARABIC = "يستدير القارب. ثم يدخل الميناء ببطء."
+
+
+@pytest.mark.parametrize(("text", "count"), [(ENGLISH, 9), (CHINESE, 10), (ARABIC, 6), ("", 0)])
+def test_lengths(text: str, count: int) -> None:
+    assert length(text) == count
+
+
+def test_words_of_a_script_without_spaces_are_its_letters() -> None:
+    assert words("他跑步 fast") == ["他", "跑", "步", "fast"]
+    assert overlap("一只黑色的猫", "黑色的猫") == 1
+    assert overlap("一只黑色的猫", "白马") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "kept"),
+    [
+        (ENGLISH, 5, "The boat turns."),
+        (ENGLISH, 2, "The boat ..."),
+        (CHINESE, 7, "船转过来了。"),
+        (CHINESE, 2, "船转过来 ..."),
+        (ARABIC, 4, "يستدير القارب."),
+        (ARABIC, 9, ARABIC),
+    ],
+)
+def test_a_text_is_cut_at_its_last_sentence_that_fits(text: str, most: int, kept: str) -> None:
+    assert shortened(text, most) == kept
+
+
+@given(st.text(), st.integers(0, 20))
+def test_a_beginning_is_one_and_fits(text: str, most: int) -> None:
+    kept = beginning(text, most)
+    assert text.startswith(kept)
+    assert length(kept) <= most
+    if kept.strip() != text.strip():
+        assert length(text) > most or not kept.strip()

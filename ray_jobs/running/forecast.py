@@ -38,11 +38,16 @@ from ray_jobs.running.trials import held
 
 FILE = "estimate.json"
 NOTHING = Tried()
-# How far the rules may be from a model, beside the spread over the rows: see docs/costs.md.
-APART = {
-    "calls": (0.8, 1.25), "tokens_in": (0.75, 1.3), "tokens_out": (0.5, 2.0), "usd": (0.7, 1.6),
-    "seconds": (0.6, 1.8),
-}  # fmt: skip
+VALUES: dict[str, Callable[[Tried], float]] = {
+    **{name: lambda t, name=name: getattr(t.cost, name) for name in FIGURES},
+    "seconds": lambda t: t.work + t.waited,
+}
+# How far a model may be from the rules, beside the spread over the rows (docs/costs.md). Filters
+# end where a question falls: a looker that passes what the rules drop is shown far more pictures.
+PLAIN = {"calls": (0.8, 1.25), "tokens_in": (0.8, 1.25), "tokens_out": (0.5, 2.0),
+         "usd": (0.7, 1.6), "seconds": (0.6, 1.8)}  # fmt: skip
+FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 70.0), "tokens_out": (0.3, 3.0),
+            "usd": (0.3, 55.0), "seconds": (0.4, 10.0)}  # fmt: skip
 
 
 def forecast(
@@ -56,9 +61,9 @@ def forecast(
     row_seconds: dict[str, float] = {}
     for number, stage in enumerate(todo.stages):
         told = _Told(number, todo, tried)
-        for name in FIGURES:
-            spans[name].append(told.span(lambda t, name=name: getattr(t.cost, name)))
-        spans["seconds"].append(told.span(lambda t: t.work + t.waited))
+        apart = told.apart if how.free else {}
+        for name, value in VALUES.items():
+            spans[name].append(_wider(told.span(value), *apart.get(name, (1.0, 1.0))))
         prompts = {name: told.cost(name) for name in told.prompts}
         work, waited = told.span(lambda t: t.work), told.span(lambda t: t.waited)
         estimate = StageEstimate(
@@ -75,8 +80,6 @@ def forecast(
     for names in phases:
         lasts += _phase([s for s in stages if s.stage in names], row_seconds, todo.stages)
     totals["seconds"] = _scaled(totals["seconds"], lasts)
-    if how.free and not all(tried.kept):
-        totals = {name: _wider(span, *APART[name]) for name, span in totals.items()}
     return Forecast(
         stages=[s for s in stages if s.rows >= 0.05], totals=totals,
         rows=len(todo.sizes), stored=len(todo.sizes) - len(todo.since), tried=len(tried.names),
@@ -88,7 +91,7 @@ def of_calls(name: str, prompts: Mapping[str, Cost], seconds: float) -> Forecast
     """Of a job without rows, all of whose calls were made, by rules in the place of its model."""
     stage = StageEstimate(stage=name, rows=1, prompts=prompts, seconds=seconds, work=0.0)
     exact = {f: getattr(stage.cost, f) for f in FIGURES} | {"seconds": seconds}
-    totals = {f: _wider(Span(expected=v, low=v, high=v), *APART[f]) for f, v in exact.items()}
+    totals = {f: _wider(Span(expected=v, low=v, high=v), *PLAIN[f]) for f, v in exact.items()}
     return Forecast(stages=[stage], totals=totals, rows=1, stored=0, tried=1)
 
 
@@ -108,6 +111,13 @@ class _Told:
         even = [1.0] * len(self._rest)
         found = extrapolated(worked, [1.0] * len(names), even, kept=self._kept)
         self.rows = found.expected * self._share
+
+    @property
+    def apart(self) -> Mapping[str, tuple[float, float]]:
+        """How far a model may be from the rules that stood in for it, if any did."""
+        if self._kept:
+            return {}
+        return FILTERED if any(p.startswith("filters/") for p in self.prompts) else PLAIN
 
     def span(self, value: Callable[[Tried], float]) -> Span:
         found = extrapolated(
@@ -205,8 +215,9 @@ def _unknown(todo: Left, tried: Rehearsed, how: DryRun) -> Iterator[str]:
     if how.free and models:
         yield (
             "rules stood in for " + ", ".join(models) + ": verdicts, the length of replies and "
-            "what is asked again are theirs; dry_run_usd=1 asks the models about these rows, for "
-            "at most 1 USD, and keeps what they say for the run"
+            "what is asked again are theirs, and filters cost more the more they pass; "
+            "dry_run_usd=1 asks the models about these rows, for at most 1 USD, and keeps what "
+            "they say for the run"
         )
         if how.dry_run_call_seconds is None:
             yield (

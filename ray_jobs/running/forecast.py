@@ -46,8 +46,8 @@ VALUES: dict[str, Callable[[Tried], float]] = {
 # end where a question falls: a looker that passes what the rules drop is shown far more pictures.
 PLAIN = {"calls": (0.8, 1.25), "tokens_in": (0.8, 1.25), "tokens_out": (0.5, 2.0),
          "usd": (0.7, 1.6), "seconds": (0.6, 1.8)}  # fmt: skip
-FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 70.0), "tokens_out": (0.3, 3.0),
-            "usd": (0.3, 55.0), "seconds": (0.4, 10.0)}  # fmt: skip
+FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3.0),
+            "usd": (0.3, 8.0), "seconds": (0.4, 5.0)}  # fmt: skip
 
 
 def forecast(
@@ -257,7 +257,8 @@ def show(told: Forecast) -> None:
 def lines(told: Forecast) -> Iterator[str]:
     """The sums, and what they are from."""
     fates = f"{told.rows} rows, {told.stored} of them done already"
-    yield f"{fates}; told from {told.tried} rows, with 90 % intervals"
+    around = "90 % intervals" if told.asked else "how far a model may be from the rules"
+    yield f"{fates}; told from {told.tried} rows; in brackets: {around}"
     if told.spent:
         yield f"asking about these rows cost {money(told.spent)} USD; their replies are kept"
     shown = {"calls": "{:,.0f}", "tokens_in": "{:,.0f}", "tokens_out": "{:,.0f}"}

@@ -10,17 +10,20 @@ from actors.part import Opened, RunContext
 from mustsee.errors import BadRow
 from mustsee.records import Video
 
+# That a film may lack at its end: containers round, and streams end apart.
+MISSING_SECONDS, MISSING_SHARE = 2.0, 0.05
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """Facts and content digest of each file. Rows shorter than `min_seconds` or longer than
     `max_seconds` are dropped (a clip is measured by its own length).
 
-    A file that cannot be read, has no video (cover art is none), no decodable frame or no duration
-    is a BadRow that names it.
+    A file that cannot be read, has no video (cover art is none), no decodable frame or no duration,
+    or that ends before its time, is a BadRow that names it.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("uri", "size", "modified", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = (
@@ -38,7 +41,7 @@ class Probe:
     max_seconds: float | None = None
 
     def open(self, run: RunContext) -> Opened:
-        from mustsee.media.video import content_digest, facts
+        from mustsee.media.video import content_digest, facts, held
 
         def probe(video: Video) -> Video:
             found = facts(video.uri)
@@ -46,6 +49,12 @@ class Probe:
                 raise BadRow(f"no video stream in {video.uri!r}")
             if not found.duration > 0:
                 raise BadRow(f"zero duration: {video.uri!r} holds no moving picture")
+            there = held(video.uri, found.duration)
+            if there < found.duration - max(MISSING_SECONDS, MISSING_SHARE * found.duration):
+                raise BadRow(
+                    f"cut off: {video.uri!r} says that it lasts {found.duration:.1f} s, but holds "
+                    f"{there:.1f} s ({there / found.duration:.0%}); fetch the whole file again"
+                )
             if video.start is not None and video.start >= found.duration:
                 raise BadRow(
                     f"the clip begins at {video.start!r} s, but {video.uri!r} ends at "

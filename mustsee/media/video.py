@@ -9,7 +9,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SAME = 1e-4  # seconds by which two times may differ and mean the same frame
+TAIL = 2.0  # seconds of a film's end that are looked for
 LATE = 0.5  # seconds after the container's zero
 NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
@@ -48,6 +49,29 @@ def facts(uri: str) -> Facts:
     """
     with film(uri) as watched:
         return watched.facts()
+
+
+def held(uri: str, duration: float) -> float:
+    """Up to which second a file has packets, of any stream: below its `duration` where it was cut
+    off behind a header that tells of the whole. Raises BadRow and Transient.
+    """
+    return _last(uri, max(0.0, duration - TAIL)) or _last(uri, 0.0)
+
+
+def _last(uri: str, start: float) -> float:
+    """Where the last packet of those behind `start` ends."""
+    from av.error import FFmpegError
+
+    with opened(uri) as container:
+        with suppress(FFmpegError):  # a file that cannot be jumped in is read from its start
+            container.seek(int(start * 1e6), backward=True)
+        zero = (container.start_time or 0) / 1e6
+        ends = (
+            float((p.pts + (p.duration or 0)) * p.time_base) - zero
+            for p in packets(container, None)
+            if p.pts is not None
+        )
+        return max(ends, default=0.0)
 
 
 @contextmanager

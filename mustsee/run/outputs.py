@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.errors import MustseeError, UserError
 from mustsee.records import Question, Video
+from mustsee.run import litter
 from mustsee.store import resolve, writable
 
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
@@ -44,7 +44,7 @@ class Scratch:
     """Finished rows on the local disk, one file each, in a folder that `close` removes."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mustsee-"))
+        self.folder = litter.claimed("mustsee-rows-")
         self._ids: list[str] = []
         self._own: dict[str, pa.Field] = {}
 
@@ -79,7 +79,7 @@ class Scratch:
                 yield pa.ipc.open_stream(source).read_all()
 
     def close(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        litter.release(self.folder)
 
 
 def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True) -> None:
@@ -166,11 +166,14 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     local = isinstance(filesystem, fs.LocalFileSystem)
     if local:
         os.makedirs(path, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=path if local else None))
+    fresh = litter.claimed(".new-" if local else "mustsee-out-", path if local else None)
     try:
         record = write(fresh)
         (fresh / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-        entries = sorted(fresh.iterdir(), key=lambda p: (p.name == "run.json", p.name))
+        entries = sorted(
+            (p for p in fresh.iterdir() if p.name != litter.LOCK),
+            key=lambda p: (p.name == "run.json", p.name),
+        )
         if filesystem.get_file_info(f"{path}/run.json").type == fs.FileType.File:
             filesystem.delete_file(f"{path}/run.json")  # an earlier run's: its rest goes now
         if local:
@@ -183,4 +186,4 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
             for entry in entries:
                 fs.copy_files(str(entry), f"{path}/{entry.name}", fs.LocalFileSystem(), filesystem)
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        litter.release(fresh)

@@ -18,8 +18,13 @@ from ray.runtime_env import RuntimeEnv
 
 from actors.part import Asks
 from actors.stage import Hardware, Stage
-from mustsee.errors import UserError
+from mustsee.errors import MustseeError, UserError
+from mustsee.run import litter
 from mustsee.run.preflight import Demand, own_judges, unplaced
+
+STARTS = 3
+KEPT = 5  # folders of Ray's logs on this machine
+_SESSIONS = Path(f"/tmp/mustsee-{os.getuid()}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,7 @@ def connected() -> Generator[None]:
         else {
             "num_cpus": max(2, os.cpu_count() or 2),
             "include_dashboard": False,
-            "_temp_dir": f"/tmp/mustsee-{os.getuid()}",
+            "_temp_dir": str(_SESSIONS),
             "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
         }
     )
@@ -57,10 +62,9 @@ def connected() -> Generator[None]:
             f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
             "--head), or unset RAY_ADDRESS to use this machine alone"
         )
-    with _silence():
-        ray.init(
-            address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
-        )
+    _start(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
+    if not address:
+        _tidy()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -73,6 +77,33 @@ def connected() -> Generator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _start(tries: int = STARTS, **options: Any) -> None:
+    """Ray gives its own processes half a minute to start, which a busy machine may not keep."""
+    try:
+        with _silence():
+            ray.init(**options)
+    except Exception as error:  # Ray raises bare ones here
+        ray.shutdown()
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        if tries == 1:
+            raise MustseeError(
+                f"Ray did not start in {STARTS} tries: {reason} Free memory and cores, or look "
+                f"into {_SESSIONS}/session_latest/logs"
+            ) from None
+        print(f"mustsee: Ray did not start ({reason}); once more ...", file=sys.stderr)
+        _start(tries - 1, **options)
+
+
+def _tidy() -> None:
+    """Claim the folder of this process's Ray; of dead ones keep the logs of the last few."""
+    sessions = sorted(p for p in _SESSIONS.glob("session_*") if not p.is_symlink())
+    for own in sessions:
+        if own.name.endswith(f"_{os.getpid()}"):
+            with contextlib.suppress(OSError):
+                litter.claim(own)
+    litter.sweep(sessions[:-KEPT])
 
 
 def _answers(address: str) -> bool:

@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import av
 import cv2
@@ -15,10 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.part import RunContext
+from actors.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size
-from mustsee.media.video import facts, film, frames_at
+from mustsee.media.video import facts, film, frames_at, held
+from mustsee.records import Video
+from mustsee.store import Store
 from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
 from tests.support.material import material
 
@@ -161,6 +166,30 @@ def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
     cut = damaged(good, tmp_path / "cut.mkv", lambda data: data.__delitem__(slice(-3000, None)))
     with pytest.raises(BadRow, match=r"cut\.mkv"):  # an MP4's table of contents was at its end
         facts(str(cut))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_film_that_was_cut_off_says_how_much_is_there(share: float, tmp_path: Path) -> None:
+    """Matroska tells its duration in front; the rest of the file may be missing."""
+    whole = write(tmp_path / "whole.mkv", cuts([50] * 20), codec="mpeg4", options={"g": "12"})
+    seconds = facts(str(whole)).duration
+    assert held(str(whole), seconds) == pytest.approx(seconds, abs=0.1)
+    size = whole.stat().st_size
+    cut = damaged(
+        whole, tmp_path / "cut.mkv", lambda data: data.__delitem__(slice(int(share * size), None))
+    )
+    assert facts(str(cut)).duration == pytest.approx(seconds, abs=0.1)
+    assert held(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
+    with pytest.raises(BadRow, match=rf"cut off: .* lasts {seconds:.1f} s, but holds \d"):
+        probed(str(cut))
+    assert probed(str(whole)).duration == pytest.approx(seconds, abs=0.1)
+
+
+def probed(uri: str) -> Video:
+    work = Probe().open(RunContext(store=Store("unused"), llm=Any, count=lambda name, n: None))
+    row = work(Video(video_id="v", uri=uri))
+    assert isinstance(row, Video)
+    return row
 
 
 def test_largest_picture_is_watched_and_cover_art_is_none(tmp_path: Path) -> None:

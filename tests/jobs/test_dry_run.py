@@ -27,9 +27,9 @@ def _ray() -> Iterator[None]:
 
 
 def letter(payload: Any) -> str:
-    """What a model says that rambles a little."""
+    """What a model says: other letters than the rules, and half as much again."""
     text = str(payload["messages"][-1]["content"])
-    return f"ANSWER: {random.Random(text).choice('ABCDE')}"
+    return f"By the options alone I would say this. ANSWER: {random.Random(text).choice('ABCDE')}"
 
 
 class Runs:
@@ -84,7 +84,8 @@ def test_an_estimate_from_five_rows_comes_true(
     held = runs.record["estimate"]
     assert held["calls"]["actual"] == runs.server.counts["chat"] == 40
     for name in FIGURES:
-        assert abs(held[name]["off"]) < 0.2, (name, held[name])
+        if name != "tokens_out":  # how much a model writes, rules cannot know
+            assert abs(held[name]["off"]) < 0.2, (name, held[name])
         assert held[name]["low"] <= held[name]["actual"] <= held[name]["high"]
     assert not (runs.out / "estimate.json").exists()
     assert "(estimated 40" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
+from actors.trial import wrong_address
 from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
@@ -82,7 +83,11 @@ class Endpoint:
         return price(self.prices, self.model) or Price(0.0, 0.0)
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a missing key, a budget without a price, an impossible number."""
+        """Raises UserError for a malformed address, a missing key, a budget without a price, an
+        impossible number.
+        """
+        if wrong := wrong_address(self.base_url):
+            raise UserError(wrong)
         self.key()
         require_price(self.prices, self.model, budget_usd)
         for name in ("timeout", "max_connections", "attempts"):

@@ -77,6 +77,12 @@ class Session:
         """Count a row; nobody waits for this message."""
         self.coordinator.event.remote(stage, outcome, seconds, row)
 
+    def abort(self, error: MustseeError) -> None:
+        """Note why a worker ends the whole run."""
+        import ray
+
+        ray.get(self.coordinator.abort.remote(type(error).__name__, str(error)))
+
     def context(self) -> RunContext:
         from actors.gateway import Gateway
 
@@ -179,9 +185,7 @@ class Worker:
         try:
             return self._worked(table)
         except MustseeError as error:  # a full disk, a missing model: it ends the run
-            import ray
-
-            ray.get(self.session.coordinator.abort.remote(type(error).__name__, str(error)))
+            self.session.abort(error)
             raise
 
     def _worked(self, table: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -27,3 +27,11 @@ class Decider(Protocol):
     def columns(self) -> Sequence[str]: ...
 
     def __call__(self, rows: pa.Table, /) -> Decision: ...
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A decider that keeps at most `size` rows; None: all."""
+
+    @property
+    def size(self) -> int | None: ...

@@ -14,7 +14,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, cast
 from urllib.parse import quote
@@ -47,6 +47,35 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
 def is_local(path: str) -> bool:
     """Whether a path is on a disk of this machine, where files can be appended to and renamed."""
     return isinstance(resolve(path)[0], fs.LocalFileSystem)
+
+
+def writable(path: str) -> str | None:
+    """Why nothing can be written into the folder at `path`, in a few words, or None. What is not
+    there yet stays so. Raises UserError for an address that cannot be read.
+    """
+    filesystem, place = resolve(path)
+    name = f".mustsee-{uuid.uuid4().hex}"
+    try:
+        if not isinstance(filesystem, fs.LocalFileSystem):
+            with filesystem.open_output_stream(f"{place}/{name}") as stream:
+                stream.write(b"?")
+            filesystem.delete_file(f"{place}/{name}")
+            return None
+        folder = place
+        while not os.path.lexists(folder):  # the nearest that is there is what must be written
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            return f"{folder!r} is a file, not a folder"
+        trial = os.path.join(folder, name)
+        try:
+            with open(trial, "wb") as file:
+                file.write(b"?" * 4096)  # a disk that is full still takes an empty file
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(trial)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def identity(value: Any) -> Any:
@@ -169,3 +198,17 @@ class Store:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         self.put(kind, key, sink.getvalue().to_pybytes())
+
+
+@dataclass(frozen=True)
+class Aside(Store):
+    """A store that is only read; what is put stays in this process."""
+
+    own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        value = self.own.get((kind, key))
+        return super().get(kind, key) if value is None else value
+
+    def put(self, kind: str, key: str, value: bytes) -> None:
+        self.own[kind, key] = value

@@ -26,6 +26,7 @@ from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
 from mustsee.judge.data import Pair, Sources
 from mustsee.judge.judge import Engine, Item, Judge, JudgeConfig, Record, sigmoid
+from ray_jobs.running import trials
 from ray_jobs.running.launch import launch
 
 
@@ -38,6 +39,7 @@ class JudgeCalibrate:
     notes: str = ""
 
     def __call__(self) -> int:
+        trials.here(self.judge)
         sources = dataclasses.replace(
             self.sources, bem=tuple(self.sources.bem), evouna=tuple(self.sources.evouna)
         )

@@ -97,21 +97,23 @@ class Templates:
         found: list[Template] = []
         clusters: list[Cluster] = []
         with self.run.open("templates") as running:
+            asker = Asker(
+                llm=running.model(self.llm),
+                prompts=Prompts(),
+                sampling=Sampling(temperature=0.7, max_tokens=2048),
+            )
             # JAX comes after Ray has started: forking with its threads alive may deadlock.
             from mustsee.nn.bert import Encoder
 
             embed = Encoder.load(self.encoder).encode
-            asker = Asker(
-                llm=running.session.context().llm(self.llm),
-                prompts=Prompts(),
-                sampling=Sampling(temperature=0.7, max_tokens=2048),
-            )
             for kind, (sources, k) in lists.items():
                 if sources:
                     made, each, told = self.induce(asked[kind], k, kind, asker, embed)
                     found += made
                     clusters += each
                     report["sets"][kind] = told
+            if self.run.rehearsal.dry_run:
+                return running.told_of_calls()
         names = names_in([q.text for kind in asked.values() for q in kind])
         sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
         kept = distinct(sound, embed, alike=self.alike_templates)

@@ -68,7 +68,7 @@ class EmbeddingsClient:
         usage = found.get("usage") or {}
         tokens = usage.get("prompt_tokens", round(self._config.estimate(request).tokens_in))
         return Reply(
-            text=_written(rows),
+            text=written(rows),
             model=found.get("model") or endpoint.model,
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
@@ -82,7 +82,7 @@ def _read(vector: Any) -> NDArray[np.float32]:
     return np.asarray(vector, np.float32)
 
 
-def _written(rows: NDArray[np.float32]) -> str:
+def written(rows: NDArray[np.float32]) -> str:
     packed = base64.b64encode(np.ascontiguousarray(rows, "<f4").tobytes()).decode()
     return json.dumps({"shape": rows.shape, "float32": packed})
 

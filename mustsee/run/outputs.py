@@ -21,14 +21,23 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from mustsee import schemas
-from mustsee.errors import MustseeError
+from mustsee.errors import MustseeError, UserError
 from mustsee.records import Question, Video
 from mustsee.run import litter
-from mustsee.store import resolve
+from mustsee.store import resolve, writable
 
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
 VIDEOS_PER_GROUP = 64
 QUESTIONS_PER_GROUP = 1024
+
+
+def check_writable(key: str, folder: str) -> None:
+    """Raises UserError where nothing can be written into the folder that `key`= names."""
+    if reason := writable(folder):
+        raise UserError(
+            f"{key}={folder!r} cannot be written: {reason}; choose another {key}=, a folder that "
+            "is yours on a disk with room"
+        )
 
 
 class Scratch:

@@ -87,6 +87,7 @@ class Loopback:
     only key that is let in. `echoes`: every error repeats the key that came. `schemas`: a reply is
     an instance of the schema that came, the request is refused for one, or it is passed over.
     `hidden`: a limit that refuses what goes beyond it.
+    `models`: the only ones there are; None: any.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -96,6 +97,7 @@ class Loopback:
     in_flight: int = 10_000
     thinks: Thinks = "not"
     key: str | None = None
+    models: Sequence[str] | None = None
     echoes: bool = False
     schemas: Schemas = "ignored"
     hidden: Hidden | None = None
@@ -137,7 +139,8 @@ class Loopback:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_post("/v1/audio/transcriptions", self._transcriptions)
-        app.router.add_get("/v1/models", self._models)
+        app.router.add_get("/v1/models", self._listing)
+        app.router.add_get("/v1/models/{name}", self._listing)
         app.router.add_get("/stats", self._stats)
         self.batches.routes(app, self._in_batch)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -147,8 +150,18 @@ class Loopback:
         self.port = self._runner.addresses[0][1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
-    async def _models(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response({"object": "list", "data": [{"id": "loopback"}]})
+    async def _listing(self, request: web.Request) -> web.StreamResponse:
+        """Free of faults, and of no account in the counters but its own."""
+        self.counts["models"] += 1
+        if self._stranger(request):
+            return _error(401, "wrong key", code="invalid_api_key")
+        name = request.match_info.get("name")
+        if name is None:
+            listed = [{"id": each, "object": "model"} for each in self.models or ("loopback",)]
+            return web.json_response({"object": "list", "data": listed})
+        if self.models is not None and name not in self.models:
+            return _error(404, f"no model {name}", code="model_not_found")
+        return web.json_response({"id": name, "object": "model"})
 
     async def _stats(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(self.stats)
@@ -157,6 +170,8 @@ class Loopback:
         payload = await request.json()
         if self.payloads is not None:
             self.payloads.append(payload)
+        if self.models is not None and payload["model"] not in self.models:
+            return _error(404, f"no model {payload['model']}", code="model_not_found")
         if self.schemas == "refused" and "response_format" in payload:
             return _error(400, "unknown field response_format", param="response_format")
         return await self._serve(
@@ -192,7 +207,7 @@ class Loopback:
     ) -> web.StreamResponse:
         self.counts[route] += 1
         self._first = self._first or time.time()
-        if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
+        if self._stranger(request):
             return _error(401, "wrong key", code="invalid_api_key")
         before = self._came[content]
         self._came[content] += 1
@@ -217,6 +232,10 @@ class Loopback:
             self._now -= 1
             if self.hidden is not None:
                 self.hidden.leave()
+
+    def _stranger(self, request: web.Request) -> bool:
+        sent = request.headers.get("authorization")
+        return self.key is not None and sent != f"Bearer {self.key}"
 
     def _echo(self, request: web.Request) -> str:
         return f" (you sent {request.headers.get('authorization')})" if self.echoes else ""

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.run.outputs import check_writable
 from ray_jobs.running import explain
 from ray_jobs.running.build import build
 from ray_jobs.running.compose import CONF, compose, composed, readable
@@ -41,6 +42,9 @@ def launch(name: str) -> NoReturn:
         if any("cluster" in config for config in configs.values()):
             print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
         jobs = {which: _named(which, build, config) for which, config in configs.items()}
+        for config in configs.values():
+            if folder := config.get("out"):
+                check_writable("out", folder)
     except UserError as error:
         sys.exit(_say(str(error), 2))
     codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}

@@ -18,26 +18,33 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from rich.console import RenderableType
 
 from actors.coordinator import start_coordinator
-from actors.part import Checked, Opened, Part, RunContext
-from actors.stage import Filter, Hardware, Session, Stage
+from actors.part import LlmConfig, Part
+from actors.rehearse import rules_alone
+from actors.stage import Filter, Session, Stage
 from mustsee import schemas
-from mustsee.decision import Decider, Decision
+from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
+from mustsee.llm import Llm
 from mustsee.records import Question, Video
-from mustsee.run import outputs, tables
+from mustsee.run import litter, outputs, tables
 from mustsee.run.best import best
-from mustsee.run.outputs import Scratch
+from mustsee.run.estimate import costs
+from mustsee.run.ledger import Ledger
+from mustsee.run.outputs import Scratch, check_writable
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, digest, resolve
+from mustsee.store import Store
+from ray_jobs.running import dry_run, forecast, trials
+from ray_jobs.running.barrier import NAME, marking, small
 from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
@@ -63,6 +70,8 @@ class Run:
     max_problem_share: float = 0.5
     retry_problems: bool = False
     rows_per_block: int | None = None
+    try_endpoints: bool = True
+    rehearsal: DryRun = field(default_factory=DryRun)
     log: Tracker = field(default_factory=Nowhere)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -74,56 +83,18 @@ class Run:
 
     @contextlib.contextmanager
     def open(self, recipe: str) -> Generator[Running]:
-        """Attach to the Ray cluster there is (`RAY_ADDRESS`), or start one on this machine."""
-        resolve(self.out)
+        """What a job queues its stages in. Ray is used from the first look at `session`: what is
+        wrong with stages, keys and addresses is said before.
+        """
+        for key, folder in (("out", self.out), ("store", self.store)):
+            check_writable(key, folder)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         self.log.check()
-        started = time.time()
-        with connected():
-            session = Session(
-                store=Store(self.store),
-                coordinator=start_coordinator(self.budget_usd, out=self.out),
-                retry_problems=self.retry_problems,
-            )
-            running = Running(recipe, self, session, started)
-            try:
-                yield running
-            finally:
-                running.scratch.close()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mark:
-    """Writes into each row what was decided over all of them."""
-
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
-    needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
-    decision: Decision
-
-    @cached_property
-    def identity(self) -> list[str]:
-        """A hash: a decision over many rows is long, and is part of the key of each."""
-        return ["Mark", self.version, digest(self.decision)]
-
-    def open(self, run: RunContext) -> Opened:
-        made = self.decision
-
-        def mark(row: Video) -> Video:
-            return dataclasses.replace(
-                row,
-                cluster=made.clusters.get(row.video_id, row.cluster),
-                drop=made.drops.get(row.video_id, row.drop),
-                questions=row.questions
-                and tuple(
-                    dataclasses.replace(q, drop=q.drop or made.questions.get(q.question_id))
-                    for q in row.questions
-                ),
-            )
-
-        return mark
+        with contextlib.ExitStack() as held:
+            running = Running(recipe, self, time.time(), held)
+            held.callback(running.scratch.close)
+            yield running
 
 
 class Running:
@@ -133,12 +104,24 @@ class Running:
 
     record: RunRecord
 
-    def __init__(self, recipe: str, run: Run, session: Session, started: float) -> None:
-        self.recipe, self.run, self.session, self.started = recipe, run, session, started
+    def __init__(self, recipe: str, run: Run, started: float, held: contextlib.ExitStack) -> None:
+        self.recipe, self.run, self.started, self._held = recipe, run, started, held
         self.scratch = Scratch()
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
         self._told: Told
+
+    @cached_property
+    def session(self) -> Session:
+        """What the workers share, on the Ray cluster there is (`RAY_ADDRESS`) or on one that is
+        started here.
+        """
+        self._held.enter_context(connected())
+        return Session(
+            store=Store(self.run.store),
+            coordinator=start_coordinator(self.run.budget_usd, out=self.run.out),
+            retry_problems=self.run.retry_problems,
+        )
 
     def read(self, table: pa.Table) -> None:
         """The rows to work on (`mustsee.run.inputs`)."""
@@ -159,7 +142,7 @@ class Running:
         """Queue a stage. Its hardware is `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
             raise UserError(f"cluster.stages has no {name!r}: add it to the cluster= choice")
-        _check(part, self.run.budget_usd)
+        trials.check(part, self.run.budget_usd, endpoints=not self.run.rehearsal.free)
         self._steps.append(
             Stage(
                 name=name,
@@ -169,6 +152,23 @@ class Running:
                 forget=tuple(forget),
             )
         )
+
+    def model(self, llm: LlmConfig) -> Llm:
+        """A model that the job itself asks, beside its stages; in a dry run, rules in its place."""
+        how = self.run.rehearsal
+        endpoints = self.run.try_endpoints and not how.dry_run
+        trials.here(llm, self.run.budget_usd, endpoints=endpoints)
+        if not how.dry_run:
+            return self.session.context().llm(llm)
+        self._alone = rules_alone(self.run.store, how.dry_run_call_seconds)
+        return self._alone.context().llm(llm)
+
+    def told_of_calls(self) -> int:
+        """A dry run of a job that asked `model` for itself: say what its calls would cost."""
+        prompts = costs(self._alone.coordinator.snapshot().llm, Ledger())
+        seconds = self._alone.clock.now if self._alone.clock else 0.0
+        forecast.show(forecast.of_calls(self.recipe, prompts, seconds))
+        return 0
 
     def together(self, decide: Decider) -> None:
         """A barrier: `decide` sees the small columns of all rows, and those that it names."""
@@ -187,14 +187,20 @@ class Running:
         returns what is said last.
         """
         assert self._input is not None, "read() comes first"
-        stages = [step.name if isinstance(step, Stage) else "sample" for step in self._steps]
+        stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
                 phases[-1].append(step)
             else:
                 phases.append([])
+        session = self.session
         preflight(phases, self.run.cluster)
+        queued = [stage for phase in phases for stage in phase]
+        endpoints = self.run.try_endpoints and not self.run.rehearsal.free
+        trials.tried(queued, session.store, endpoints=endpoints)
+        if self.run.rehearsal.dry_run:
+            return self._forecast([[stage.name for stage in phase] for phase in phases])
         try:
             with Progress(self.snapshot, stages, self._input.num_rows):
                 for block in self._stream():
@@ -207,8 +213,21 @@ class Running:
         outputs.publish(
             self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
         )
+        forecast.forget(self.run.out)
         told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
         return summarise(self.record, told, self.run.out, self.run.max_problem_share)
+
+    def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
+        """Say what the run would take, and keep that for when it has run."""
+        assert self._input is not None
+        how, began = self.run.rehearsal, time.time() - self.started
+        rows = dry_run.probed(self._steps, self._input, self.session, self._rows_per_block())
+        todo = dry_run.left(self._steps, rows, self.session)
+        tried = dry_run.rehearsed(todo, rows, self.session, how)
+        told = forecast.forecast(todo, tried, how, phases, began)
+        forecast.show(told)
+        forecast.keep(told, self.run.out, self.run.config)
+        return 0
 
     def snapshot(self) -> Snapshot:
         import ray
@@ -233,11 +252,7 @@ class Running:
                 stage = step
             else:
                 rows = rows.materialize()
-                stage = Stage(
-                    name="sample",
-                    part=Mark(decision=step(_small(rows, step.columns))),
-                    hardware=Hardware(cpus=0.1),
-                )
+                stage = marking(step(_small(rows, step.columns)))
             rows = stage.apply(rows, self.session, rows_per_block=size)
         yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
@@ -276,26 +291,31 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
-        self.record = self.record.finished(time.time() - self.started)
+        seconds = time.time() - self.started
+        self.record = self.record.finished(seconds)
+        if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
+            extra_too = {**self.record.extra, "estimate": found}
+            self.record = dataclasses.replace(self.record, extra=extra_too)
         plain = self.record.plain()
         write_report(folder, plain, self.session.store)
         self._told = Told(
             videos=listed(written),
             best=best(kept),
-            files=sorted(f"{p.name}/" if p.is_dir() else p.name for p in folder.iterdir()),
+            files=sorted(
+                f"{p.name}/" if p.is_dir() else p.name
+                for p in folder.iterdir()
+                if p.name != litter.LOCK
+            ),
             last=last,
         )
         return plain
 
 
 def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
-    """The columns that a decision over all rows may look at: no transcripts, no media, unless it
-    asks for them.
-    """
-    large = {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
+    """What a decision over all rows is shown of them."""
     schema = rows.schema()
     assert schema is not None, "the job checked that there are rows"
-    names = [n for n in schema.names if n not in large or n in also]
+    names = small(schema.names, also)
     blocks: Iterable[Any] = rows.iter_batches(batch_size=None, batch_format="pyarrow")
     return pa.concat_tables((b.select(names) for b in blocks), promote_options="permissive")
 
@@ -317,17 +337,3 @@ def aborted(snapshot: Snapshot) -> MustseeError | None:
     if cause is None:
         return None
     return UserError(cause.message) if cause.error == "UserError" else MustseeError(cause.message)
-
-
-def _check(part: Any, budget_usd: float | None) -> None:
-    """Ask a part, and every model that it is configured with, whether it could work at all: the key
-    is there, the model is found, its price is known where there is a budget. Raises UserError.
-    """
-    for item in part if isinstance(part, tuple | list) else [part]:
-        if isinstance(item, Checked):
-            item.check(budget_usd)
-        if dataclasses.is_dataclass(item):
-            for each in dataclasses.fields(item):
-                _check(getattr(item, each.name), budget_usd)
-        elif isinstance(item, Mapping):
-            _check(list(item.values()), budget_usd)

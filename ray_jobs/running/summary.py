@@ -19,6 +19,7 @@ from mustsee.run.daybook import Spent
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
+from ray_jobs.running.forecast import said
 
 MOST = 20  # videos named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
@@ -153,6 +154,8 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         own = asked.calls + asked.cached if asked else 0
         yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
     yield from _all_runs(record.spent)
+    if estimate := record.extra.get("estimate"):
+        yield said(estimate)
     yield from _unread(record)
     ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
     yield f"files: in {out}: {', '.join(ours)}"

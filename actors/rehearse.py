@@ -1,0 +1,260 @@
+"""A stage at work on a few rows, one after the other, so that it is known what the rest will take.
+
+Where its models are paid for, the offline rules stand in for them: the prompts are rendered from
+the real film, what the store has is not asked for, and of every other call the tokens, the money
+and the seconds are counted. Nothing is sent, and what the rules say is not stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from actors.coordinator import Coordinator
+from actors.endpoint import CHARACTERS_PER_TOKEN
+from actors.gateway import Gateway, Metered
+from actors.llm.offline import OfflineLlm, revision
+from actors.part import LlmConfig, RunContext
+from actors.stage import Session, Stage, Task, Worker
+from mustsee.errors import MustseeError
+from mustsee.llm import Llm, Reply, Request
+from mustsee.run.estimate import Tried, costs
+from mustsee.run.record import RowOutcome
+from mustsee.store import Aside, Store
+
+TYPICAL = 4.0  # characters per token of English text; the gateway reserves more than it expects
+QUIET = 0.006  # seconds without a new call after which all that can be asked has been asked
+FIRST, SPEED = 0.7, 70.0  # seconds to the first token, tokens a second: assumed of an endpoint
+SPOKEN = 2.3  # words a second, in what stands in for a transcription (140 a minute)
+NARRATION = (
+    "First we put the water on and wait until it boils. My brother built this table from the wood "
+    "of an old door. The second box holds the small screws, and the long ones are over there. "
+    "After an hour the rain stopped and we went down to the river. She asked him why the red "
+    "boat had left without them. Turn it slowly until you hear it click, then let go. Nobody "
+    "knew that the bridge had been closed for three weeks. In the end we painted all of it blue."
+)
+
+
+class Clock:
+    """Seconds that calls take, without waiting for them. When nothing moves any more but calls, the
+    first of them to end ends, and what waited for it goes on. `slept`: seconds really spent on it.
+    """
+
+    def __init__(self) -> None:
+        self.now = self.slept = 0.0
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+        self._came = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def wait(self, seconds: float) -> None:
+        """End when a call of `seconds` that starts now would have."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None or self._loop.is_closed():
+            self._loop, self._threads = loop, _Threads()
+            loop.set_default_executor(self._threads)
+        if loop is not self._loop:  # a judge's own loop, for which this one waits
+            return
+        ended: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._waiting, (self.now + seconds, next(self._order), ended))
+        self._came += 1
+        if self._running is None or self._running.done():
+            self._running = loop.create_task(self._run())
+        await ended
+
+    async def _run(self) -> None:
+        while self._waiting:
+            await self._quiet()
+            self.now, _, ended = heapq.heappop(self._waiting)
+            if not ended.done():
+                ended.set_result(None)
+
+    async def _quiet(self) -> None:
+        came = -1
+        while came != self._came or self._threads.busy:
+            came = self._came
+            started = time.monotonic()
+            await asyncio.sleep(QUIET)
+            if not self._threads.busy:
+                self.slept += time.monotonic() - started
+
+
+class _Threads(ThreadPoolExecutor):
+    """Knows how much of what it was given is not done."""
+
+    busy = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.busy += 1
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: Future[Any]) -> None:
+        self.busy -= 1
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A paid model's place, taken by rules; `call_seconds`: of any call, None: by its tokens."""
+
+    config: Any
+    clock: Clock
+    call_seconds: float | None = None
+
+    @property
+    def identity(self) -> str:
+        """The model's own: what it has said already is found in the store."""
+        return self.config.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """Raises BadRow for a prompt without a rule."""
+        text, words = await self._said(request)
+        estimate = self.config.estimate(request)
+        characters = sum(len(m.text) for m in request.messages)
+        over = characters / CHARACTERS_PER_TOKEN - characters / TYPICAL
+        tokens_in, tokens_out = estimate.tokens_in - over, words / TYPICAL
+        usd = self.config.endpoint.price.usd(tokens_in, tokens_out)
+        if not estimate.tokens_in:  # paid by the minute
+            tokens_in, usd = 0.0, estimate.usd
+        seconds = FIRST + tokens_out / SPEED if self.call_seconds is None else self.call_seconds
+        await self.clock.wait(seconds)
+        return Reply(
+            text=text, model=self.config.endpoint.model,
+            tokens_in=round(tokens_in), tokens_out=round(tokens_out), usd=usd,
+        )  # fmt: skip
+
+    async def _said(self, request: Request) -> tuple[str, int]:
+        """A reply of the right form, and how many of its characters are paid as tokens."""
+        if request.prompt == "hear":
+            return _heard(request.messages[0].images[0]), 0
+        if request.prompt == "embed":
+            return _vectors([m.text for m in request.messages]), 0
+        reply = await OfflineLlm(f"offline {revision()}").complete(request)
+        return reply.text, len(reply.text)
+
+
+def _heard(wav: bytes) -> str:
+    """A transcription of what nobody has heard, at the pace of speech, in lines of three seconds;
+    at 16,000 samples of two bytes a second.
+    """
+    seconds = len(wav) / 32_000
+    words = itertools.cycle(NARRATION.split())
+    starts = range(0, max(1, int(seconds)), 3)
+    said = [" ".join(itertools.islice(words, round(3 * SPOKEN))) for _ in starts]
+    segments = [
+        {"start": float(start), "end": min(start + 3.0, seconds), "text": text, "avg_logprob": -0.1}
+        for start, text in zip(starts, said, strict=True)
+    ]
+    text = " ".join(said)
+    return json.dumps({"language": "english", "text": text, "words": [], "segments": segments})
+
+
+def _vectors(texts: Sequence[str]) -> str:
+    """A vector for each text, in the form of `actors.embed.openai`."""
+    import numpy as np
+
+    from actors.embed.openai import written
+
+    rng = np.random.default_rng(0)
+    return written(rng.normal(size=(len(texts), 384)).astype(np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alone(Session):
+    """The session of one process, with a plain `Coordinator`. `clock`: rules stand in for models
+    that are paid for, by this clock; None: the models are asked.
+    """
+
+    clock: Clock | None = None
+    call_seconds: float | None = None
+
+    def begin(self, rows: Sequence[str]) -> list[int]:
+        return [0] * len(rows)
+
+    def event(
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
+    ) -> None:
+        self.coordinator.event(stage, outcome, seconds, row)
+
+    def abort(self, error: MustseeError) -> None:
+        self.coordinator.abort(type(error).__name__, str(error))
+
+    def context(self) -> RunContext:
+        def connected(config: LlmConfig) -> Llm:
+            if self.clock is None or not isinstance(config, Metered):
+                return Gateway.connect(config, self.store, self.coordinator)
+            standing = StandIn(config, self.clock, self.call_seconds)
+            return Gateway(standing, self.store, self.coordinator)
+
+        return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
+
+
+def rules_alone(store: str, call_seconds: float | None) -> Alone:
+    """A session in which nothing is asked and nothing is stored."""
+    return Alone(
+        store=Aside(store), coordinator=Coordinator(), clock=Clock(), call_seconds=call_seconds
+    )
+
+
+class Rehearsal:
+    """A stage in a process such as it will have. `free`: nothing is paid, and where the stage or
+    one before it stands on rules (`made_up`) nothing is stored.
+    """
+
+    def __init__(
+        self, stage: Stage, store: Store, *, made_up: bool, budget_usd: float | None,
+        call_seconds: float | None,
+    ) -> None:  # fmt: skip
+        self._stage, self._clock = stage, Clock()
+        self._coordinator = Coordinator(budget_usd)
+        session = Alone(
+            store=Aside(store.root) if made_up else store,
+            coordinator=self._coordinator,
+            clock=self._clock if budget_usd is None else None,
+            call_seconds=call_seconds,
+        )
+        self._worker = Worker(stage, session)
+
+    def play(self, row: pa.Table) -> tuple[pa.Table, Tried | None]:
+        """The row behind the stage, and what that took; None where the stage did not work on it."""
+        before, clock = self._coordinator.snapshot(), self._clock
+        started, slept = clock.now, clock.slept
+        table = self._worker(row)
+        after, name = self._coordinator.snapshot(), self._stage.name
+        if after.stage(name).computed == before.stage(name).computed:
+            return table, None
+        seconds = after.stage(name).seconds - before.stage(name).seconds
+        return table, Tried(
+            work=max(0.0, seconds - (clock.slept - slept)),
+            waited=clock.now - started,
+            took=seconds,
+            prompts=costs(after.llm, before.llm),
+        )
+
+
+class Lookup(Worker):
+    """A stage that computes nothing: what the store lacks stays as it was."""
+
+    def found(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
+        """The rows that the store has, or that pass the stage by; the ids of the others."""
+        self._lacking: list[str] = []
+        if not table.num_rows:
+            return table, []
+        done = self(table)
+        kept = [n not in self._lacking for n in done["video_id"].to_pylist()]
+        pieces = [done.slice(i, 1) for i, keep in enumerate(kept) if keep]
+        return pa.concat_tables(pieces) if pieces else done.slice(0, 0), self._lacking
+
+    def _compute(self, tasks: Sequence[Task], results: list[pa.Table | None]) -> None:
+        self._lacking = [task.row.video_id for task in tasks]

@@ -1,0 +1,88 @@
+"""What stands in for a paid model: it sends nothing, counts what would be sent, and keeps nothing;
+and the clock by which calls take time without anybody waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from actors.coordinator import Coordinator
+from actors.endpoint import Endpoint
+from actors.gateway import KIND, Gateway
+from actors.hear.openai import Transcriptions
+from actors.llm.openai import OpenAI
+from actors.rehearse import Clock, StandIn, rules_alone
+from mustsee.llm import Asker, Message, Reply, Request
+from mustsee.prompts import Prompts
+from mustsee.recipes.neptune.ask import neptune
+from mustsee.recipes.neptune.settings import NeptuneSettings
+from mustsee.store import Store
+from tests.support.neptune_film import film
+
+NOBODY = "http://127.0.0.1:9/v1"
+PRICES = {"m": (1.0, 2.0)}
+MODEL = OpenAI(model="m", base_url=NOBODY, key_env="NO_SUCH_KEY", prices=PRICES)
+
+
+def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() -> None:
+    clock = Clock()
+
+    async def row() -> None:
+        await asyncio.gather(*(clock.wait(2.0) for _ in range(20)))
+        await asyncio.gather(clock.wait(1.0), clock.wait(5.0), chain())
+
+    async def chain() -> None:
+        await clock.wait(3.0)
+        await asyncio.to_thread(time.sleep, 0.05)  # work of a thread takes none of the calls' time
+        await clock.wait(4.0)
+
+    started = time.monotonic()
+    asyncio.run(row())
+    assert clock.now == pytest.approx(2 + 7)
+    assert time.monotonic() - started < 5
+
+
+def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> None:
+    session = rules_alone(str(tmp_path), 2.0)
+    asker = Asker(llm=session.context().llm(MODEL), prompts=Prompts())
+    done = asyncio.run(neptune(film(), asker, NeptuneSettings()))
+    assert done.questions
+    tally = session.coordinator.snapshot().llm.by_prompt
+    assert tally["neptune/questions"].calls >= 1
+    total = session.coordinator.snapshot().llm.total
+    assert total.usd == pytest.approx((total.tokens_in + 2 * total.tokens_out) / 1e6)
+    assert total.tokens_in > 1000
+    assert session.clock is not None
+    assert 2 * 3 <= session.clock.now <= 2 * total.calls
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_store_has_is_not_counted(tmp_path: Path) -> None:
+    request = Request(
+        prompt="judge/equivalence", digest="", messages=(Message("user", "x"),), variables={}
+    )
+    store = Store(str(tmp_path))
+    kept = Gateway(StandIn(MODEL, Clock()), store, Coordinator())
+    asyncio.run(kept._keep(request.key(MODEL.identity), Reply(text="said before", model="m")))
+    session = rules_alone(str(tmp_path), None)
+    reply = asyncio.run(session.context().llm(MODEL).complete(request))
+    assert (reply.text, reply.cached) == ("said before", True)
+    total = session.coordinator.snapshot().llm.total
+    assert (total.calls, total.cached) == (0, 1)
+    assert [p.name for p in tmp_path.iterdir()] == [KIND]
+
+
+def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Path) -> None:
+    config = Transcriptions(
+        endpoint=Endpoint(model="w", base_url=NOBODY, prices={"w": (0, 0)}), usd_per_minute=0.006
+    )
+    wav = bytes(44 + 2 * 16_000 * 60)
+    request = Request(prompt="hear", digest="", messages=(Message("user", "", (wav,)),))
+    reply = asyncio.run(StandIn(config, Clock(), 1.0).complete(request))
+    assert reply.usd == pytest.approx(0.006)
+    assert 120 <= len(json.loads(reply.text)["text"].split()) <= 160

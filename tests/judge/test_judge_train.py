@@ -161,3 +161,21 @@ def test_instructions_that_are_run_once_teach_the_same(tmp_path: Path) -> None:
     once = losses("once", checkpointing=False)
     assert once[-1] < once[0]
     assert once == pytest.approx(losses("each", checkpointing=True), abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
+def test_only_the_upper_layers_learn_where_asked(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, layers=3, spread=0.1)
+    pairs = equivalence_data.read_bem(bem(tmp_path / "a.jsonl", 24, seed=1))
+    settings = GemFit(
+        base=str(base), attention="causal", rank=2, layers=1, steps=2, batch=4, every=2, warmup=1,
+        checkpointing=False, bf16=False, rate=0.01,
+    )  # fmt: skip
+    fit(settings, pairs, pairs, str(tmp_path / "judge"), Worker())
+    before = load_file(base / "model.safetensors")
+    after = load_file(tmp_path / "judge" / "model.safetensors")
+    changed = {name for name in before if (before[name] != after[name]).any()}
+    assert changed
+    assert all(".layers.2." in name for name in changed)

@@ -59,6 +59,13 @@ class Call:
     form: Form[Any]
     given: Mapping[str, Any]
 
+    def text(self) -> str:
+        """What is asked, what was said before included."""
+        asker = {"images", "clips", "form", "history", "seed"}
+        slots = {name: value for name, value in self.given.items() if name not in asker}
+        before = [message.text for message in self.given.get("history", ())]
+        return "\n".join([*before, Prompts().render(self.name, **slots).user])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Heard(Asker):
@@ -202,7 +209,8 @@ def _judged(heard: Heard) -> None:
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
     heard.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
     heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
-    shown = {"times": [5.0, 15.0], "title": "Pancakes", "images": (b"1", b"2")}
+    shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
+             "first": (), "images": (b"1", b"2")}  # fmt: skip
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
 
 

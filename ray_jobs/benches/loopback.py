@@ -108,9 +108,9 @@ class Loopback:
 
     def __enter__(self) -> Loopback:
         self._came: Counter[str] = Counter()
+        self._honouring = Honouring(lambda payload: self.reply(payload))
         self._now = self._peak = 0
         self._first = 0.0
-        self._reply = Honouring(self.reply) if self.schemas == "honoured" else self.reply
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -132,6 +132,9 @@ class Loopback:
         cpu = used.ru_utime + used.ru_stime
         own = {"peak": self._peak, "first": self._first, "cpu": cpu}
         return {**self.counts, **self.batches.counts, **own}
+
+    def _reply(self, payload: Payload) -> str:
+        return (self._honouring if self.schemas == "honoured" else self.reply)(payload)
 
     async def _start(self) -> None:
         self._room = asyncio.Semaphore(self.in_flight)

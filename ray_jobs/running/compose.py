@@ -69,10 +69,11 @@ def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
     """Raises UserError where an endpoint is set and no part asks one."""
-    written = OmegaConf.to_yaml(config, resolve=False)
     for key in ("base_url", "key_env"):
         given = next((o for o in overrides if o.startswith(f"{key}=")), None)
-        if given and "${" + key + "}" not in written:
+        parts = OmegaConf.masked_copy(config, [k for k in config if k != key])
+        written = OmegaConf.to_yaml(parts, resolve=False)
+        if given and "${" + key + "}" not in written and str(config[key]) not in written:
             groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]
             asking = [f"{g}=openai" for g in groups if "openai" in choices(g)]
             raise UserError(

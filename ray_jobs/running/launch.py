@@ -39,12 +39,12 @@ def launch(name: str) -> NoReturn:
             sys.exit(0)
         points = _points(given.overrides) if given.multirun else {"": given.overrides}
         configs = {which: _named(which, compose, name, point) for which, point in points.items()}
-        if any("cluster" in config for config in configs.values()):
-            print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
-        jobs = {which: _named(which, build, config) for which, config in configs.items()}
         for config in configs.values():
             if folder := config.get("out"):
                 check_writable("out", folder)
+        if any("cluster" in config for config in configs.values()):
+            print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
+        jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
     codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}

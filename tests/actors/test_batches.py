@@ -170,7 +170,7 @@ def test_a_batch_is_no_larger_than_allowed(tmp_path):
 
 
 def test_what_can_never_work_and_a_schema_that_is_not_known(tmp_path):
-    with endpoint(schemas=False) as server:
+    with endpoint(schemas="refused") as server:
         coordinator = Coordinator()
         llm = connect(server, tmp_path / "a", coordinator)
         assert texts(answers(llm, form=FORM)) == EXPECTED

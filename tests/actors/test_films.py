@@ -160,8 +160,8 @@ def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path:
     with Loopback() as server:
         chat = model(server).open()
         with pytest.raises(UserError, match="leave the film out"):
-            chat._read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
-        counted = chat._read(
+            chat.read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
+        counted = chat.read(
             request, {**body, "usage": {"prompt_tokens": 6000, "completion_tokens": 1}}
         )
         assert counted.text == "A"

@@ -71,7 +71,7 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
     """Raises UserError where an endpoint is set and no part asks one."""
     for key in ("base_url", "key_env"):
         given = next((o for o in overrides if o.startswith(f"{key}=")), None)
-        parts = OmegaConf.masked_copy(config, [k for k in config if k != key])
+        parts = OmegaConf.masked_copy(config, [str(k) for k in config if k != key])
         written = OmegaConf.to_yaml(parts, resolve=False)
         if given and "${" + key + "}" not in written and str(config[key]) not in written:
             groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]

@@ -27,6 +27,8 @@ CALLS = 20  # a second of the climb lasts at least so many calls, ...
 LONGEST_SECOND = 10.0  # ... and at most so long
 RECENT = 50  # calls over which refusals are counted
 FEW = 0.08  # share of calls that may be refused well below the top, ...
+FAR = 1 / 3  # of what once stood: refusals down there are of another kind
+FORGET = 0.98  # of what once stood, at each cut
 NOISE = 3  # ... each of which lets so many pass at the top
 LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
 LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
@@ -111,6 +113,8 @@ class Search:
         self._start_at = math.nan
         self._refusals = deque[int]()
         self._noise = 0  # refusals since the cut that were none of ours
+        self._anyway = 0.0  # share of calls that is refused however few they are
+        self._peak = 0.0  # calls a second that once stood at a cut, slowly forgotten
         self._row = 0  # refusals without an answer to a later call
         self._before: dict[Measure, float] = self._top
 
@@ -173,6 +177,7 @@ class Search:
         """The call of that number was answered."""
         if call <= self._cut_at:
             return
+        self._learn(0.0)
         if self.rate < COLLAPSE * self._before["rate"]:
             self._low = {"rate": self.rate, "window": self.window}
             self._top, self._doubling, self._time = self._before, True, 0.0
@@ -189,25 +194,34 @@ class Search:
             self._refusals.popleft()
         if call <= self._cut_at:
             return
+        self._learn(1.0)
+        calls = min(RECENT, self._started - self._cut_at)
         if self._low_down or now - self._held_at > 1:
-            most = 0.5 + FEW * min(RECENT, self._started - self._cut_at)
+            most = 0.5 + max(FEW, 2 * self._anyway) * calls
         else:
-            most = NOISE * self._noise
+            most = max(NOISE * self._noise, 2 * self._anyway * calls)
         if len(self._refusals) > most:
             self.cut(self._holder, in_flight - (self._started - call))
         elif self._low_down:
             self._noise = min(NOISE, self._noise + 1)
 
+    def _learn(self, refused: float) -> None:
+        """What is refused behind a cut, far below what once stood, no cut mends."""
+        if self._low_down and self.rate < FAR * self._peak and self._row < OUTAGE:
+            self._anyway += (refused - self._anyway) / (RECENT / 2)
+
     def cut(self, holder: Measure, in_flight: int) -> None:
         """Congestion, while so many calls stood, and `holder` held further ones back."""
         self._cut_at = self._started
-        rate, window = min(self.rate, self.seen), min(self.window, float(in_flight))
+        stood = self.seen / (1 - min(self._anyway, 0.5))
+        rate, window = min(self.rate, stood), min(self.window, float(in_flight))
         if holder == "window":
-            rate = max(CUT * self.rate, min(self.rate, 1.25 * self.seen))
+            rate = max(CUT * self.rate, min(self.rate, 1.25 * stood))
         elif self.window < 1.5 * in_flight:
             window = max(window, CUT * self.window)
         if window < LEAST_WINDOW:
             window = self.window
+        self._peak = max(rate, FORGET * self._peak)
         taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
         self._tight = (holder,)
         self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0

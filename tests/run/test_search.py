@@ -137,9 +137,10 @@ def test_an_endpoint_that_takes_one_in_a_while_is_never_left_alone():
     assert seen.longest_gap(600) < 60
 
 
-def test_refusals_for_no_reason_do_not_stop_a_run():
-    endpoint = Hidden("window", lambda now: 256, noise=0.01)
-    assert run(endpoint, 120).per_second(60, 120) >= 0.5 * 128
+@pytest.mark.parametrize(("noise", "after"), [(0.01, 60), (0.04, 60), (0.08, 120), (0.2, 240)])
+def test_refusals_for_no_reason_do_not_stop_a_run(noise, after):
+    endpoint = Hidden("window", lambda now: 256, noise=noise)
+    assert run(endpoint, after + 60).per_second(after, after + 60) >= 0.5 * 128
 
 
 def test_an_endpoint_that_queues_is_not_flooded():

@@ -42,13 +42,17 @@ BOTH: tuple[Measure, ...] = ("rate", "window")
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an endpoint allows one account; None is no limit."""
+    """What an endpoint allows one account; None is no limit. `search`: find below these what it
+    takes, by trying.
+    """
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    search: bool = True
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            value: float | None = getattr(self, name)
             if value is not None and value <= 0:
                 raise UserError(f"{name}={value!r}: must be above 0, or null for no limit")
 
@@ -101,8 +105,8 @@ class Search:
     the first answer it doubles again up to where it was.
     """
 
-    def __init__(self) -> None:
-        self._low: dict[Measure, float] = {"rate": START, "window": math.inf}
+    def __init__(self, start: float = START) -> None:
+        self._low: dict[Measure, float] = {"rate": start, "window": math.inf}
         self._top: dict[Measure, float] = {"rate": math.inf, "window": math.inf}
         self._tight = BOTH
         self._doubling, self._time = True, 0.0
@@ -166,7 +170,7 @@ class Search:
     @property
     def seen(self) -> float:
         """Calls a second that stood, as of the last start."""
-        return self._stood / max(self._passed, 1 / self.rate)
+        return self._stood / max(self._passed, 1 / self.rate, 1e-6)
 
     @property
     def _span(self) -> float:
@@ -208,7 +212,7 @@ class Search:
     def _learn(self, refused: float) -> None:
         """What is refused behind a cut, far below what once stood, no cut mends."""
         if self._low_down and self.rate < FAR * self._peak and self._row < OUTAGE:
-            self._anyway += (refused - self._anyway) / (RECENT / 2)
+            self._anyway += (refused - self._anyway) / RECENT
 
     def cut(self, holder: Measure, in_flight: int) -> None:
         """Congestion, while so many calls stood, and `holder` held further ones back."""
@@ -221,7 +225,10 @@ class Search:
             window = max(window, CUT * self.window)
         if window < LEAST_WINDOW:
             window = self.window
-        self._peak = max(rate, FORGET * self._peak)
+        if not self._doubling:  # which overshoots, into what the endpoint has saved up
+            self._peak = max(rate, FORGET * self._peak)
+        if rate > FAR * self._peak:
+            self._anyway *= 0.8
         taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
         self._tight = (holder,)
         self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0
@@ -279,7 +286,7 @@ class Rates:
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = Bucket(requests, now) if requests is not None else None
         self._tokens = Bucket(tokens, now) if tokens is not None else None
-        self.search = Search()
+        self.search = Search() if limits.search else Search(math.inf)
         self.in_flight = 0
         self._closed_until = self._next = self._line = self._look_at = now
         self._silent_since = math.inf
@@ -334,12 +341,13 @@ class Rates:
         self._silent_since = math.inf
         self.search.answered(call)
         slow = self._slowness.risen(prompt, seconds, self.in_flight + 1)
-        if slow is not None:
+        if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW / slow))
 
     def refused(self, call: int, now: float) -> None:
         """That call, which is released, was refused."""
-        self.search.refused(call, self.in_flight, now)
+        if self.limits.search:
+            self.search.refused(call, self.in_flight, now)
         self.failed(now)
 
     def failed(self, now: float) -> None:

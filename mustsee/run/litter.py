@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
 LOCK = ".in-use"
 DAY = 86_400.0  # seconds after which a folder that nobody ever claimed counts as left behind
-_held: dict[Path, IO[str]] = {}
+_held: dict[Path, int] = {}  # folder -> the open file that holds it
 
 
 def claimed(prefix: str, parent: str | None = None) -> Path:
@@ -33,18 +33,19 @@ def claimed(prefix: str, parent: str | None = None) -> Path:
 
 def claim(folder: Path) -> None:
     """Hold a folder until `release`, or until this process ends."""
+    if folder in _held:
+        return
     unlocked = folder / f"{LOCK}-soon"  # nobody takes it for an abandoned one meanwhile
-    handle = unlocked.open("w")
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _held[folder] = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    fcntl.flock(_held[folder], fcntl.LOCK_EX | fcntl.LOCK_NB)
     unlocked.rename(folder / LOCK)
-    _held[folder] = handle
 
 
 def release(folder: Path) -> None:
     """Remove a folder of this process."""
     shutil.rmtree(folder, ignore_errors=True)
-    if handle := _held.pop(folder, None):
-        handle.close()
+    if (handle := _held.pop(folder, None)) is not None:
+        os.close(handle)
 
 
 def sweep(folders: Iterable[Path]) -> None:

@@ -238,10 +238,8 @@ class Gateway:
                     f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no answer "
                     f"for {ask.patience:g} s; the last that it said: {self._said}"
                 )
-            if (
-                grant.answer == "elsewhere" and not ask.batched
-            ):  # who is waited for may need our room
-                self._room.release()
+            if grant.answer == "elsewhere" and not ask.batched:
+                self._room.release()  # who is waited for may need it
                 await self._sleep(grant.wait)
                 await self._room.acquire()
             elif grant.answer != "go":

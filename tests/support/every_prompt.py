@@ -61,7 +61,7 @@ class Call:
 
     def text(self) -> str:
         """What is asked, what was said before included."""
-        asker = {"images", "clips", "form", "history", "seed"}
+        asker = {"images", "form", "history", "seed"}
         slots = {name: value for name, value in self.given.items() if name not in asker}
         before = [message.text for message in self.given.get("history", ())]
         return "\n".join([*before, Prompts().render(self.name, **slots).user])

@@ -173,7 +173,7 @@ def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
     for raw in content.splitlines():
         try:
             told = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(told, dict) and "custom_id" in told:
             yield told

@@ -167,7 +167,7 @@ class Connection:
             raise self.refusal(status, _error(raw), wait)
         try:
             reply = json.loads(raw)
-        except ValueError as error:  # a body that is cut off, or no JSON
+        except (ValueError, RecursionError) as error:  # a body that is cut off, or no JSON
             said = hidden(str(error))[:MOST_SAID]
             raise Transient(f"{self.place}: unreadable reply: {said}") from None
         if not isinstance(reply, Mapping):
@@ -261,7 +261,7 @@ def _error(raw: bytes) -> Any:
     """The error object of a response, or its text."""
     try:
         told = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return raw.decode(errors="replace")
     return told.get("error", told) if isinstance(told, dict) else told
 

@@ -5,9 +5,11 @@ import os
 import pytest
 from hypothesis import settings
 
-# Timing belongs to the benches: a busy machine must not fail a property.
-settings.register_profile("quiet", deadline=None, max_examples=60)
-settings.load_profile("quiet")
+# Timing belongs to the benches: a busy machine must not fail a property. `make test` tries the same
+# cases each time; `pytest --hypothesis-profile=search` tries new ones.
+settings.register_profile("same", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=600, print_blob=True)
+settings.load_profile("same")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -137,7 +137,6 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join)
 noise = st.text(max_size=200) | marks | pieces
 
 
-@settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("name", FORMS)
 @given(data=st.data())
 def test_garbage_is_unparsed_and_nothing_else(name: str, data: st.DataObject) -> None:
@@ -244,7 +243,7 @@ AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you n
           "```\n{}\n```")  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @pytest.mark.parametrize("name", ROUND)
 @given(data=st.data(), around=st.sampled_from(AROUND), ends=st.sampled_from(["\n", "\r\n"]))
 def test_both_legs_read_back_what_was_meant(

@@ -204,7 +204,7 @@ def test_permutation_holds_its_level_on_clusters() -> None:
 
 @pytest.mark.slow  # importing statsmodels
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_holm_is_statsmodels_holm(p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 

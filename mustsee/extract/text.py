@@ -73,7 +73,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     while position >= 0:
         try:
             value, position = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError of its own
             position += 1
         else:
             if isinstance(value, dict):

@@ -27,9 +27,10 @@ CALLS = 20  # a second of the climb lasts at least so many calls, ...
 LONGEST_SECOND = 10.0  # ... and at most so long
 RECENT = 50  # calls over which refusals are counted
 FEW = 0.08  # share of calls that may be refused well below the top, ...
-FAR = 1 / 3  # of what once stood: refusals down there are of another kind
-FORGET = 0.98  # of what once stood, at each cut
 NOISE = 3  # ... each of which lets so many pass at the top
+FAR = 1 / 2  # of what once stood: refusals below that are none that a cut mends, ...
+UNLEARNT = 0.8  # ... and of the share that they were so much stays at each cut at the top
+MEMORY = 600.0  # seconds in which what once stood fades to 1 / e
 LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
 LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
 SLOW = 2.0  # times as slow as at best, with no more done, is congestion
@@ -118,7 +119,7 @@ class Search:
         self._refusals = deque[int]()
         self._noise = 0  # refusals since the cut that were none of ours
         self._anyway = 0.0  # share of calls that is refused however few they are
-        self._peak = 0.0  # calls a second that once stood at a cut, slowly forgotten
+        self._peak = 0.0  # calls a second that once stood at a cut, slowly fading
         self._row = 0  # refusals without an answer to a later call
         self._before: dict[Measure, float] = self._top
 
@@ -165,6 +166,7 @@ class Search:
         fading = math.exp(-passed / self._span)
         self._stood = self._stood * fading + 1
         self._passed = self._passed * fading + passed
+        self._peak *= math.exp(-passed / MEMORY)
         return self._started
 
     @property
@@ -225,10 +227,9 @@ class Search:
             window = max(window, CUT * self.window)
         if window < LEAST_WINDOW:
             window = self.window
-        if not self._doubling:  # which overshoots, into what the endpoint has saved up
-            self._peak = max(rate, FORGET * self._peak)
-        if rate > FAR * self._peak:
-            self._anyway *= 0.8
+        if rate > FAR * self._peak or not self._low_down:
+            self._anyway *= UNLEARNT
+        self._peak = max(self._peak, min(self.rate, stood))
         taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
         self._tight = (holder,)
         self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0

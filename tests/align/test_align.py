@@ -73,7 +73,7 @@ def test_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
 @given(
     seed=st.integers(0, 10_000), at=st.floats(0, 500), rate=st.sampled_from([1.0, 25 / 24, 24 / 25])
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_stretch_at_any_offset_and_rate(seed: int, at: float, rate: float) -> None:
     lines = film(600, seed)
     inside = [x for x in lines if at <= x.start and x.end <= at + 90]

@@ -46,7 +46,7 @@ def same(left: Question, right: Question) -> bool:
 
 
 @given(questions())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_neptune_round_trip(made: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tagged = [replace(q, subsets=("mmh",) if i % 2 else ()) for i, q in enumerate(made)]
@@ -62,7 +62,7 @@ def test_neptune_round_trip(made: list[Question]) -> None:
 
 
 @given(questions(kinds=("Theme Exploration", "Narrative and Plot Analysis", "Own")), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cinepile_round_trip(made: list[Question], hard: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         flags = {"hardness": float(hard), "vision_reliance": 1.0}
@@ -78,7 +78,7 @@ def test_cinepile_round_trip(made: list[Question], hard: bool) -> None:
 
 
 @given(questions())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_egoschema_round_trip(made: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         clips = [
@@ -93,7 +93,7 @@ def test_egoschema_round_trip(made: list[Question]) -> None:
 
 
 @given(questions(4, ("plotQA", "findNeedle", "my own task")), questions(6, ("count",)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_mlvu_round_trip(dev: list[Question], test: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         mlvu.write(dev, folder)
@@ -110,7 +110,7 @@ def test_mlvu_round_trip(dev: list[Question], test: list[Question]) -> None:
 
 
 @given(questions())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_ours_round_trip(made: list[Question]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         full = [

@@ -8,7 +8,7 @@ from itertools import pairwise
 import av
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import BadRow
@@ -25,7 +25,6 @@ FAST = {"preset": "ultrafast", "quality": 28, "threads": 1}
 FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 5),
     st.floats(0, 50),

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.llm.offline import OfflineLlm
@@ -105,7 +105,6 @@ def run(
     knows=st.sampled_from([0.0, 0.4, 0.8, 1.0]),
     subset=st.sampled_from(["train", "test"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_fixed_means_tested_on_all_rotations(
     seed: int, failing: float, knows: float, subset: str
 ) -> None:

@@ -4,7 +4,7 @@ import math
 import time
 from itertools import combinations, pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.recipes.egoschema import clips, narrations
@@ -38,7 +38,6 @@ def brute(moments, duration, cut):
     return [-s for s in best[2]], best[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(times, lengths, small)
 def test_choice_equals_brute_force(moments, duration, cut) -> None:
     expected, count = brute(moments, duration, cut)

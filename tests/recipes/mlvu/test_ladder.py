@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.synthesise import Synthesise
@@ -34,7 +34,6 @@ def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
     assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
 
 
-@settings(max_examples=60)
 @given(
     st.floats(60, 4000),
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), max_size=3),

@@ -73,6 +73,17 @@ class Endpoint:
         return f"{self.model} at {self.base_url}"
 
     @property
+    def place(self) -> str:
+        """How errors name it."""
+        return f"model {self.model!r} at {self.base_url}"
+
+    def refused_key(self, status: int) -> str:
+        return (
+            f"{self.place}: HTTP {status}: the key in {self.key_env or '(none)'} was refused; "
+            "check the key and what it may use"
+        )
+
+    @property
     def account(self) -> str:
         """What limits are counted for: endpoints count by model."""
         return f"{self.model} at {self.base_url}"
@@ -178,7 +189,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        return f"model {self.endpoint.model!r} at {self.endpoint.base_url}"
+        return self.endpoint.place
 
     async def _client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
@@ -239,10 +250,7 @@ class Connection:
             return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
-            return KeyRefused(
-                f"{self.place}: HTTP {status}: the key in {self.endpoint.key_env or '(none)'} "
-                "was refused; check the key and what it may use"
-            )
+            return KeyRefused(self.endpoint.refused_key(status))
         if status == 404 or code == "model_not_found":
             return UserError(
                 f"{self.place}: HTTP {status}: no such model or address ({said}); check model= "

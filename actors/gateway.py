@@ -87,10 +87,13 @@ class Gateway:
         """
         ways = config.ways if isinstance(config, Substituted) else ()
         if len(ways) > 1:
-            named = ways[0].endpoint.model
-            gateways = [cls._connect(way, store, coordinator, count, named) for way in ways]
-            gateways[0]._instead = ""
-            return Failover(gateways)
+            named = ["", *[ways[0].endpoint.model] * (len(ways) - 1)]
+            return Failover(
+                [
+                    cls._connect(way, store, coordinator, count, instead)
+                    for way, instead in zip(ways, named, strict=True)
+                ]
+            )
         return cls._connect(config, store, coordinator, count)
 
     @classmethod
@@ -235,8 +238,8 @@ class Gateway:
             if grant.answer == "dead":
                 assert self._meter is not None
                 raise NoAnswer(
-                    f"{self._meter.endpoint.model!r} at {self._meter.endpoint.base_url}: no answer "
-                    f"for {ask.patience:g} s; the last that it said: {self._said}"
+                    f"{self._meter.endpoint.place}: no answer for {ask.patience:g} s; the last "
+                    f"that it said: {self._said}"
                 )
             if grant.answer == "elsewhere" and not ask.batched:
                 self._room.release()  # who is waited for may need it

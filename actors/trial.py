@@ -68,7 +68,7 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
         key = endpoint.key()
     except UserError as error:
         return str(error)
-    place = f"model {endpoint.model!r} at {endpoint.base_url}"
+    place = endpoint.place
     listing = _ask(endpoint, key, "/models", seconds)
     if listing.status == 0:
         return (
@@ -76,7 +76,7 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
             "that the server is up"
         )
     if listing.status in REFUSED:
-        return _refused_key(place, endpoint, listing)
+        return endpoint.refused_key(listing.status)
     names = _names(listing.body)
     if endpoint.model in names or f"models/{endpoint.model}" in names or _busy(listing.status):
         return None
@@ -100,7 +100,7 @@ def _unlisted(
     }
     said = _ask(endpoint, key, "/chat/completions", seconds, body)
     if said.status in REFUSED:
-        return _refused_key(place, endpoint, said)
+        return endpoint.refused_key(said.status)
     if said.status in (404, 405) or "model_not_found" in json.dumps(said.body):
         if names:
             return _no_such_model(place, endpoint.model, names)
@@ -111,13 +111,6 @@ def _unlisted(
     if said.status == 200 and not isinstance(said.body, Mapping):
         return f"{place}: no OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
     return None
-
-
-def _refused_key(place: str, endpoint: Endpoint, answer: Answer) -> str:
-    return (
-        f"{place}: HTTP {answer.status}: the key in {endpoint.key_env or '(none)'} was refused; "
-        "check the key and what it may use"
-    )
 
 
 def _no_such_model(place: str, model: str, names: Sequence[str]) -> str:

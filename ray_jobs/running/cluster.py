@@ -64,7 +64,8 @@ def connected() -> Generator[None]:
         )
     what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
-    _start(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)
     if not address:
         _tidy()
     context = ray.data.DataContext.get_current()
@@ -81,23 +82,23 @@ def connected() -> Generator[None]:
         ray.shutdown()
 
 
-def _start(tries: int = STARTS, **options: Any) -> None:
+def _start(what: str, tries: int, **options: Any) -> None:
     """Ray gives its own processes half a minute to start, which a busy machine may not keep."""
     import ray
 
-    try:
-        with _silence():
-            ray.init(**options)
-    except Exception as error:  # Ray raises bare ones here
-        ray.shutdown()
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        if tries == 1:
-            raise MustseeError(
-                f"Ray did not start in {STARTS} tries: {reason} Free memory and cores, or look "
-                f"into {_SESSIONS}/session_latest/logs"
-            ) from None
-        print(f"mustsee: Ray did not start ({reason}); once more ...", file=sys.stderr)
-        _start(tries - 1, **options)
+    here = options["address"] == "local"
+    logs = f" Its logs are in {_SESSIONS}/session_latest/logs." if here else ""
+    for left in reversed(range(tries)):
+        try:
+            with _silence():
+                ray.init(**options)
+            return
+        except Exception as error:  # Ray raises bare ones here
+            ray.shutdown()
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            if not left:
+                raise MustseeError(f"{what} failed: {reason}{logs}") from None
+            print(f"mustsee: {what} failed ({reason}); once more ...", file=sys.stderr)
 
 
 def _tidy() -> None:

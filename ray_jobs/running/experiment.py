@@ -20,11 +20,12 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from mustsee.errors import UserError
+from mustsee.errors import UserError, hidden, secret
 from mustsee.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")
 _UNNAMED = re.compile(r"[^\w./ -]")  # characters that no metric of MLflow may have
+SECRETS = ("WANDB_API_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
 BATCH = 100  # parameters in one request to an MLflow server, at most
 
 
@@ -112,6 +113,11 @@ class Mlflow:
 
     def check(self) -> None:
         _installed("mlflow", "mlflow")
+        if "@" in urlsplit(self.uri or "").netloc:
+            raise UserError(
+                "log.uri= holds a name or password, which run.json would keep: set "
+                "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
+            )
 
     def keep(self, run: Finished) -> str:
         import mlflow  # pyright: ignore[reportMissingImports]
@@ -135,11 +141,13 @@ def tell(tracker: Tracker, out: str) -> str | None:
     """
     if isinstance(tracker, Nowhere):
         return None
+    for name in SECRETS:
+        secret(os.environ.get(name, ""))
     with tempfile.TemporaryDirectory(prefix="mustsee-log-") as folder:
         try:
             return f"log:   {tracker.keep(finished(out, Path(folder)))}"
         except Exception as error:
-            first, *_ = str(error).splitlines() or [type(error).__name__]
+            first, *_ = hidden(str(error)).splitlines() or [type(error).__name__]
             return (
                 f"log:   not kept by {type(tracker).__name__}: {first}; the run itself is complete"
             )

@@ -243,7 +243,7 @@ def show(told: Forecast) -> None:
         left = name in ("stage", "prompt")
         table.add_column(name, justify="left" if left else "right")
     for each in told.stages:
-        table.add_row(each.stage, "", f"{each.rows:.0f}", "", "", "", "", clock(each.seconds))
+        table.add_row(each.stage, "", f"{each.rows:.0f}", "", "", "", "", duration(each.seconds))
         for name, cost in each.prompts.items():
             table.add_row(
                 "", Text(name), "", f"{cost.calls:,.0f}", f"{cost.tokens_in:,.0f}",
@@ -263,7 +263,7 @@ def lines(told: Forecast) -> Iterator[str]:
         yield f"asking about these rows cost {money(told.spent)} USD; their replies are kept"
     shown = {"calls": "{:,.0f}", "tokens_in": "{:,.0f}", "tokens_out": "{:,.0f}"}
     for name, span in told.totals.items():
-        form = shown.get(name, "").format if name in shown else money if name == "usd" else clock
+        form = shown.get(name, "").format if name in shown else money if name == "usd" else duration
         said = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
         yield f"  {name.replace('_', ' '):<11} {said}"
     yield from (f"not known: {each}" for each in told.unknown)
@@ -271,7 +271,11 @@ def lines(told: Forecast) -> Iterator[str]:
 
 def said(told: Mapping[str, Any]) -> str:
     """`estimate` of run.json in a line."""
-    forms = {"calls": "{:,.0f} calls".format, "usd": lambda v: f"{money(v)} USD", "seconds": clock}
+    forms = {
+        "calls": "{:,.0f} calls".format,
+        "usd": lambda v: f"{money(v)} USD",
+        "seconds": duration,
+    }
 
     def one(name: str, form: Callable[[float], str]) -> str:
         span = told[name]
@@ -286,7 +290,7 @@ def money(usd: float) -> str:
     return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.4f}"
 
 
-def clock(seconds: float) -> str:
+def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 100:
         return f"{whole} s"

@@ -66,7 +66,7 @@ def _check_near(endpoint: Endpoint) -> None:
         socket.create_connection((found.hostname or "", port), timeout=NEAR).close()
     except OSError as error:
         raise UserError(
-            f"model {endpoint.model!r} at {endpoint.base_url}: nobody answers at port {port} "
+            f"{endpoint.place}: nobody answers at port {port} "
             f"({(error.strerror or str(error)).lower()}); start the server, or check base_url="
         ) from error
 

@@ -70,14 +70,23 @@ def test_scores_have_their_intervals_and_models_their_names() -> None:
     assert two["scores gpt-4.1/weighted/value"] == two["scores o5/weighted/value"] == 0.5
 
 
-def test_a_tracker_that_fails_is_said_and_costs_nothing(out: str) -> None:
+def test_a_tracker_that_fails_is_said_and_costs_nothing(
+    out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Broken(Kept):
         def keep(self, run: Finished) -> str:
-            raise OSError("connection refused\nand a long trace")
+            raise OSError("connection refused for sesame-sesame\nand a long trace")
 
+    monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
     said = tell(Broken(), out) or ""
-    assert "not kept by Broken: connection refused; the run itself is complete" in said
+    assert "not kept by Broken: connection refused for (key); the run itself is complete" in said
     assert tell(Nowhere(), out) is None
+
+
+def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: object())
+    with pytest.raises(UserError, match="MLFLOW_TRACKING_PASSWORD"):
+        Mlflow(experiment="e", uri="https://me:sesame@tracker.example").check()
 
 
 @pytest.mark.parametrize("tracker", [Wandb(project="p"), Mlflow(experiment="e")])

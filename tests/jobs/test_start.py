@@ -25,16 +25,27 @@ def test_a_slow_start_is_tried_again_and_said(
 ) -> None:
     starter = Starter(failures)
     monkeypatch.setattr(ray, "init", starter)
-    cluster._start(address="local")
+    cluster._start("starting Ray", 3, address="local")
     assert starter.tries == tries
     said = capsys.readouterr().err.splitlines()
-    assert [line.startswith("mustsee: Ray did not start (The current") for line in said] == [
+    assert [line.startswith("mustsee: starting Ray failed (The current") for line in said] == [
         True
     ] * failures
 
 
 def test_no_start_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "init", Starter(9))
-    with pytest.raises(MustseeError, match=r"in 3 tries: The current node timed out") as caught:
-        cluster._start(address="local")
+    with pytest.raises(MustseeError, match=r"starting Ray failed: The current node") as caught:
+        cluster._start("starting Ray", 3, address="local")
     assert "\n" not in str(caught.value)
+
+
+def test_a_cluster_that_cannot_be_joined_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    starter = Starter(9)
+    monkeypatch.setattr(ray, "init", starter)
+    monkeypatch.setattr(cluster, "answers", lambda address: True)
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    said = r"^joining the Ray cluster at head:6379 failed: The"
+    with pytest.raises(MustseeError, match=said), cluster.connected():
+        pass
+    assert starter.tries == 1

@@ -9,8 +9,8 @@ from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from ray_jobs.benches.prefixes import Reuse, reuse
 from tests.support.neptune_film import Rules, asker, film
+from tests.support.prefixes import Reuse, reuse
 
 
 def test_what_was_sent_before_counts_up_to_the_first_difference() -> None:

@@ -7,6 +7,7 @@ pages is run once, so that a page may begin with what it builds on.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -75,6 +76,22 @@ def test_a_block_can_be_pasted(page: str, command: str, folder: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(folder: Path) -> None:
+    """On what the page of the first hour makes; what it prints last is a table of right guesses."""
+    notebook = ROOT / "examples" / "look_at_a_dataset.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    assert not any(c.get("outputs") for c in cells)  # a checkout holds no results
+    given = {"OUT": "runs/seasons", "FILMS": ".", "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder, env={**os.environ, **given}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"^sight +\d", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", BEGIN)

@@ -187,7 +187,7 @@ class AnswerLlm:
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
-            "clips": len(seen.clips),
+            "stretches": len(seen.clips),
             "films": len(seen.films),
         }
         wanted = " ".join((question.question, *question.options))

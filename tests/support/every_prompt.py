@@ -61,7 +61,7 @@ class Call:
 
     def text(self) -> str:
         """What is asked, what was said before included."""
-        asker = {"images", "form", "history", "seed"}
+        asker = {"images", "clips", "history", "seed"}
         slots = {name: value for name, value in self.given.items() if name not in asker}
         before = [message.text for message in self.given.get("history", ())]
         return "\n".join([*before, Prompts().render(self.name, **slots).user])
@@ -201,7 +201,7 @@ def _judged(heard: Heard) -> None:
             raise Unparsed("it names none of the three grades")
         return right
 
-    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "clips": 0, "films": 0}
+    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "stretches": 0, "films": 0}
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
         heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})

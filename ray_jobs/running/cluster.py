@@ -9,10 +9,8 @@ import os
 import socket
 import sys
 import sysconfig
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +65,6 @@ def connected() -> Generator[None]:
         )
     what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
-    # Its import is a second of work, for which there is time while Ray's processes start.
-    threading.Thread(target=import_module, args=("ray.data",), daemon=True).start()
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with doing(what), _inherited(None if address else os.pathsep.join(_code())):
         _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)

@@ -212,10 +212,11 @@ class Coordinator:
         return deaths
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
-    ) -> None:
-        """Count a row of a stage; `row`: the one that was begun, and has ended by this."""
-        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds)
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
+        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds, rows)
         if row is not None:
             self._together.discard(row)
             self._alone.pop(row, None)

@@ -183,9 +183,10 @@ class Alone(Session):
         return [0] * len(rows)
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
-    ) -> None:
-        self.coordinator.event(stage, outcome, seconds, row)
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        self.coordinator.event(stage, outcome, seconds, row, rows)
 
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))

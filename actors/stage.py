@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import os
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from actors.batches import blocks_held
+from actors.hardware import Hardware
 from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
@@ -35,20 +37,6 @@ if TYPE_CHECKING:
 
 Filter = Callable[[Video], str | None]
 KEPT = ("video_id", "uri", "drop", "problem", "lineage")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hardware:
-    """What one stage may use. `concurrency`: rows at once in one worker, of a part that can.
-    `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
-    """
-
-    workers: int = 1
-    cpus: float = 1.0
-    gpus: float = 0.0
-    tpus: int = 0
-    concurrency: int = 1
-    runtime_env: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +60,12 @@ class Session:
         return ray.get(self.coordinator.begin.remote(rows))
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None
-    ) -> None:
-        """Count a row; nobody waits for this message."""
-        self.coordinator.event.remote(stage, outcome, seconds, row)
+        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        """Count rows; nobody waits for this message."""
+        if rows:
+            self.coordinator.event.remote(stage, outcome, seconds, row, rows)
 
     def abort(self, error: MustseeError) -> None:
         """Note why a worker ends the whole run."""
@@ -106,19 +96,25 @@ class Stage:
 
     name: str
     part: Part
-    hardware: Hardware = Hardware()
+    hardware: Hardware = field(default_factory=Hardware)
     filters: tuple[Filter, ...] = ()
     forget: tuple[str, ...] = ()
 
-    def apply(self, rows: Dataset, session: Session, *, rows_per_block: int) -> Dataset:
-        """The dataset with this stage's columns."""
+    def apply(
+        self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()
+    ) -> Dataset:
+        """The dataset with this stage's columns, and with those of the stages `then`, whose work
+        its workers do as well.
+        """
         from ray.data import ActorPoolStrategy
 
-        hard = self.hardware
-        concurrency = max(hard.concurrency, blocks_held(self.part, rows_per_block))
+        stages = (self, *then)
+        hard = functools.reduce(Hardware.beside, [stage.hardware for stage in stages])
+        held = max(blocks_held(stage.part, rows_per_block) for stage in stages)
+        concurrency = max(hard.concurrency, held)
         return rows.map_batches(
-            Worker,
-            fn_constructor_args=(self, session),
+            Workers,
+            fn_constructor_args=(stages, session),
             batch_format="pyarrow",
             batch_size=rows_per_block,
             zero_copy_batch=True,
@@ -127,7 +123,8 @@ class Stage:
             resources={"TPU": hard.tpus} if hard.tpus else None,
             runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             compute=ActorPoolStrategy(
-                size=hard.workers,
+                min_size=hard.least,
+                max_size=hard.most,
                 max_concurrent_calls_per_actor=concurrency,
                 max_tasks_in_flight_per_actor=2 * concurrency,
                 enable_true_multi_threading=concurrency > 1,
@@ -147,6 +144,20 @@ class Task:
     def name(self) -> str:
         # of the row as well: rows that are alike share a key, and may be at work together
         return digest([self.key, self.row.video_id])
+
+
+class Workers:
+    """The stages that share a process, one after the other."""
+
+    def __init__(self, stages: Sequence[Stage], session: Session) -> None:
+        self._workers = [Worker(stage, session) for stage in stages]
+        for stage in stages:
+            session.event(stage.name, "started")
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        for worker in self._workers:
+            table = worker(table)
+        return table
 
 
 class Worker:
@@ -201,8 +212,8 @@ class Worker:
             stored = results[index] = self._stored(key)
             if stored is None:
                 missing.append(Task(index=index, row=row, key=key))
-            else:
-                self.session.event(self.stage.name, "reused")
+        reused = sum(result is not None for result in results)
+        self.session.event(self.stage.name, "reused", rows=reused)
         self._compute(missing, results)
         return self._assemble(table, rows, results, keys)
 
@@ -335,6 +346,7 @@ class Worker:
         """Write the first filter's reason into `drop`, for the rows that this stage has seen."""
         drops: list[str | None] = table["drop"].to_pylist()
         known = [c for c in table.column_names if c in schemas.schema(Video).names]
+        dropped = 0
         for index, new in enumerate(results):
             if new is None or new["problem"][0].is_valid:
                 continue
@@ -343,8 +355,8 @@ class Worker:
                 drops[index] = next(
                     (reason for f in self.stage.filters if (reason := f(row))), None
                 )
-            if drops[index]:
-                self.session.event(self.stage.name, "dropped")
+            dropped += bool(drops[index])
+        self.session.event(self.stage.name, "dropped", rows=dropped)
         return table.set_column(
             table.schema.get_field_index("drop"), "drop", schemas.column("drop", drops)
         )

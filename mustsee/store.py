@@ -175,6 +175,10 @@ class Store:
                 f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
             ) from error
 
+    def has(self, kind: str) -> bool:
+        """Whether there may be values of a kind."""
+        return self._place[0].get_file_info(f"{self._place[1]}/{kind}").type != fs.FileType.NotFound
+
     def keys(self, kind: str, since: float = 0.0) -> list[str]:
         """The keys of a kind's values that were stored since a UNIX time."""
         place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)

@@ -54,6 +54,7 @@ from mustsee.recipes.cinepile.templates import (
 )
 from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
+from ray_jobs.running.heartbeat import doing
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
 
@@ -134,10 +135,13 @@ class Templates:
         unique = neutralised(asked)
         if self.pronouns == "llm":
             unique = asyncio.run(_without_names(unique, asker))
-        vectors = embed([q.neutral for q in unique])
-        rows = apart(vectors, alike=self.alike)
+        with doing(f"embedding {len(unique)} {kind} questions"):
+            vectors = embed([q.neutral for q in unique])
+        with doing(f"leaving out repeats among {len(unique)} {kind} questions"):
+            rows = apart(vectors, alike=self.alike)
         unique, vectors = [unique[row] for row in rows], vectors[rows]
-        found = kmeans(vectors, k, seed=self.run.seed)
+        with doing(f"clustering {len(unique)} {kind} questions into {k}"):
+            found = kmeans(vectors, k, seed=self.run.seed)
         members = [np.flatnonzero(found.labels == c).tolist() for c in range(len(found.sizes))]
         groups = [[unique[row] for row in rows] for rows in members]
         clusters = _described(kind, groups, members, vectors, found)
@@ -161,7 +165,10 @@ class Templates:
     async def _ask(
         self, groups: Mapping[int, Sequence[Asked]], kind: str, asker: Asker
     ) -> list[Template]:
+        done = 0
+
         async def one(number: int, group: Sequence[Asked]) -> list[Template]:
+            nonlocal done
             rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
             chosen = rng.sample(list(group), min(self.sample, len(group)))
             try:
@@ -176,11 +183,14 @@ class Templates:
             except BadRow as error:
                 print(f"cluster {number}: {error}")
                 return []
+            finally:
+                done += 1
             size = sum(q.times for q in group)
             return [replace(t, kind=kind, cluster=number, members=size) for t in made]
 
-        return [t for part in await asyncio.gather(*(one(n, g) for n, g in groups.items()))
-                for t in part]  # fmt: skip
+        with doing(lambda: f"templates of {kind} questions: {done} of {len(groups)} clusters"):
+            made = await asyncio.gather(*(one(n, g) for n, g in groups.items()))
+        return [t for part in made for t in part]
 
 
 def _not_reviewed(filesystem: fs.FileSystem, folder: str) -> None:
@@ -219,16 +229,22 @@ def _source(value: Any) -> Source:
 async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
     """Names replaced by the model, `BATCH` questions a call; equal ones merged again."""
 
+    done = 0
+
     async def some(questions: Sequence[Asked]) -> list[Asked]:
+        nonlocal done
         texts = await asker.ask(
             "cinepile/pronouns",
             rewritten(len(questions)),
             questions=[q.neutral for q in questions],
         )
+        done += len(questions)
         return [replace(q, neutral=t) for q, t in zip(questions, texts, strict=True)]
 
     parts = [asked[at : at + BATCH] for at in range(0, len(asked), BATCH)]
-    return merged([q for part in await asyncio.gather(*map(some, parts)) for q in part])
+    with doing(lambda: f"names in questions: {done} of {len(asked)}"):
+        made = await asyncio.gather(*map(some, parts))
+    return merged([q for part in made for q in part])
 
 
 def rewritten(count: int) -> Form[tuple[str, ...]]:

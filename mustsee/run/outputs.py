@@ -1,7 +1,7 @@
 """The output folder: what a run writes, and how it gets there in one piece.
 
 Rows arrive in any order while the job streams. Each is kept in a scratch file; at the end they are
-merged in the order of their ids, so that the same input gives the same bytes, in bounded memory.
+read in the order of their ids, so that the same input gives the same bytes, in bounded memory.
 They are read once, for `videos.parquet` and `questions.parquet`; all else is told from the columns
 of these two (`mustsee.run.tables`).
 """
@@ -41,11 +41,12 @@ def check_writable(key: str, folder: str) -> None:
 
 
 class Scratch:
-    """Finished rows on the local disk, one file each, in a folder that `close` removes."""
+    """Finished rows on the local disk, in one file, in a folder that `close` removes."""
 
     def __init__(self) -> None:
         self.folder = litter.claimed("mustsee-rows-")
-        self._ids: list[str] = []
+        self._file = (self.folder / "rows").open("wb")
+        self._places: list[tuple[str, int]] = []  # the id of each row, and where it begins
         self._own: dict[str, pa.Field] = {}
 
     def add(self, table: pa.Table) -> None:
@@ -55,13 +56,12 @@ class Scratch:
             first = self._own.get(item.name)
             if item.name not in contract and (first is None or pa.types.is_null(first.type)):
                 self._own[item.name] = item
-        kept = [c for c in table.column_names if c not in HIDDEN]
+        kept = table.select([c for c in table.column_names if c not in HIDDEN])
         for index in range(table.num_rows):
-            row = table.select(kept).slice(index, 1).combine_chunks()
-            path = self.folder / f"{len(self._ids)}.arrow"
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, row.schema) as writer:
+            row = kept.slice(index, 1).combine_chunks()
+            self._places.append((row["video_id"][0].as_py(), self._file.tell()))
+            with pa.ipc.new_stream(self._file, row.schema) as writer:
                 writer.write_table(row)
-            self._ids.append(row["video_id"][0].as_py())
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,15 +70,18 @@ class Scratch:
         return pa.schema([*shown, *self._own.values()])
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._places)
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The rows, one a table, in the order of their ids."""
-        for _, index in sorted((name, number) for number, name in enumerate(self._ids)):
-            with pa.OSFile(str(self.folder / f"{index}.arrow")) as source:
+        self._file.flush()
+        with (self.folder / "rows").open("rb") as source:
+            for _, place in sorted(self._places):
+                source.seek(place)
                 yield pa.ipc.open_stream(source).read_all()
 
     def close(self) -> None:
+        self._file.close()
         litter.release(self.folder)
 
 

@@ -12,28 +12,31 @@ from typing import Any, Literal
 from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Ledger
 
-RowOutcome = Literal["computed", "reused", "dropped", "problem"]
+RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageCounts:
     """Rows of one stage by what became of them, and the seconds of work on those computed. A row
-    that is computed or reused may be dropped by the stage's filters as well.
+    that is computed or reused may be dropped by the stage's filters as well. `started`: no rows,
+    but the workers that have come up.
     """
 
     computed: int = 0
     reused: int = 0
     dropped: int = 0
     problem: int = 0
+    started: int = 0
     seconds: float = 0.0
 
-    def plus(self, outcome: RowOutcome, seconds: float = 0.0) -> StageCounts:
-        """The counts with one row more."""
+    def plus(self, outcome: RowOutcome, seconds: float = 0.0, rows: int = 1) -> StageCounts:
+        """The counts with so many rows more."""
         return StageCounts(
-            computed=self.computed + (outcome == "computed"),
-            reused=self.reused + (outcome == "reused"),
-            dropped=self.dropped + (outcome == "dropped"),
-            problem=self.problem + (outcome == "problem"),
+            computed=self.computed + rows * (outcome == "computed"),
+            reused=self.reused + rows * (outcome == "reused"),
+            dropped=self.dropped + rows * (outcome == "dropped"),
+            problem=self.problem + rows * (outcome == "problem"),
+            started=self.started + rows * (outcome == "started"),
             seconds=self.seconds + seconds,
         )
 
@@ -121,8 +124,9 @@ class QuestionCounts:
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
-    None until all is written. `spent`: by all runs of the output folder. `extra`: what the recipe
-    adds, at the top level of `run.json`.
+    None until all is written. `spent`: by all runs of the output folder. `film_seconds`: of all
+    rows together; `cores`: of the cluster. `extra`: what the recipe adds, at the top level of
+    `run.json`.
     """
 
     recipe: str
@@ -138,6 +142,8 @@ class RunRecord:
     counts: Mapping[str, int]
     spent: Spent = field(default_factory=Spent)
     total_seconds: float | None = None
+    film_seconds: float = 0.0
+    cores: float = 0.0
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def finished(self, seconds: float) -> RunRecord:
@@ -149,6 +155,30 @@ class RunRecord:
         """What all runs paid: this one may have found most of it in the store."""
         kept = self.questions.kept
         return self.spent.plain()["usd"] / kept if kept else None
+
+    def pace(self) -> dict[str, Any]:
+        """Hours of film that this run worked on, by hour of the clock and of each core; by stage,
+        those that one core does in an hour (a stage that waits for endpoints uses less of it).
+
+        Rows are taken to be of one length: a run that found some in the store counts the others.
+        """
+        rows = self.funnel[0].entered if self.funnel else 0
+        hours = self.film_seconds / 3600 / rows if rows else 0.0
+        computed = {name: c.computed for name, c in self.stages.items() if c.seconds > 0}
+        worked = hours * max(computed.values(), default=0)
+        clocked = (self.total_seconds or 0.0) / 3600
+        if not worked or not clocked:
+            return {}
+        per_hour = worked / clocked
+        return {
+            "film_hours": round(worked, 4),
+            "per_hour": round(per_hour, 3),
+            "per_core_hour": round(per_hour / self.cores, 3) if self.cores else None,
+            "stages": {
+                name: round(hours * n / (self.stages[name].seconds / 3600), 2)
+                for name, n in computed.items()
+            },
+        }
 
     @property
     def notes(self) -> Sequence[str]:
@@ -187,5 +217,6 @@ class RunRecord:
             },
             "counts": dict(self.counts),
             "seconds": seconds,
+            "pace": self.pace(),
             **self.extra,
         }

@@ -183,3 +183,11 @@ def _unread(tables: Tables) -> dict[str, str]:
 def heard_by(tables: Tables) -> dict[str, int]:
     """Rows by what heard them."""
     return dict(Counter(v.heard_by for v in tables.videos("heard_by") if v.heard_by))
+
+
+def film_seconds(tables: Tables) -> float:
+    """Of all rows, clips as long as they are cut, as far as their length is known."""
+    return sum(
+        (v.end or v.duration or 0.0) - (v.start or 0.0)
+        for v in tables.videos("duration", "start", "end")
+    )

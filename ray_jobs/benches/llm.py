@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.coordinator import start_coordinator
+from actors.hardware import Hardware
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stage import Hardware, Session, Stage
+from actors.stage import Session, Stage
 from mustsee import schemas
 from mustsee.llm import Message, Request, Sampling
 from mustsee.records import Video

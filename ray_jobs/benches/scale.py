@@ -10,16 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pyarrow as pa
 import ray
 
 from actors.coordinator import start_coordinator
+from actors.hardware import Hardware
 from actors.part import Opened, RunContext
-from actors.stage import Hardware, Session, Stage
+from actors.stage import Session, Stage
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.benches.figures import Cell, Figures
 from ray_jobs.running.cluster import connected
+from ray_jobs.running.known import known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,26 +56,43 @@ class ScaleBench:
             rows=tuple(rows),
             notes=(
                 f"{os.cpu_count()} cores; 'store' computes and stores every row, 'again' finds "
-                "every row in the store; starting the workers is in it",
+                "every row in the store; starting the workers is in it; 'known' is what a "
+                "job does with rows that are finished",
             ),
         )
 
     def _sized(self, size: int) -> list[tuple[Cell, ...]]:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
             results: list[tuple[Cell, ...]] = []
-            for name in ("store", "again"):
-                seconds = self._pass(size, Store(root), rows=self.rows)
+            for name in ("store", "again", "known"):
+                work = self._known if name == "known" else self._pass
+                seconds = work(size, Store(root), rows=self.rows)
                 results.append((size, name, seconds, 1000 * seconds / self.rows / self.stages))
             return results
 
+    def _queued(self) -> list[Stage]:
+        hardware = Hardware(cpus=0.2)
+        return [Stage(name=f"s{n}", part=Nothing(), hardware=hardware) for n in range(self.stages)]
+
+    def _known(self, size: int, store: Store, *, rows: int) -> float:
+        """As a job meets rows that are finished: none of them goes through Ray."""
+        session = Session(store=store, coordinator=start_coordinator())
+        started = time.monotonic()
+        _, rest = known(self._queued(), _rows(rows), session)
+        assert not rest.num_rows, "an earlier pass has stored them all"
+        return time.monotonic() - started
+
     def _pass(self, size: int, store: Store, *, rows: int) -> float:
-        table = schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(rows)], Video)
+        table = _rows(rows)
         session = Session(store=store, coordinator=start_coordinator())
         data = ray.data.from_arrow([table.slice(i, size) for i in range(0, rows, size)])
-        for number in range(self.stages):
-            stage = Stage(name=f"s{number}", part=Nothing(), hardware=Hardware(cpus=0.2))
+        for stage in self._queued():
             data = stage.apply(data, session, rows_per_block=size)
         started = time.monotonic()
         for _ in data.iter_batches(batch_size=None, batch_format="pyarrow"):
             pass
         return time.monotonic() - started
+
+
+def _rows(count: int) -> pa.Table:
+    return schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(count)], Video)

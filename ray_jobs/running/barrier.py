@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from actors.hardware import Hardware
 from actors.part import Opened, RunContext
-from actors.stage import Hardware, Stage
+from actors.stage import Stage
 from mustsee.decision import Decision
 from mustsee.records import Video
 from mustsee.store import digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import socket
@@ -13,11 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from actors.hardware import Hardware
 from actors.part import Asks
-from actors.stage import Hardware, Stage
+from actors.stage import Stage
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import litter
 from mustsee.run.preflight import Demand, own_judges, unplaced
+from ray_jobs.running import barrier
+from ray_jobs.running.heartbeat import doing
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTS = 3
@@ -29,11 +33,13 @@ _SESSIONS = Path(f"/tmp/mustsee-{os.getuid()}")
 class Cluster:
     """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
 
-    `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
+    `shared`: stages next to each other that share their workers, which have the more of what each
+    asks for. `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
     `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
     """
 
     stages: Mapping[str, Hardware]
+    shared: Sequence[Sequence[str]] = ()
     autoscales: bool = False
     reserved: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -50,12 +56,7 @@ def connected() -> Generator[None]:
     local: dict[str, Any] = (
         _attached()
         if address
-        else {
-            "num_cpus": cores,
-            "include_dashboard": False,
-            "_temp_dir": str(_SESSIONS),
-            "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(_code())}},
-        }
+        else {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(_SESSIONS)}
     )
     if address and not answers(address):
         raise UserError(
@@ -65,9 +66,11 @@ def connected() -> Generator[None]:
     what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)
+    with doing(what), _inherited(None if address else os.pathsep.join(_code())):
+        _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)
     if not address:
         _tidy()
+    _ahead()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -99,6 +102,17 @@ def _start(what: str, tries: int, **options: Any) -> None:
             if not left:
                 raise MustseeError(f"{what} failed: {reason}{logs}") from None
             print(f"mustsee: {what} failed ({reason}); once more ...", file=sys.stderr)
+
+
+def _ahead() -> None:
+    """Start the actor that tells Ray Data what the cluster has: no row is handed out before it
+    answers, and Ray Data would start it behind all workers of all stages. Where a release of Ray
+    has it elsewhere, it is only later.
+    """
+    with contextlib.suppress(ImportError):
+        from ray.data._internal.cluster_autoscaler import get_or_create_autoscaling_coordinator
+
+        get_or_create_autoscaling_coordinator()
 
 
 def _tidy() -> None:
@@ -135,6 +149,23 @@ def _code() -> list[str]:
     ]
 
 
+@contextlib.contextmanager
+def _inherited(path: str | None) -> Generator[None]:
+    """PYTHONPATH for the processes that are started here. In a `runtime_env` of Ray's it would do
+    as well, but no worker that Ray starts ahead would have it: they would stand by for nothing.
+    """
+    before = os.environ.get("PYTHONPATH")
+    if path is not None:
+        os.environ["PYTHONPATH"] = path
+    try:
+        yield
+    finally:
+        if path is not None:
+            os.environ.pop("PYTHONPATH")
+            if before is not None:
+                os.environ["PYTHONPATH"] = before
+
+
 def _attached() -> dict[str, Any]:
     """A running cluster's workers look for code in the caller's folder; where that is not ours they
     are told where ours is. A job that was submitted has brought its own.
@@ -161,9 +192,28 @@ def _silence() -> Generator[None]:
         os.close(kept)
 
 
+def cores() -> float:
+    """CPUs of the cluster."""
+    import ray
+
+    return ray.cluster_resources().get("CPU", 0.0)
+
+
+def pools(stages: Sequence[Stage], shared: Sequence[Sequence[str]]) -> list[list[Stage]]:
+    """The stages by the pool of workers that they are in."""
+    found: list[list[Stage]] = []
+    for stage in stages:
+        before = found[-1][-1].name if found else None
+        if before == barrier.NAME or any({before, stage.name} <= set(names) for names in shared):
+            found[-1].append(stage)
+        else:
+            found.append([stage])
+    return found
+
+
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
-    """Raises UserError unless the stages of each phase fit the cluster at once, and for numbers or
-    a `runtime_env` that Ray does not know.
+    """Raises UserError unless the least workers of all stages of a phase fit the cluster at once,
+    and for numbers or a `runtime_env` that Ray does not know.
 
     Where the cluster grows by itself it only says what does not fit yet. Says, too, where a model
     guesses at questions of its own.
@@ -173,9 +223,9 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
-            _check_numbers(stage)
+            stage.hardware.check(f"cluster.stages.{stage.name}")
             _check_environment(stage)
-        demands = [_demand(stage) for stage in phase]
+        demands = [demand(pool) for pool in pools(phase, cluster.shared)]
         if cluster.reserved:
             demands.append(
                 Demand(name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved)
@@ -189,13 +239,6 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
     for line in own_judges(models):
         print(line, file=sys.stderr)
-
-
-def _check_numbers(stage: Stage) -> None:
-    for name, least in (("workers", 1), ("concurrency", 1), ("cpus", 0), ("gpus", 0), ("tpus", 0)):
-        value = getattr(stage.hardware, name)
-        if value < least:
-            raise UserError(f"cluster.stages.{stage.name}.{name}={value!r}: at least {least}")
 
 
 def _check_environment(stage: Stage) -> None:
@@ -213,12 +256,29 @@ def _check_environment(stage: Stage) -> None:
         raise UserError(f"cluster.stages.{stage.name}.runtime_env={wanted!r}: {reason}")
 
 
-def _demand(stage: Stage) -> Demand:
-    hard = stage.hardware
+def demand(pool: Sequence[Stage]) -> Demand:
+    """What the least workers of a pool need."""
+    hard = functools.reduce(Hardware.beside, [stage.hardware for stage in pool])
     wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
     return Demand(
-        name=stage.name,
-        key=f"cluster.stages.{stage.name}.workers",
-        count=hard.workers,
+        name="+".join(stage.name for stage in pool),
+        key=f"cluster.stages.{pool[-1].name}.workers",
+        count=hard.least,
         resources={name: amount for name, amount in wanted.items() if amount},
+    )
+
+
+def short_of(found: Sequence[Sequence[Stage]], name: str) -> str:
+    """What the workers of a stage lack, of these pools, while others hold it; nothing where they
+    are starting.
+    """
+    import ray
+
+    free, there = ray.available_resources(), ray.cluster_resources()
+    pool = next((pool for pool in found if any(stage.name == name for stage in pool)), None)
+    return "; ".join(
+        f"waits for {amount:g} {r}: others hold {there.get(r, 0) - free.get(r, 0):g} of "
+        f"{there.get(r, 0):g}"
+        for r, amount in (demand(pool).resources if pool else {}).items()
+        if free.get(r, 0.0) + 1e-9 < amount
     )

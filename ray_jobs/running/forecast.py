@@ -169,7 +169,7 @@ def _endpoints(stage: Stage) -> list[Endpoint]:
 def _lanes(stage: Stage) -> Lanes:
     hard = stage.hardware
     most = min((e.max_connections for e in _endpoints(stage)), default=256)
-    return Lanes(workers=hard.workers, rows=hard.concurrency, in_flight=most)
+    return Lanes(workers=hard.most, rows=hard.concurrency, in_flight=most)
 
 
 def _cores() -> float:

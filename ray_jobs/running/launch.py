@@ -25,6 +25,7 @@ from mustsee.run.outputs import check_writable
 from ray_jobs.running import explain
 from ray_jobs.running.build import build
 from ray_jobs.running.compose import CONF, compose, composed, readable
+from ray_jobs.running.heartbeat import heartbeat
 
 
 def launch(name: str) -> NoReturn:
@@ -47,7 +48,8 @@ def launch(name: str) -> NoReturn:
         jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
-    codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}
+    with heartbeat(name):
+        codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}
     failed = [which for which, code in codes.items() if code]
     if len(codes) > 1 and failed:
         _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)

@@ -8,6 +8,7 @@ left. The run ends when its slowest stage does.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -20,10 +21,10 @@ from rich.table import Table
 
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
+from ray_jobs.running.heartbeat import EVERY, quiet
 
 WINDOW = 60.0  # seconds that a rate is taken over, at least
 ROWS = 3  # rows that it is taken over, at least
-EVERY = 15.0  # seconds between the lines of a plain log
 
 
 class Rate:
@@ -74,7 +75,8 @@ class State:
 
 class Progress:
     """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line every
-    `EVERY` seconds. `total`: rows in all; `stages`: their names in order.
+    `EVERY` seconds. `total`: rows in all; `stages`: their names in order; `lacking(stage)`: what a
+    stage without a worker waits for. Where `snapshot` raises TimeoutError that is said.
     """
 
     def __init__(
@@ -83,32 +85,41 @@ class Progress:
         stages: Sequence[str],
         total: int,
         now: Callable[[], float] = time.monotonic,
+        lacking: Callable[[str], str] = lambda stage: "",
     ) -> None:
         self._snapshot, self._stages, self._total, self._now = snapshot, stages, total, now
+        self._lacking = lacking
         self._rates = {stage: Rate() for stage in stages}
         self._calls = Rate()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._console = Console(stderr=True)
+        self._quiet = quiet()
         self._started = now()
 
     def __enter__(self) -> Progress:
+        self._quiet.__enter__()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join(timeout=5)
+        self._quiet.__exit__(None, None, None)
 
     def _run(self) -> None:
         if self._console.is_terminal:
             with Live(console=self._console, refresh_per_second=4, transient=True) as live:
                 while not self._done.wait(0.5):
-                    live.update(self.table())
+                    with contextlib.suppress(TimeoutError):
+                        live.update(self.table())
             return
         spoken = self._started
         while not self._done.wait(1.0):
-            line = self.line()  # asked for more often than said: rates want to see each row end
+            try:
+                line = self.line()  # asked for more often than said: rates want each row's end
+            except TimeoutError:
+                line = f"{self._clock()} the counters do not answer: the machine is busy"
             if self._now() - spoken >= EVERY:
                 print(line, file=sys.stderr, flush=True)
                 spoken = self._now()
@@ -139,20 +150,37 @@ class Progress:
         snapshot = self._snapshot()
         states = self.states(snapshot)
         stages = ", ".join(
-            " ".join(filter(None, (s.name, f"{s.counts.finished}/{s.expected}", _pace(s))))
+            " ".join(filter(None, (s.name, f"{s.counts.finished}/{s.expected}", self._pace(s))))
             for s in states
-            if s.counts.finished or (s.begun and s is not states[0])
+            if s.counts.finished or s.begun
         )
         reused = sum(s.counts.reused for s in states)
         fell = sum(s.counts.problem for s in states)
         parts = [
-            stages or "the workers are starting",
+            stages,
             f"{reused} reused" if reused else "",
             f"{fell} failed" if fell else "",
             self._money(snapshot),
             _whole(states),
         ]
-        return f"[{clock(self._now() - self._started)}] " + " | ".join(filter(None, parts))
+        return f"{self._clock()} " + " | ".join(filter(None, parts))
+
+    def _clock(self) -> str:
+        return f"[{clock(self._now() - self._started)}]"
+
+    def _waits(self, state: State) -> str:
+        """What a stage that has rows and no worker yet waits for."""
+        if not state.begun or state.counts.started or state.counts.finished:
+            return ""
+        return f"({self._lacking(state.name) or 'a worker is starting'})"
+
+    def _pace(self, state: State) -> str:
+        """How fast a stage is, or what it waits for."""
+        if waits := self._waits(state):
+            return waits
+        if not state.left or not state.per_second:
+            return ""
+        return f"{state.per_second * 60:.1f}/min {clock(state.left)} left"
 
     def table(self) -> Table:
         """What a terminal shows."""
@@ -171,8 +199,9 @@ class Progress:
                 clock(state.left) if state.left else "",
             )
         table.caption_justify = "left"
-        told = " | ".join(filter(None, (self._money(snapshot), _whole(states))))
-        table.caption = f"[{clock(self._now() - self._started)}] {told}".replace("[", r"\[")
+        waits = ", ".join(f"{s.name} {told}" for s in states if (told := self._waits(s)))
+        told = " | ".join(filter(None, (waits, self._money(snapshot), _whole(states))))
+        table.caption = f"{self._clock()} {told}".replace("[", r"\[")
         return table
 
     def _money(self, snapshot: Snapshot) -> str:
@@ -190,12 +219,6 @@ class Progress:
             + f", {total.usd:.2f} USD"
             + (f", {snapshot.in_batches} calls in batches" if snapshot.in_batches else "")
         )
-
-
-def _pace(state: State) -> str:
-    if not state.left or not state.per_second:
-        return ""
-    return f"{state.per_second * 60:.1f}/min {clock(state.left)} left"
 
 
 def _whole(states: Sequence[State]) -> str:

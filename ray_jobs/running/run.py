@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,9 +44,11 @@ from mustsee.run.tables import Tables
 from mustsee.store import Store
 from ray_jobs.running import dry_run, forecast, trials
 from ray_jobs.running.barrier import NAME, marking, small
-from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.cluster import Cluster, connected, cores, pools, preflight, short_of
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
+from ray_jobs.running.heartbeat import EVERY, doing
+from ray_jobs.running.known import known, portions
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Told, listed, summarise
@@ -198,11 +201,16 @@ class Running:
         preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free
-        trials.tried(queued, session.store, endpoints=endpoints)
+        with doing("asking the endpoints from the workers, before any work"):
+            trials.tried(queued, session.store, endpoints=endpoints)
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
         try:
-            with Progress(self.snapshot, stages, self._input.num_rows):
+            # Where the machine is so busy that nothing answers, that is what there is to say.
+            counters = functools.partial(self.snapshot, timeout=EVERY / 2)
+            found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
+            lacking = functools.partial(short_of, found)
+            with Progress(counters, stages, self._input.num_rows, lacking=lacking):
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
@@ -210,9 +218,11 @@ class Running:
             if cause is None:
                 raise
             raise cause from error
-        outputs.publish(
-            self.run.out, lambda folder: self._write(folder, stages, layouts or {}, extra, files)
-        )
+        with doing("writing the tables and the report"):
+            outputs.publish(
+                self.run.out,
+                lambda folder: self._write(folder, stages, layouts or {}, extra, files),
+            )
         forecast.forget(self.run.out)
         told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
         return summarise(self.record, told, self.run.out, self.run.max_problem_share)
@@ -221,7 +231,9 @@ class Running:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
         how, began = self.run.rehearsal, time.time() - self.started
-        rows = dry_run.probed(self._steps, self._input, self.session, self._rows_per_block())
+        rows = dry_run.probed(
+            self._steps, self._input, self.session, self._rows_per_block(self._input)
+        )
         todo = dry_run.left(self._steps, rows, self.session)
         tried = dry_run.rehearsed(todo, rows, self.session, how)
         told = forecast.forecast(todo, tried, how, phases, began)
@@ -229,32 +241,43 @@ class Running:
         forecast.keep(told, self.run.out, self.run.config)
         return 0
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, timeout: float | None = None) -> Snapshot:
+        """The counters as they are now. Raises TimeoutError after `timeout` seconds."""
         import ray
 
-        return ray.get(self.session.coordinator.snapshot.remote())
+        return ray.get(self.session.coordinator.snapshot.remote(), timeout=timeout)
 
-    def _rows_per_block(self) -> int:
+    def _rows_per_block(self, rows: pa.Table) -> int:
         """One row a block while there are few; Ray pays 18-45 ms per block and operator."""
-        assert self._input is not None
-        return self.run.rows_per_block or min(16, max(1, self._input.num_rows // 64))
+        return self.run.rows_per_block or min(16, max(1, rows.num_rows // 64))
 
     def _stream(self) -> Iterator[pa.Table]:
-        import ray
-
+        """The rows at the end of all stages."""
         assert self._input is not None
-        size = self._rows_per_block()
-        rows = ray.data.from_blocks(  # from_arrow would first start a worker to measure them
-            [self._input.slice(i, size) for i in range(0, self._input.num_rows, size)]
-        )
+        if all(isinstance(step, Stage) for step in self._steps):
+            stages = [step for step in self._steps if isinstance(step, Stage)]
+            for portion in portions(self._input):
+                done, rest = known(stages, portion, self.session)
+                yield from done
+                if rest.num_rows:
+                    size = self._rows_per_block(rest)
+                    yield from _tables(self._through(stages, _blocks(rest, size), size))
+            return
+        size = self._rows_per_block(self._input)
+        rows = _blocks(self._input, size)
+        queued: list[Stage] = []
         for step in self._steps:
             if isinstance(step, Stage):
-                stage = step
-            else:
-                rows = rows.materialize()
-                stage = marking(step(_small(rows, step.columns)))
-            rows = stage.apply(rows, self.session, rows_per_block=size)
-        yield from rows.iter_batches(batch_size=None, batch_format="pyarrow")
+                queued.append(step)
+                continue
+            rows = self._through(queued, rows, size).materialize()
+            queued = [marking(step(_small(rows, step.columns)))]
+        yield from _tables(self._through(queued, rows, size))
+
+    def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
+        for first, *then in pools(stages, self.run.cluster.shared):
+            rows = first.apply(rows, self.session, rows_per_block=size, then=then)
+        return rows
 
     def _write(
         self,
@@ -284,6 +307,8 @@ class Running:
             llm=snapshot.llm,
             counts=snapshot.counts,
             spent=snapshot.spent,
+            film_seconds=tables.film_seconds(written),
+            cores=cores(),
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
@@ -316,8 +341,19 @@ def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
     schema = rows.schema()
     assert schema is not None, "the job checked that there are rows"
     names = small(schema.names, also)
-    blocks: Iterable[Any] = rows.iter_batches(batch_size=None, batch_format="pyarrow")
-    return pa.concat_tables((b.select(names) for b in blocks), promote_options="permissive")
+    return pa.concat_tables((b.select(names) for b in _tables(rows)), promote_options="permissive")
+
+
+def _blocks(rows: pa.Table, size: int) -> Dataset:
+    import ray
+
+    return ray.data.from_blocks(  # from_arrow would first start a worker to measure them
+        [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
+    )
+
+
+def _tables(rows: Dataset) -> Iterable[Any]:
+    return rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
 def standing(rows: pa.Table) -> list[Question]:

@@ -140,6 +140,13 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     yield from harsh(record.questions)
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
+    if pace := record.pace():
+        slowest = min(pace["stages"], key=lambda stage: pace["stages"][stage])
+        yield (
+            f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
+            f"{pace['per_core_hour'] or 0:.2g} a core; {slowest} is the slowest stage, with "
+            f"{pace['stages'][slowest]:.3g} hours of film in an hour of work"
+        )
     models = ", ".join(sorted(record.llm.by_model)) or "no model"
     if total.calls or total.cached:
         cost = record.usd_per_kept_question

@@ -1,5 +1,6 @@
 """The stage on a real Ray: nothing computed twice, nothing lost, one bad row harms no other."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ import pytest
 import ray
 
 from actors.coordinator import start_coordinator
-from actors.stage import Hardware, Session, Stage
+from actors.hardware import Hardware
+from actors.stage import Session, Stage
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running.cluster import connected
 from ray_jobs.running.run import aborted
-from tests.support.parts import Closed, Meet, MeetAlike, Upper, calls
+from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,16 +34,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(
-    tmp_path: Path, stages: Sequence[Stage], uris: Sequence[str], size: int = 1, **options: Any
+    tmp_path: Path,
+    stages: Sequence[Stage | tuple[Stage, ...]],
+    uris: Sequence[str],
+    size: int = 1,
+    **options: Any,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows that come out, by id, and the coordinator's counters, by stage."""
+    """The rows that come out, by id, and the coordinator's counters, by stage. Stages in a tuple
+    share their workers.
+    """
     rows = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(uris)]
     table = schemas.table(rows, Video).append_column("channel", pa.array(["news"] * len(rows)))
     coordinator = options.pop("coordinator", None) or start_coordinator()
     session = Session(store=Store(str(tmp_path / "s")), coordinator=coordinator, **options)
     data = ray.data.from_arrow([table.slice(i, size) for i in range(0, len(rows), size)])
-    for stage in stages:
-        data = stage.apply(data, session, rows_per_block=size)
+    for pool in stages:
+        first, *then = pool if isinstance(pool, tuple) else (pool,)
+        data = first.apply(data, session, rows_per_block=size, then=then)
     found = [
         r for b in data.iter_batches(batch_size=None, batch_format="pyarrow") for r in b.to_pylist()
     ]
@@ -147,6 +156,31 @@ def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> 
     assert dict(rows[0]["lineage"]).keys() == {"look", "hear"}
     assert dict(rows[1]["lineage"]).keys() == {"look"}
     assert counts["hear"].computed == 1
+
+
+def test_stages_that_share_workers_do_the_same_work(tmp_path: Path, folder: Path) -> None:
+    look, uris = upper(folder), ["x", "bad", "die-once", "x"]
+    hear = Stage(name="hear", part=look.part, hardware=Hardware(cpus=0.1))
+    expected, counts = run(tmp_path, [look, hear], uris)
+    assert counts["hear"].started == 1
+    for stage in ("look", "hear"):
+        shutil.rmtree(tmp_path / "s" / stage)
+    for path in folder.iterdir():
+        path.unlink()
+    rows, together = run(tmp_path, [(look, hear)], uris)
+    assert rows == expected
+    for stage in ("look", "hear"):
+        mine, theirs = together[stage], counts[stage]
+        assert (mine.computed, mine.problem) == (theirs.computed, theirs.problem)
+
+
+def test_a_pool_grows_where_rows_wait(tmp_path: Path, folder: Path) -> None:
+    """With a number of workers that stays at one, this would end as problems."""
+    hardware = Hardware(workers={"min": 1, "max": 3}, cpus=0.2)
+    stage = Stage(name="look", part=Crowd(folder=str(folder), together=2), hardware=hardware)
+    rows, counts = run(tmp_path, [stage], ["x"] * 12)
+    assert {row["title"] for row in rows} == {"crowd"}
+    assert counts["look"].started >= 2
 
 
 def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:

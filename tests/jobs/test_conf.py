@@ -189,6 +189,10 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
     ("override", "message"),
     [
         ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: at least 1"),
+        ("cluster.stages.look.workers={min: 0, max: 2}", "{'min': 0, 'max': 2}: at least 1"),
+        ("cluster.stages.hear.workers={min: 3, max: 2}", "{'min': 3, 'max': 2}: max is less"),
+        ("cluster.stages.probe.workers={least: 1}", "{'least': 1}: a number, or {min: 1, max: 8}"),
+        ("++cluster.stages.caption={workers: {min: 1, max: 2}, tpus: 4}", "has a fixed size"),
         ("+cluster.stages.look.concurrency=0", "cluster.stages.look.concurrency=0"),
         ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),
     ],

@@ -58,9 +58,17 @@ def test_a_rate_is_never_more_than_the_fastest_step(steps: list[tuple[float, int
 class Watched:
     """A progress whose clock and counters a test sets."""
 
-    def __init__(self, stages: list[str], total: int) -> None:
+    def __init__(
+        self, stages: list[str], total: int, lacking: Mapping[str, str] | None = None
+    ) -> None:
         self.now, self.seen = 0.0, snapshot({})
-        self.shown = Progress(lambda: self.seen, stages, total, now=lambda: self.now)
+        self.shown = Progress(
+            lambda: self.seen,
+            stages,
+            total,
+            now=lambda: self.now,
+            lacking=lambda stage: (lacking or {}).get(stage, ""),
+        )
 
     def at(self, now: float, seen: Snapshot) -> Progress:
         self.now, self.seen = now, seen
@@ -73,6 +81,7 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     stages = {
         "probe": StageCounts(computed=20, reused=20, dropped=10),
         "look": StageCounts(computed=9, problem=1),
+        "ask": StageCounts(started=1),
     }
     paid = Entry(outcome="done", model="m", prompt="p", usd=0.5)
     again = Entry(outcome="retry", model="m", prompt="p", retry_after=12.0)
@@ -93,3 +102,13 @@ def test_results_from_the_store_make_no_rate() -> None:
     (_, look) = watched.at(21.0, seen).states(seen)
     assert look.per_second == pytest.approx(0.1)
     assert look.left == pytest.approx(80)
+
+
+def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:
+    held = "waits for 1 CPU: others hold 2 of 2"
+    watched = Watched(["synth", "ask"], 2, {"synth": held})
+    assert watched.at(15.0, snapshot({})).line() == f"[0:15] synth 0/2 ({held})"
+    up = snapshot({"synth": StageCounts(started=1)})
+    assert watched.at(30.0, up).line() == "[0:30] synth 0/2"
+    done = snapshot({"synth": StageCounts(started=1, computed=1)})
+    assert "ask 0/2 (a worker is starting)" in watched.at(45.0, done).line()

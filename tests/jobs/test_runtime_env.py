@@ -14,7 +14,8 @@ import pytest
 import ray
 
 from actors.coordinator import start_coordinator
-from actors.stage import Hardware, Session, Stage
+from actors.hardware import Hardware
+from actors.stage import Session, Stage
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video

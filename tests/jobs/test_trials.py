@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from actors.hardware import Hardware
 from actors.llm.openai import OpenAI
 from actors.part import Opened, RunContext
-from actors.stage import Hardware, Stage
+from actors.stage import Stage
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
 from ray_jobs.benches.loopback import Loopback

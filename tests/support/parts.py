@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass
@@ -63,6 +64,24 @@ class Closed(Upper):
 
     def open(self, run: RunContext) -> Opened:
         raise UserError("no weights here")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd(Upper):
+    """A part that answers only when `together` workers have each begun a row."""
+
+    together: int = 2
+
+    def open(self, run: RunContext) -> Opened:
+        def work(row: Video) -> Video:
+            (Path(self.folder) / f"{os.getpid()}.pid").touch()
+            for _ in range(600):
+                if len(calls(Path(self.folder))) >= self.together:
+                    return dataclasses.replace(row, title="crowd", tags=())
+                time.sleep(0.1)
+            raise BadRow("nobody came")
+
+        return work
 
 
 @dataclass(frozen=True, kw_only=True)

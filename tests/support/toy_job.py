@@ -9,8 +9,8 @@ import sys
 import time
 from dataclasses import dataclass
 
+from actors.hardware import Hardware
 from actors.part import Opened, RunContext
-from actors.stage import Hardware
 from mustsee import schemas
 from mustsee.records import Question, Video
 from ray_jobs.running.cluster import Cluster

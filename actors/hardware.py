@@ -1,0 +1,66 @@
+"""`Hardware`: what the workers of a stage may use (`conf/cluster/*.yaml`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mustsee.errors import UserError
+
+LEAST = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What one stage may use. `workers`: how many, or `{min, max}`: more where rows wait, and fewer
+    where none do. `concurrency`: rows at once in one worker, of a part that can. `runtime_env`:
+    Ray's, for the workers of this stage alone, such as packages of their own.
+    """
+
+    workers: int | Mapping[str, int] = 1
+    cpus: float = 1.0
+    gpus: float = 0.0
+    tpus: int = 0
+    concurrency: int = 1
+    runtime_env: Mapping[str, Any] | None = None
+
+    @property
+    def least(self) -> int:
+        """Workers that there are from the first row to the last."""
+        return self.workers if isinstance(self.workers, int) else self.workers.get("min", 1)
+
+    @property
+    def most(self) -> int:
+        """Workers that there may be at once."""
+        return self.workers if isinstance(self.workers, int) else self.workers.get("max", 1)
+
+    def beside(self, other: Hardware) -> Hardware:
+        """What workers use that do the work of another stage as well: the more of each."""
+        return Hardware(
+            workers={"min": max(self.least, other.least), "max": max(self.most, other.most)},
+            cpus=max(self.cpus, other.cpus),
+            gpus=max(self.gpus, other.gpus),
+            tpus=max(self.tpus, other.tpus),
+            concurrency=max(self.concurrency, other.concurrency),
+            runtime_env=self.runtime_env or other.runtime_env,
+        )
+
+    def check(self, key: str) -> None:
+        """Raises UserError, naming the key in conf, for numbers that no pool can have."""
+        for name, least in LEAST.items():
+            if (value := getattr(self, name)) < least:
+                raise UserError(f"{key}.{name}={value!r}: at least {least}")
+        given = self.workers if isinstance(self.workers, int) else dict(self.workers)
+        said = f"{key}.workers={given!r}"
+        if isinstance(given, dict) and set(given) != {"min", "max"}:
+            raise UserError(f"{said}: a number, or {{min: 1, max: 8}}")
+        if self.least < 1:
+            raise UserError(f"{said}: at least 1")
+        if self.most < self.least:
+            raise UserError(f"{said}: max is less than min")
+        if self.tpus and self.most > self.least:
+            raise UserError(
+                f"{said}: a pool of TPU workers has a fixed size, for Ray Data counts no TPUs when "
+                "it grows a pool; give one number"
+            )

@@ -1,0 +1,48 @@
+"""A job is never silent for longer than `EVERY` seconds, whatever it does."""
+
+import contextlib
+import itertools
+
+from ray_jobs.running.heartbeat import EVERY, Heartbeat, doing, quiet
+
+
+class Beating:
+    """A heartbeat that is asked each second of a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.heart = Heartbeat("templates", now=lambda: self.now)
+
+    def lines(self, seconds: int) -> list[tuple[float, str]]:
+        said: list[tuple[float, str]] = []
+        for _ in range(seconds):
+            self.now += 1.0
+            if line := self.heart.beat():
+                said.append((self.now, line))
+        return said
+
+
+def test_each_stretch_has_its_line_with_what_is_done_in_it() -> None:
+    beating, done = Beating(), 0
+    assert [line for _, line in beating.lines(20)] == ["[0:15] templates: at work"]
+    with doing("embedding 5000 questions"):
+        with doing(lambda: f"{done} of 50 clusters"):
+            done = 7
+            said = beating.lines(130)
+        assert [line for _, line in beating.lines(20)][-1].endswith("embedding 5000 questions")
+    assert said[0][1].endswith("templates: 7 of 50 clusters")
+    assert max(b - a for (a, _), (b, _) in itertools.pairwise(said)) <= EVERY
+
+
+def test_a_step_with_lines_of_its_own_is_not_talked_over() -> None:
+    beating = Beating()
+    with quiet():
+        assert beating.lines(100) == []
+    assert [at for at, _ in beating.lines(20)] == [100 + EVERY]
+
+
+def test_a_step_that_fails_is_over() -> None:
+    beating = Beating()
+    with contextlib.suppress(ValueError), doing("what fails"):
+        raise ValueError
+    assert beating.lines(16)[0][1].endswith("at work")

@@ -1,0 +1,101 @@
+"""What the store has comes out as the workers would give it, and is counted as they would."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from actors.coordinator import Coordinator
+from actors.rehearse import Alone
+from actors.stage import Stage, Workers
+from mustsee import schemas
+from mustsee.records import Video
+from mustsee.store import Store
+from ray_jobs.running import known as module
+from ray_jobs.running.known import known, portions
+from tests.support.parts import Upper, calls
+
+URIS = ("x", "bad", "dull", "x", "x")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "calls").mkdir()
+    return tmp_path / "calls"
+
+
+def stages(folder: Path) -> list[Stage]:
+    def dull(row: Video) -> str | None:
+        return "dull: no" if row.uri == "dull" else None
+
+    part = Upper(folder=str(folder))
+    return [Stage(name="look", part=part, filters=(dull,)), Stage(name="hear", part=part)]
+
+
+def rows() -> pa.Table:
+    videos = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(URIS)]
+    videos.append(Video(video_id="v5", uri="x", drop="fell earlier"))
+    return schemas.table(videos, Video)
+
+
+def session(tmp_path: Path) -> Alone:
+    return Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
+
+
+def plain(table: pa.Table) -> list[dict[str, object]]:
+    return sorted(table.to_pylist(), key=lambda row: row["video_id"])
+
+
+def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) -> None:
+    done, rest = known(stages(folder), rows(), session(tmp_path))
+    assert (done, rest) == ([], rows())
+
+
+@pytest.mark.parametrize("block", [1, 64])
+def test_finished_rows_are_those_that_the_workers_would_give(
+    block: int, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", block)
+    Workers(stages(folder), session(tmp_path))(rows())
+    again = session(tmp_path)
+    expected = Workers(stages(folder), again)(rows())
+    before, counted = calls(folder), session(tmp_path)
+    done, rest = known(stages(folder), rows(), counted)
+    assert rest.num_rows == 0
+    assert plain(pa.concat_tables(done)) == plain(expected)
+    assert calls(folder) == before
+    for stage in ("look", "hear"):
+        mine, theirs = (s.coordinator.snapshot().stage(stage) for s in (counted, again))
+        assert (mine.reused, mine.dropped) == (theirs.reused, theirs.dropped)
+
+
+def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
+    look, hear = stages(folder)
+    Workers([look], session(tmp_path))(rows())
+    Workers([look, hear], session(tmp_path))(rows().slice(0, 4))
+    counted = session(tmp_path)
+    done, rest = known([look, hear], rows(), counted)
+    assert rest["video_id"].to_pylist() == ["v4"]
+    assert rest == rows().slice(4, 1)
+    assert {row["video_id"] for t in done for row in t.to_pylist()} == {
+        "v0",
+        "v1",
+        "v2",
+        "v3",
+        "v5",
+    }
+    assert counted.coordinator.snapshot().stage("look").reused == 4
+    assert counted.coordinator.snapshot().stage("hear").reused == 2
+
+
+def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Path) -> None:
+    Workers(stages(folder), session(tmp_path))(rows())
+    again = Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True)
+    _, rest = known(stages(folder), rows(), again)
+    assert rest["video_id"].to_pylist() == ["v1"]
+
+
+def test_portions_hold_each_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PORTION", 4)
+    assert [p.num_rows for p in portions(rows())] == [4, 2]
+    assert pa.concat_tables(portions(rows())) == rows()

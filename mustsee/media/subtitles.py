@@ -174,7 +174,8 @@ def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles
     from mustsee.media.files import opened, picture_stream, start_time
 
     with opened(uri) as container:
-        streams = [s for s in container.streams.subtitles if s.name in _TEXT_CODECS]
+        found = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
+        streams = [s for s in found if s.name in _TEXT_CODECS]
         if not streams:
             return None
         wanted = language_code(prefer)

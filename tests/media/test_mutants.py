@@ -18,6 +18,8 @@ KEPT = (
     "1e+09.mkv/sound/0",  # a frame 32 years late: one stretch of 4 s after another was closed
     "1e+12.mkv/sound/0",
     "png.mov/huge/3",  # a picture of 8,000 x 30,000: what FFmpeg cannot shrink was let out
+    "h264.mkv/repeated/687",  # 524 frames in two seconds, each taken for a cut
+    "h264.mkv/lying/694",  # a text stream that FFmpeg has no decoder for
     "plain.srt/bomb/twice",  # two cues of 500,000 rows, each row compared with each
 )
 

@@ -33,6 +33,7 @@ CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "met
          409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
          503: "unavailable"}  # fmt: skip
 OPEN = ("/health", "/docs", "/openapi.json")  # to whoever asks: they tell of no text and no model
+OLDEST = 600.0  # seconds; what claims to have waited longer has another clock
 SMALL = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
 REST, REST_SECONDS = 32_000_000, 5  # of a refused body that is still read, and thrown away
 
@@ -105,14 +106,17 @@ class Door:
         self._limits, self._clock = limits, clock
         self._inside, self._bytes, self._each = 0, 0, 0.0
 
-    def enter(self, size: int) -> Callable[[int], None]:
-        """What to call with the status when the request has been answered. Raises Full."""
+    def enter(self, size: int, waited: float = 0.0) -> Callable[[int], None]:
+        """What to call with the status when the request has been answered. `waited`: seconds that
+        it took to the door. Raises Full.
+        """
         size += SMALL
         held, patience = self._bytes + size, self._limits.seconds / 2
         if self._inside >= self._limits.waiting:
             raise Full("the judge has more requests than it can take", 1.0)
-        if self._inside and held * self._each > patience:
-            raise too_late(held * self._each, patience)
+        seconds = waited + (held * self._each if self._inside else 0.0)
+        if seconds > patience:
+            raise too_late(seconds, patience)
         self._inside, self._bytes, began = self._inside + 1, held, self._clock()
 
         def leave(status: int) -> None:
@@ -122,6 +126,18 @@ class Door:
                 self._each = each if not self._each else 0.8 * self._each + 0.2 * each
 
         return leave
+
+
+def waited(header: str, now: float) -> float:
+    """Seconds since a request was sent, by the header X-Request-Start that proxies set: `t=` and
+    the time since 1970 in seconds, milliseconds or microseconds. 0 where it says nothing sensible.
+    """
+    try:
+        sent = float(header.strip().removeprefix("t="))
+    except ValueError:
+        return 0.0
+    seconds = sent / (1e6 if sent > 1e14 else 1e3 if sent > 1e11 else 1)
+    return now - seconds if 0 < now - seconds < OLDEST else 0.0
 
 
 class Metrics:
@@ -183,7 +199,8 @@ class Guard:
             refusal, body = await self._admit(scope, headers, receive)
             if refusal is None and scope["method"] == "POST":
                 try:  # before the body is read as JSON: a refusal must cost little
-                    leave = self._door.enter(len(body))
+                    late = waited(headers.get("x-request-start", ""), time.time())
+                    leave = self._door.enter(len(body), late)
                 except Full as full:
                     refusal = failure(429, str(full), full.headers)
             if refusal is not None:

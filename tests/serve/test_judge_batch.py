@@ -14,7 +14,7 @@ import pytest
 from actors.judge.lexical import Lexical
 from mustsee.judge.judge import Judge, JudgeConfig, Prepared, Reading, Record
 from serve.judge_batch import Batcher, Full
-from serve.judge_guard import Door, Keys, Limits
+from serve.judge_guard import Door, Keys, Limits, waited
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
@@ -202,7 +202,19 @@ def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() 
     with pytest.raises(Full):
         door.enter(0)
     alone(200)
-    door.enter(0)
+    with pytest.raises(Full):
+        door.enter(0, waited=5.1)  # of ten seconds, before it came to the door
+    door.enter(0, waited=4.9)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [
+    ("t=1700000000.5", 1.5), ("1700000000500", 1.5), ("t=1700000000500000", 1.5), ("", 0),
+    ("t=x", 0), ("nan", 0), ("1600000000", 0), ("1700000009", 0), ("-1", 0), ("1e999", 0),
+])  # fmt: skip
+def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
+    header: str, seconds: float
+) -> None:
+    assert waited(header, now=1_700_000_002.0) == pytest.approx(seconds)
 
 
 def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:

@@ -2,8 +2,8 @@
 
 People's labels seldom deny, or offer several answers to choose from, so a judge trained on them
 takes mention for equivalence. The rules here are strict: they know the forms of English that leave
-no doubt, and say nothing of the rest. On the 15,294 answers that people labelled in EVOUNA's NQ and
-NQ301 see docs/judge.md.
+no doubt, and say nothing of the rest: of 16,583 pairs that people labelled (EVOUNA's NQ and NQ301)
+they turn one. Texts are on one line, as `triple` makes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NEGATION = re.compile(rf"\b(?:{_NO}|no|nothing|nobody|without|neither|nor|none)\
 # in front of the answer, in its clause
 _BEFORE = re.compile(
     rf"\b(?:{_NO}|neither|nor|without|except(?: for)?|other than|instead of|rather than|far from"
-    r"|opposite of|lacks?|used to be|(?<!no )doubts?|false|untrue|wrong|mistaken"
+    r"|nowhere near|opposite of|lacks?|used to be|(?<!no )doubts?|false|untrue|wrong|mistaken"
     r"|(?<!no )(?:fewer|less|more) than)\b|\bnon-$",
     re.I,
 )
@@ -32,17 +32,18 @@ _BEHIND = re.compile(
     re.I,
 )
 _RETRACTED = re.compile(
-    r"^\W*(?:no|not|wrong|false|untrue|incorrect|never)\b\W*(?:true)?\W*$", re.I
+    r"^\W*(?:\w+ly )?(?:no|not|wrong|false|untrue|incorrect|never)\b\W*(?:true)?\W*$", re.I
 )
-_SENTENCE = re.compile(r"(?<=[.!?;\n])\s+|[;\n]")
-_CLAUSE = re.compile(r",\s+|\bbut\b|\s[–—-]\s|[()]", re.I)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|;")
+_CLAUSE = re.compile(r"[,:]\s+|\bbut\b|\s[–—-]\s|[()]", re.I)
 _EXCEPT = re.compile(r"\b((?:any|every)\w*(?: \w+)?) but\b", re.I)
 _ONLY = re.compile(r"\b(?:nothing|nobody|none|no one) but\b", re.I)
-_HEDGE = re.compile(r"\b(?:possibly|maybe|perhaps|probably)\b", re.I)
-_PARTED = re.compile(r"\s*(?:[;|\n]|\bvs?\b\.?|\bversus\b|(?:^|\s)\(?(?:\d|[A-Ea-e])[).:]\s)\s*")
-_LISTED = re.compile(r"\s*(?:,|\band\b|\bor\b)\s*")
+_HEDGE = re.compile(r"\b(?:possibly|maybe|perhaps|probably|(?:could|might|may) be)\b", re.I)
+_PARTED = re.compile(r"\s*(?:[;|]|\bvs?\b\.?|\bversus\b|(?:^|\s)\(?(?:\d|[A-Ea-e])[).:]\s)\s*")
+_LISTED = re.compile(r"\s*(?:,|\band\b|\bor\b(?! (?:so|thereabouts)\b))\s*")
 _SEVERAL = re.compile(
-    r"\b(?:are|were|list|names?|all|each|top|[a-z]{3,}s that|(?:what|which)(?: \w+)? \w{3,}s)\b",
+    r"\b(?:are|were|list|names?|all|each|top|[a-z]{3,}s that"
+    r"|(?:what|which)(?: (?!does\b)\w+)? (?!does\b|this\b)\w{3,}s)\b",
     re.I,
 )
 RULES = "mention-1"  # what a judge that asks them says of itself: to be changed with them

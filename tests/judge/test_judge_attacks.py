@@ -126,6 +126,7 @@ def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
     ("which african countries begin with a", "1. Algeria\n2. Angola", "Algeria"),
     ("where is the capitol", "Harrisburg, Dauphin County, Pennsylvania", "Harrisburg"),
     ("what are the five boroughs", "1. Queens\n2. Manhattan\n3. The Bronx", "Queens"),
+    ("when was it", "in 1912 or so or so or so", "1912"),
     ("who wrote it", "It was not Bert, but Anna; Bert only sold it.", "Anna"),
 ])  # fmt: skip
 def test_the_rules_leave_alone_what_people_called_right(

@@ -121,8 +121,9 @@ class Door:
 
         def leave(status: int) -> None:
             self._inside, self._bytes = self._inside - 1, self._bytes - size
-            if status in (200, 503):  # a refusal takes no time and tells of none
-                each = (self._clock() - began) / held
+            took = self._clock() - began
+            if status == 200 or took >= self._limits.seconds:  # a refusal tells of no time
+                each = took / held
                 self._each = each if not self._each else 0.8 * self._each + 0.2 * each
 
         return leave

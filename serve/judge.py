@@ -6,6 +6,7 @@
 Two deployments: `Judge` holds the model (its replicas scale, and data actors may call it through a
 handle), `Front` speaks HTTP. Keys come from MUSTSEE_JUDGE_KEYS or from the file that
 MUSTSEE_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
+Keys that read `/metrics` and nothing else come from MUSTSEE_JUDGE_METRICS_KEYS or its _FILE.
 """
 
 # no postponed annotations here: Serve reads the type of `app`'s argument as it is written
@@ -148,20 +149,24 @@ def keys_from_environment(no_auth: str | None) -> Keys:
     """Raises UserError where there are none and none was not asked for."""
     if no_auth not in (None, "loopback"):
         raise UserError(f"no_auth={no_auth!r}: the only choice is no_auth=loopback")
-    text = os.environ.get("MUSTSEE_JUDGE_KEYS", "")
-    path = os.environ.get("MUSTSEE_JUDGE_KEYS_FILE")
-    if path:
-        try:
-            text += "\n" + Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"MUSTSEE_JUDGE_KEYS_FILE={path!r}: {error.strerror}") from None
-    keys = Keys.read(text)
+    keys = Keys.read(_given("MUSTSEE_JUDGE_KEYS"), _given("MUSTSEE_JUDGE_METRICS_KEYS"))
     if not keys.digests and no_auth is None:
         raise UserError(
             "the judge has no keys: set MUSTSEE_JUDGE_KEYS (several with commas) or "
             "MUSTSEE_JUDGE_KEYS_FILE, or start it with no_auth=loopback to serve this machine only"
         )
-    return Keys() if no_auth == "loopback" and not keys.digests else keys
+    return keys
+
+
+def _given(name: str) -> str:
+    """What a variable holds, and the file that NAME_FILE names. Raises UserError."""
+    text, path = os.environ.get(name, ""), os.environ.get(f"{name}_FILE")
+    if path:
+        try:
+            text += "\n" + Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{name}_FILE={path!r}: {error.strerror}") from None
+    return text
 
 
 def configured(settings: Settings) -> JudgeConfig:

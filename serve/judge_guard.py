@@ -1,4 +1,4 @@
-"""Checks in front of the judge's routes: keys, sizes, request ids, metrics, access log.
+"""Checks in front of the judge's routes: keys, sizes, load, request ids, metrics, access log.
 
 Every error has OpenAI's shape. The access log holds no text of a question or an answer.
 """
@@ -23,6 +23,7 @@ from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from mustsee.errors import UserError
+from serve.judge_batch import Full, too_late
 
 log = logging.getLogger("mustsee.judge.access")
 Scope = MutableMapping[str, Any]
@@ -31,6 +32,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
          409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
          503: "unavailable"}  # fmt: skip
+OPEN = ("/health", "/docs", "/openapi.json")  # to whoever asks: they tell of no text and no model
+OLDEST = 600.0  # seconds; what claims to have waited longer has another clock
+SMALL = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
 REST, REST_SECONDS = 32_000_000, 5  # of a refused body that is still read, and thrown away
 
 
@@ -49,15 +53,20 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """SHA-256 digests of the keys that may call, so that no key is ever kept. Without any, only
-    callers on loopback are served.
+    """SHA-256 digests of the keys that may call, so that no key is ever kept; `watchers` may read
+    the metrics and nothing else. Without any that may call, only callers on loopback are served.
     """
 
     digests: tuple[str, ...] = ()
+    watchers: tuple[str, ...] = ()
 
     @staticmethod
-    def read(text: str) -> Keys:
+    def read(text: str, watchers: str = "") -> Keys:
         """From keys separated by commas or lines; a line may hold a # comment. Raises UserError."""
+        return Keys(digests=Keys._digests(text), watchers=Keys._digests(watchers))
+
+    @staticmethod
+    def _digests(text: str) -> tuple[str, ...]:
         lines = [line.split("#")[0] for line in text.splitlines()]
         keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
         for key in keys:
@@ -66,15 +75,18 @@ class Keys:
                     f"a judge key has {len(key)} characters: use at least 16, for example from "
                     "`openssl rand -hex 24`"
                 )
-        return Keys(digests=tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys))
+        return tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys)
 
-    def admit(self, authorization: str, host: str | None) -> bool:
+    def admit(self, authorization: str, host: str | None, path: str = "/v1/") -> bool:
         """Whether a request with this header, from this address, may pass. In constant time."""
+        if path == "/health" or (path in OPEN and self.digests):
+            return True
         if not self.digests:
             return _loopback(host)
         scheme, _, key = authorization.partition(" ")
         found = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
-        matches = [hmac.compare_digest(found, digest) for digest in self.digests]
+        allowed = self.digests + (self.watchers if path == "/metrics" else ())
+        matches = [hmac.compare_digest(found, digest) for digest in allowed]
         return scheme.lower() == "bearer" and any(matches)
 
 
@@ -83,6 +95,50 @@ def _loopback(host: str | None) -> bool:
         return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
         return False
+
+
+class Door:
+    """Lets in what is expected to be answered in time, by what the last requests took for each byte
+    that was inside with them: a request may wait at places that no queue of the judge counts.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._limits, self._clock = limits, clock
+        self._inside, self._bytes, self._each = 0, 0, 0.0
+
+    def enter(self, size: int, waited: float = 0.0) -> Callable[[int], None]:
+        """What to call with the status when the request has been answered. `waited`: seconds that
+        it took to the door. Raises Full.
+        """
+        size += SMALL
+        held, patience = self._bytes + size, self._limits.seconds / 2
+        if self._inside >= self._limits.waiting:
+            raise Full("the judge has more requests than it can take", 1.0)
+        seconds = waited + (held * self._each if self._inside else 0.0)
+        if seconds > patience:
+            raise too_late(seconds, patience)
+        self._inside, self._bytes, began = self._inside + 1, held, self._clock()
+
+        def leave(status: int) -> None:
+            self._inside, self._bytes = self._inside - 1, self._bytes - size
+            took = self._clock() - began
+            if status == 200 or took >= self._limits.seconds:  # a refusal tells of no time
+                each = took / held
+                self._each = each if not self._each else 0.8 * self._each + 0.2 * each
+
+        return leave
+
+
+def waited(header: str, now: float) -> float:
+    """Seconds since a request was sent, by the header X-Request-Start that proxies set: `t=` and
+    the time since 1970 in seconds, milliseconds or microseconds. 0 where it says nothing sensible.
+    """
+    try:
+        sent = float(header.strip().removeprefix("t="))
+    except ValueError:
+        return 0.0
+    seconds = sent / (1e6 if sent > 1e14 else 1e3 if sent > 1e11 else 1)
+    return now - seconds if 0 < now - seconds < OLDEST else 0.0
 
 
 class Metrics:
@@ -112,10 +168,13 @@ def failure(
 
 
 class Guard:
-    """The outermost layer: request ids, keys, the size of bodies, metrics, the access log."""
+    """The outermost layer: request ids, keys, the size of bodies, whether there is time for them,
+    metrics, the access log.
+    """
 
     def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: Metrics) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
+        self._door = Door(limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,7 +185,7 @@ class Guard:
         given = headers.get("x-request-id", "")
         request_id = given if re.fullmatch(r"[\w.-]{1,64}", given) else uuid.uuid4().hex
         scope["state"] = {**scope.get("state", {}), "request_id": request_id, "items": 0}
-        status = 500
+        status, leave = 500, None
 
         async def reply(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -139,11 +198,19 @@ class Guard:
 
         try:
             refusal, body = await self._admit(scope, headers, receive)
+            if refusal is None and scope["method"] == "POST":
+                try:  # before the body is read as JSON: a refusal must cost little
+                    late = waited(headers.get("x-request-start", ""), time.time())
+                    leave = self._door.enter(len(body), late)
+                except Full as full:
+                    refusal = failure(429, str(full), full.headers)
             if refusal is not None:
                 await refusal(scope, receive, reply)
             else:
                 await self.app(scope, _replay(body, receive), reply)
         finally:
+            if leave is not None:
+                leave(status)
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - started
             self.metrics.requests.labels(route, str(status)).inc()
@@ -164,9 +231,7 @@ class Guard:
         self, scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> tuple[Any, bytes]:
         host = (scope.get("client") or (None,))[0]
-        if scope["path"] != "/health" and not self.keys.admit(
-            headers.get("authorization", ""), host
-        ):
+        if not self.keys.admit(headers.get("authorization", ""), host, scope["path"]):
             message = "missing or wrong key: send the header 'Authorization: Bearer KEY'"
             if not self.keys.digests:
                 message = "this judge runs without keys and serves loopback only"
@@ -221,4 +286,4 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-__all__ = ["Guard", "Keys", "Limits", "Metrics", "failure"]
+__all__ = ["Door", "Guard", "Keys", "Limits", "Metrics", "failure"]

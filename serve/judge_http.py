@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 
@@ -24,6 +24,7 @@ from mustsee.errors import Transient
 from mustsee.judge.judge import Item, Score
 from serve.judge_batch import Full
 from serve.judge_guard import Guard, Keys, Limits, Metrics, failure
+from serve.judge_page import page
 from serve.judge_shapes import (
     ERRORS,
     ChatReply,
@@ -35,6 +36,10 @@ from serve.judge_shapes import (
     VerdictReply,
     VerdictRequest,
 )
+
+GLANCE = 1.0  # seconds that a check of health waits for a judge that starts
+AGAIN = {"Retry-After": "5"}
+CLOSED = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
 class Backend(Protocol):
@@ -54,13 +59,13 @@ class Backend(Protocol):
 
 
 def create_app(backend: Backend, keys: Keys, limits: Limits) -> FastAPI:
-    """The app. Bearer keys on every route but `/health`."""
+    """The app. Bearer keys on every route but those of `judge_guard.OPEN`."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
-    metrics = Metrics()
+    metrics, start = Metrics(), Start(backend)
     app.add_middleware(Guard, keys=keys, limits=limits, metrics=metrics)
     _handle_errors(app)
-    _add_checks(app, backend, limits, metrics)
-    judge = Routes(backend, limits, metrics)
+    _add_checks(app, backend, limits, metrics, start)
+    judge = Routes(backend, limits, metrics, start)
     about: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
     app.post("/v1/equivalence", response_model=VerdictReply, **about)(judge.equivalence)
     app.post("/v1/score", response_model=ScoreReply, **about)(judge.score)
@@ -87,9 +92,10 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Transient)
     async def busy(request: Request, error: Transient) -> Response:
-        status = 429 if isinstance(error, Full) else 503
+        if isinstance(error, Full):
+            return failure(429, str(error), error.headers)
         wait = str(max(1, round(error.retry_after or 1)))
-        return failure(status, str(error), {"Retry-After": wait})
+        return failure(503, str(error), {"Retry-After": wait})
 
     @app.exception_handler(TimeoutError)
     async def late(request: Request, error: TimeoutError) -> Response:
@@ -101,13 +107,41 @@ def _handle_errors(app: FastAPI) -> None:
         return failure(503, "the judge failed on this request; its log says why")
 
 
-def _add_checks(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics) -> None:
+class Start:
+    """Whether the judge has scored anything since it was started: models are loaded and programs
+    compiled while its address answers already.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._scored = backend, False
+        self._trial: asyncio.Task[str | None] | None = None
+
+    async def wrong(self, patience: float) -> str | None:
+        """None once a fixed pair was scored right; else what is wrong, after so many seconds at
+        most. One trial at a time, and none after one that went well.
+        """
+        if self._scored:
+            return None
+        trial = self._trial = self._trial or asyncio.create_task(self._backend.ready())
+        await asyncio.wait([trial], timeout=patience)
+        if not trial.done():
+            return "the judge is starting: its model has not scored anything yet"
+        self._trial = None
+        found = str(trial.exception()) if trial.exception() else trial.result()
+        self._scored = found is None
+        return found
+
+
+def _add_checks(
+    app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics, start: Start
+) -> None:
     refusals: dict[int | str, dict[str, Any]] = {s: ERRORS[s] for s in (401, 503)}
 
-    @app.get("/health", response_model=Health)
-    async def health() -> dict[str, str]:
-        """The process is up."""
-        return {"status": "ok"}
+    @app.get("/health", response_model=Health, responses={503: ERRORS[503]})
+    async def health() -> Any:
+        """The process is up, and has scored a fixed pair right since it was started."""
+        wrong = await start.wrong(GLANCE)
+        return {"status": "ok"} if wrong is None else failure(503, wrong, AGAIN)
 
     @app.get("/ready", response_model=Health, responses=refusals)
     async def ready() -> Any:
@@ -115,6 +149,11 @@ def _add_checks(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics
         async with asyncio.timeout(limits.seconds):
             wrong = await backend.ready()
         return {"status": "ready"} if wrong is None else failure(503, wrong)
+
+    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+    async def docs() -> Response:
+        """The schema as a page."""
+        return HTMLResponse(page(app.openapi()), headers=CLOSED)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals)
     async def figures() -> Response:
@@ -133,9 +172,8 @@ def _add_checks(app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics
 class Routes:
     """The scoring routes over a backend."""
 
-    def __init__(self, backend: Backend, limits: Limits, metrics: Metrics) -> None:
-        self.backend, self.limits, self.metrics = backend, limits, metrics
-        self._waiting = 0
+    def __init__(self, backend: Backend, limits: Limits, metrics: Metrics, start: Start) -> None:
+        self.backend, self.limits, self.metrics, self._start = backend, limits, metrics, start
 
     async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
         """Is each candidate as good an answer as (one of) its references?"""
@@ -202,6 +240,9 @@ class Routes:
         }
 
     async def _about(self, version: str | None) -> Mapping[str, Any]:
+        wrong = await self._start.wrong(self.limits.seconds / 2)
+        if wrong is not None:
+            raise Transient(wrong, 5.0)
         async with asyncio.timeout(self.limits.seconds):
             about = await self.backend.describe()
         if version is not None and version != about["prompt_version"]:
@@ -222,14 +263,8 @@ class Routes:
         request.state.items = len(items)
         errors = [self._too_long(item) for item in items]
         fine = [item for item, error in zip(items, errors, strict=True) if error is None]
-        if self._waiting >= self.limits.waiting:
-            raise Full("the judge has more requests than it can take", 1.0)
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                scored = iter(await self.backend.score(fine, threshold) if fine else [])
-        finally:
-            self._waiting -= 1
+        async with asyncio.timeout(self.limits.seconds):
+            scored = iter(await self.backend.score(fine, threshold) if fine else [])
         scores = [next(scored) if error is None else Score(error=error) for error in errors]
         for score in scores:
             outcome = "error" if score.error else "true" if score.equivalent else "false"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from mustsee.judge.judge import Item, Judge, Score
+from mustsee.judge.judge import Item, Judge, Plan, Reading, Score
+from mustsee.judge.prompt import WORDS
 from serve.judge_batch import Batcher
 
 LIKE = Item(
@@ -29,17 +29,22 @@ class Warmed(Protocol):
 
 
 class LocalBackend:
-    """A judge in this process. `budget` and `patience` are the `Batcher`'s."""
+    """A judge in this process. `budget`, `patience` and `clock` are the `Batcher`'s."""
 
     def __init__(
-        self, judge: Judge, name: str, *, budget: int = 16384, patience: float = 15
+        self,
+        judge: Judge,
+        name: str,
+        *,
+        budget: int = 16384,
+        patience: float = 15,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.judge, self.name = judge, name
         if isinstance(judge.engine, Warmed):
             judge.engine.warm()
-        self.batcher = Batcher(judge.engine, budget=budget, patience=patience)
-        # tokenizers are not for two threads at once
-        self._planner = ThreadPoolExecutor(1, thread_name_prefix="plan")
+        # planned and read in one place, so that the time of both is in the estimate
+        self.batcher = Batcher(self._read, cost, budget=budget, patience=patience, clock=clock)
 
     async def describe(self) -> Mapping[str, Any]:
         record, identity = self.judge.record, self.judge.engine.identity
@@ -52,15 +57,13 @@ class LocalBackend:
         }
 
     async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
-        self.batcher.admit()
-        plans = await asyncio.get_running_loop().run_in_executor(
-            self._planner, lambda: [self.judge.plan(item) for item in items]
-        )
-        readings = iter(await self.batcher.score([p for plan in plans for p in plan.prepared]))
-        return [
-            self.judge.verdict(plan, [next(readings) for _ in plan.prepared], threshold)
-            for plan in plans
-        ]
+        found = await self.batcher.do(items)
+        return [self.judge.verdict(plan, readings, threshold) for plan, readings in found]
+
+    def _read(self, items: Sequence[Item]) -> list[tuple[Plan, list[Reading]]]:
+        plans = [self.judge.plan(item) for item in items]
+        readings = iter(self.judge.engine.score([p for plan in plans for p in plan.prepared]))
+        return [(plan, [next(readings) for _ in plan.prepared]) for plan in plans]
 
     async def ready(self) -> str | None:
         like, unlike = await self.score([LIKE, UNLIKE], None)
@@ -75,4 +78,11 @@ class LocalBackend:
 
     async def drain(self) -> None:
         await self.batcher.drain()
-        self._planner.shutdown(wait=False)
+
+
+def cost(item: Item) -> int:
+    """About how many tokens are read for an item: those of the texts, and of the prompt round them,
+    once for each reference.
+    """
+    shared = len(item.question) + min(len(item.candidate), 6 * WORDS)
+    return sum(16 + (shared + len(reference)) // 4 for reference in item.references)

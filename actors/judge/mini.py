@@ -17,11 +17,13 @@ from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading, hash_files
+from mustsee.judge.mention import RULES, only_mentioned
 from mustsee.judge.prompt import Triple
 from mustsee.nn import programs
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
+MENTIONED = -4.0  # the most that the logit may be of an answer that is only mentioned: 0.018
 FEW = 2  # prompts in the smaller of the two batches that there are for a length
 
 
@@ -55,7 +57,7 @@ class MiniEngine:
                 f"{str(path)!r} was trained on MiniLM {self.about.get('encoder', '')[:16]}; "
                 f"{self._base.folder!r} holds {self._base.digest[:16]}"
             )
-        self.identity = Identity(engine="mini", weights=hash_files([path]), prompt="none")
+        self.identity = Identity(engine="mini", weights=hash_files([path]), prompt=RULES)
         self._tokens = config.tokens
         self._weights, shape = self._base.model
         self._head = {k: jnp.asarray(v) for k, v in head.items()}
@@ -84,7 +86,10 @@ class MiniEngine:
             batch = cross.pad([prepared[i].payload for i in here], length, size)
             logits = self._program(batch)(self._weights, self._head, batch)
             found.update(zip(here, map(float, logits[: len(here)]), strict=True))
-        return [Reading(found[i]) for i in range(len(prepared))]
+        return [
+            Reading(min(found[i], MENTIONED) if only_mentioned(p.triple) else found[i])
+            for i, p in enumerate(prepared)
+        ]
 
     def _full(self, length: int) -> int:
         return max(FEW, self._tokens // length)

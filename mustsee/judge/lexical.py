@@ -18,7 +18,7 @@ from mustsee.overlap import common, harmonic, share, shared
 
 # Letters and numbers apart, unlike `mustsee.text.WORD`: "21st" is 21. `mini` was trained on these.
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
-_STOP = frozenset(
+STOP = frozenset(
     _WORD.findall(
         "a an the of in on at to for and or is was were are be been by with from as that this it "
         "its his her their he she they which who what where when how did does do has have had"
@@ -120,8 +120,8 @@ def features(triple: Triple) -> list[float]:
     """
     q, c, r = words(triple.question), words(triple.candidate), words(triple.reference)
     asked, said, told = set(q), set(c), set(r)
-    content_r = [w for w in r if w not in _STOP] or r
-    content_c = [w for w in c if w not in _STOP] or c
+    content_r = [w for w in r if w not in STOP] or r
+    content_c = [w for w in c if w not in STOP] or c
     new_r = [w for w in content_r if w not in asked] or content_r
     new_c = [w for w in content_c if w not in asked]
     numbers_r = [w for w in r if w[0].isdigit()]
@@ -175,7 +175,7 @@ def features(triple: Triple) -> list[float]:
         _choice(triple.candidate, new_r) if not _CHOICE.search(triple.reference) else 0.0,
         _others(triple.candidate, told | asked),
         math.log1p(len(unsaid)),
-        share(sum(w in told for w in asked if w not in _STOP), len(asked - _STOP)),
+        share(sum(w in told for w in asked if w not in STOP), len(asked - STOP)),
         share(sum(w in said for w in outside), len(outside)),
         text_r.find(text_c) / len(text_r) if c and text_c in text_r else 1.0,
     ]
@@ -207,6 +207,6 @@ def _choice(text: str, told: Sequence[str]) -> float:
 
 def _others(text: str, known: set[str]) -> float:
     """The share of a text's short items (up to three words each) with no word that is known."""
-    items = [w for w in (words(part) for part in _ITEM.split(text)) if w and set(w) - _STOP]
-    short = [w for w in items if len(w) <= 3 and not set(w) & (known - _STOP)]
+    items = [w for w in (words(part) for part in _ITEM.split(text)) if w and set(w) - STOP]
+    short = [w for w in items if len(w) <= 3 and not set(w) & (known - STOP)]
     return share(len(short), len(items))

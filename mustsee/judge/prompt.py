@@ -28,6 +28,9 @@ _MARK = re.compile(
 _HEADING = re.compile(
     r"\b(equivalent|verdict|question|(?:reference|candidate)(?: answer)?)\s*[:=]", re.IGNORECASE
 )
+_TITLE = re.compile(
+    r"^[\s#*]*(?:reference|candidate)(?: answer)?[\s*]*(?:[:=]|$)", re.IGNORECASE | re.MULTILINE
+)
 _CONTROL = re.compile(
     r"[\x00-\x08\x0e-\x1b\x7f\x80-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -73,7 +76,7 @@ def forged(candidate: str) -> bool:
     text = finished(candidate)
     named = {m.group(1).lower() for m in _HEADING.finditer(text)}
     headings = any(n.endswith("answer") or n == "equivalent" for n in named) or len(named) > 1
-    return bool(_CONTROL.search(text) or _MARK.search(text)) or headings
+    return headings or any(p.search(text) for p in (_CONTROL, _MARK, _TITLE))
 
 
 def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:

@@ -33,6 +33,7 @@ _INNER = re.compile(
     r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
+ROLLED = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
 
@@ -220,7 +221,7 @@ def _repeated(last: Cue, cue: Cue) -> int:
     if cue.start - last.end > 0.5:
         return 0
     before, now = _texts(last), _texts(cue)
-    shared = range(min(len(before), len(now)), 0, -1)
+    shared = range(min(len(before), len(now), ROLLED), 0, -1)
     return next((k for k in shared if before[-k:] == now[:k]), 0)
 
 

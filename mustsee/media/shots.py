@@ -129,8 +129,8 @@ class CutFinder:
             return False
         old = [s for s in self._earlier() if s.time > this.time - LASTING] or [before]
         new = [this, *(s for s in self._later() if s.time < this.time + LASTING)]
-        left = min(change(a.thumbnail, b.thumbnail) for a, b in product(old, new))
-        return left >= rules.lasts * this.change
+        left = rules.lasts * this.change
+        return all(change(a.thumbnail, b.thumbnail) >= left for a, b in product(old, new))
 
 
 def _moving(frames: Iterable[Seen]) -> tuple[float, ...]:

@@ -19,6 +19,7 @@ from mustsee.media.cues import DRAWING, Cue, heard, lines, read_cue
 from mustsee.records import Line
 from mustsee.store import resolve
 
+LARGEST = 16_000_000  # bytes of a subtitle file; three hours of talk have 300,000
 FORMATS = ("srt", "vtt", "ass", "ssa")
 # ISO 639-1, and the three-letter codes that media containers use.
 _TWO = (
@@ -97,9 +98,13 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
     filesystem, path = resolve(uri)
     try:
         with filesystem.open_input_stream(path) as stream:
-            data = stream.read()
+            data = stream.read(LARGEST + 1)
     except OSError as error:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
+    if len(data) > LARGEST:
+        raise BadRow(
+            f"the subtitles {uri!r} have more than {LARGEST:,} bytes: no film says so much"
+        )
     kind = path.rsplit(".", 1)[-1].lower()
     language = language_of(path)
     return Subtitles(lines(decoded(data, language), kind, sounds=sounds), language)
@@ -169,7 +174,8 @@ def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles
     from mustsee.media.files import opened, picture_stream, start_time
 
     with opened(uri) as container:
-        streams = [s for s in container.streams.subtitles if s.name in _TEXT_CODECS]
+        found = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
+        streams = [s for s in found if s.name in _TEXT_CODECS]
         if not streams:
             return None
         wanted = language_code(prefer)

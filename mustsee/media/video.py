@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SAME = 1e-4  # seconds by which two times may differ and mean the same frame
 TAIL = 2.0  # seconds of a film's end that are looked for
 LATE = 0.5  # seconds after the container's zero
+LONGEST = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
+LARGEST = 8192 * 4352  # pixels of a frame, a little above 8K: a header may claim any number
 NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
 
@@ -82,8 +84,9 @@ def film(uri: str, threads: int = 1) -> Generator[Film]:
 
 
 class Film:
-    """An open container and its picture stream. `broken` counts the packets left out so far because
-    they could not be decoded.
+    """An open container and its picture stream. `broken` counts the packets and frames left out so
+    far because they could not be decoded or have an impossible time. Raises BadRow for a picture of
+    more than `LARGEST` pixels.
     """
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
@@ -92,6 +95,13 @@ class Film:
         if self.stream is not None:
             self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
             self.stream.codec_context.thread_count = threads
+            self.stream.codec_context.options = {"max_pixels": str(LARGEST)}
+            size = self.stream.width, self.stream.height
+            if size[0] * size[1] > LARGEST:
+                raise BadRow(
+                    f"{uri!r} says that its picture has {size[0]} x {size[1]} pixels; at most "
+                    f"{LARGEST:,} are looked at"
+                )
             self.fps = float(self.stream.average_rate or self.stream.guessed_rate or 0) or None
             self.aspect = float(self.stream.sample_aspect_ratio or 1) or 1.0
             self.zero: int | None = self.stream.start_time  # in the stream's time base
@@ -109,8 +119,14 @@ class Film:
         if first is None:
             raise BadRow(f"no frame of {self.uri!r} can be decoded")
         size = shown_size(first.frame.width, first.frame.height, self.aspect, first.turn)
+        duration = self._duration()
+        if duration > LONGEST:
+            raise BadRow(
+                f"{self.uri!r} says that it lasts {duration:.0f} s; at most {LONGEST:.0f} s are "
+                "looked at"
+            )
         return Facts(
-            duration=self._duration(),
+            duration=duration,
             fps=self.fps,
             width=size[0],
             height=size[1],
@@ -187,6 +203,9 @@ class Film:
                     if self.zero is None:
                         self.zero = stamp
                     now = (stamp - self.zero) * base
+                    if now > LONGEST:
+                        self.broken += 1
+                        continue
                     # what comes late or twice is moved behind the frame before
                     time = now if time is None or now > time else time + step / 1000
                 else:

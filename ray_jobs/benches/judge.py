@@ -202,7 +202,10 @@ class Asker:
         sent = time.perf_counter()
         load.in_flight += 1
         try:
-            async with session.post(f"{self.url}/v1/equivalence", json={"items": asked}) as reply:
+            async with session.post(
+                f"{self.url}/v1/equivalence", json={"items": asked},
+                headers={"X-Request-Start": f"t={time.time()}"},
+            ) as reply:  # fmt: skip
                 load.status[reply.status] += 1
                 if reply.status != 200:
                     load.unnamed += "Retry-After" not in reply.headers

@@ -5,7 +5,10 @@ and open no port to the world.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +67,17 @@ def test_ray_starts_with_a_token_and_a_private_dashboard(path: Path) -> None:
     assert "0.0.0.0" not in path.read_text()
 
 
+def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
+    commands = read(ROOT / "cluster.yaml")["head_start_ray_commands"]
+    assert not any("ray stop" in command for command in commands)
+    (folder,) = {f for c in commands for f in re.findall(r"--temp-dir=(\S+)", c)}
+    (pattern,) = {p for c in commands for p in re.findall(r"pkill -f '([^']+)'", c)}
+    ours = f"/ray/raylet --session_dir={folder}/session_2026-01-01_00-00-00_1_1 --node=1"
+    assert re.search(pattern, ours)
+    for other in ("/ray/raylet --session_dir=/tmp/ray/session_2026_1", *commands):
+        assert not re.search(pattern, other)
+
+
 def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
     from ray._private.accelerators import TPUAcceleratorManager
 
@@ -110,12 +124,17 @@ def most(workers: Any) -> int:
 @pytest.mark.parametrize("preset", ["gpu", "tpu"])
 @pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
 def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
+    assert unplaced(demands(preset), nodes(ROOT / "deploy" / file)) is None
+
+
+def demands(preset: str) -> list[Demand]:
+    """What the stages of a preset ask for, and what it leaves to serve/llm.py."""
     from ray_jobs.running.launch import compose
 
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
     stages = cluster.stages
     pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
-    demands = [
+    asked = [
         Demand(
             name=name,
             key=name,
@@ -131,8 +150,71 @@ def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) 
     assert bool(cluster.reserved) == (preset == "gpu")  # room for serve/llm.py
     if cluster.reserved:
         held = dict(cluster.reserved)
-        demands.append(Demand(name="reserved", key="reserved", count=1, resources=held))
-    assert unplaced(demands, nodes(ROOT / "deploy" / file)) is None
+        asked.append(Demand(name="reserved", key="reserved", count=1, resources=held))
+    return asked
+
+
+def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator() -> None:
+    spec, cluster = next((spec, cluster) for kind, spec, cluster in kuberay() if kind == "RayJob")
+    (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
+    asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
+    assert {r for d in demands(preset) for r in d.resources} == {"CPU"}
+    assert unplaced(asked, [limits(cluster["headGroupSpec"])]) is None
+    assert sum(g["replicas"] for g in cluster["workerGroupSpecs"]) == 0
+
+
+IMAGE = (ROOT / "deploy" / "Dockerfile").read_text()
+
+
+def test_every_image_is_made_by_the_steps_that_need_no_builder() -> None:
+    stages = re.split(r"^FROM ", IMAGE, flags=re.M)[1:]
+    names = [re.search(r" AS (\w+)\n", stage).group(1) for stage in stages]
+    assert names == ["cpu", "tpu", "gpu", "llm"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for stage in stages:
+        (wanted,) = re.findall(r"^RUN sh deploy/install (\S+)", stage, re.M)
+        assert set(wanted.split(",")) <= set(extras["optional-dependencies"])
+    assert '"ray[llm]==' in stages[-1]
+    clean = (ROOT / "deploy" / "clean-root").read_text()
+    assert re.search(r"sh deploy/install \S+ ", clean)
+    versions = {*re.findall(r"ray(?:\[llm\])?(?:==|:)([\d.]+)", IMAGE + install())}
+    assert versions == {kuberay_version()}
+    for name in ("install", "clean-root"):
+        subprocess.run(["sh", "-n", str(ROOT / "deploy" / name)], check=True)
+
+
+def install() -> str:
+    return (ROOT / "deploy" / "install").read_text()
+
+
+def kuberay_version() -> str:
+    (version,) = {cluster["rayVersion"] for _, _, cluster in kuberay()}
+    return version
+
+
+def test_an_image_gets_what_a_job_needs_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    """By tar's patterns, as in deploy/clean-root."""
+    for name in (".git/config", ".venv/x", "runs/a", "mustsee/__pycache__/a.pyc", "tests/a.py",
+                 "mustsee/judge/a.py", "conf/a.yaml", "examples/videos/a.mp4", "pyproject.toml",
+                 "mustsee/run/a.py", "constraints.txt", "deploy/install", "serve/judge.py",
+                 "prompts/judge/x.j2", "docs/runs.md", "README.md"):  # fmt: skip
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    clean = (ROOT / "deploy" / "clean-root").read_text()
+    steps = re.findall(r"^(?:sed|tar) .*", clean, re.M)
+    (tmp_path / "tree" / ".dockerignore").write_text((ROOT / ".dockerignore").read_text())
+    root = tmp_path / "root"
+    (root / "mustsee").mkdir(parents=True)
+    for step in steps:
+        subprocess.run(["sh", "-euc", step], check=True, cwd=tmp_path / "tree",
+                       env={**os.environ, "root": str(root)})  # fmt: skip
+    tree = root / "mustsee"
+    assert {str(p.relative_to(tree)) for p in tree.rglob("*") if p.is_file()} == {
+        "mustsee/judge/a.py", "conf/a.yaml", "examples/videos/a.mp4", "pyproject.toml",
+        "mustsee/run/a.py", "constraints.txt", "deploy/install", "serve/judge.py",
+        "prompts/judge/x.j2", "docs/runs.md", "README.md",
+    }  # fmt: skip
 
 
 def kuberay() -> Iterator[tuple[str, Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import httpx2
@@ -13,10 +14,12 @@ import pytest
 from actors.judge.lexical import Lexical
 from mustsee.judge.judge import Judge, JudgeConfig, Prepared, Reading, Record
 from serve.judge_batch import Batcher, Full
-from serve.judge_guard import Keys, Limits
+from serve.judge_guard import Door, Keys, Limits, waited
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
+
+LENGTH = attrgetter("length")
 
 
 class Slow:
@@ -42,9 +45,9 @@ class Slow:
 def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
     async def everything() -> None:
         engine = Slow()
-        batcher = Batcher(engine, budget=2000)
+        batcher = Batcher(engine.score, LENGTH, budget=2000)
         made = [[Prepared(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)]
-        tasks = [asyncio.ensure_future(batcher.score(m)) for m in made]
+        tasks = [asyncio.ensure_future(batcher.do(m)) for m in made]
         await asyncio.sleep(0)
         engine.go.set()
         found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -74,15 +77,15 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
 
         engine.score = score  # type: ignore[method-assign]
         engine.go.set()
-        batcher = Batcher(engine, patience=5, clock=lambda: now[0])
-        await batcher.score([Prepared("1", 10)])
-        await batcher.score([Prepared("2", 5000)])  # alone, so taken
+        batcher = Batcher(engine.score, LENGTH, patience=5, clock=lambda: now[0])
+        await batcher.do([Prepared("1", 10)])
+        await batcher.do([Prepared("2", 5000)])  # alone, so taken
         engine.go.clear()
-        tasks = [asyncio.ensure_future(batcher.score([Prepared("3", 10)])) for _ in range(80)]
+        tasks = [asyncio.ensure_future(batcher.do([Prepared("3", 10)])) for _ in range(80)]
         await asyncio.sleep(0)
         assert batcher.held == 500  # five seconds' worth
         with pytest.raises(Full) as full:
-            batcher.admit(10)
+            await batcher.do([Prepared("4", 10)])
         assert full.value.retry_after == 3  # until half of it has gone
         engine.go.set()
         found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -103,13 +106,13 @@ def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
             return read(prepared)
 
         engine.score = score  # type: ignore[method-assign]
-        batcher = Batcher(engine, budget=100, patience=5)
-        asked = asyncio.ensure_future(batcher.score([Prepared("1", 5000)]))
+        batcher = Batcher(engine.score, LENGTH, budget=100, patience=5)
+        asked = asyncio.ensure_future(batcher.do([Prepared("1", 5000)]))
         await asyncio.to_thread(begun.wait)
         asked.cancel()
         await asyncio.wait([asked])
         with pytest.raises(Full):
-            batcher.admit(10)
+            await batcher.do([Prepared("2", 10)])
         engine.go.set()
         await batcher.drain()
         assert batcher.held == 0
@@ -121,10 +124,10 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
     async def everything() -> None:
         engine = Slow()
         engine.go.set()
-        batcher = Batcher(engine)
+        batcher = Batcher(engine.score, LENGTH)
         jobs = ["1", "poison", "2"]
         found = await asyncio.gather(
-            *(batcher.score([Prepared(j, 10)]) for j in jobs), return_exceptions=True
+            *(batcher.do([Prepared(j, 10)]) for j in jobs), return_exceptions=True
         )
         assert [f[0].logit_diff for f in found[::2]] == [1.0, 2.0]
         assert isinstance(found[1], RuntimeError)
@@ -133,18 +136,32 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
     asyncio.run(everything())
 
 
+def numbered(triple: Any) -> Prepared:
+    """A refusal is less like the reference than the rest."""
+    return Prepared("-1" if "cannot" in triple.candidate else "1", 10)
+
+
 def test_an_overloaded_judge_says_when_to_come_back() -> None:
     """Both guards: the tokens that wait at the engine, and the requests that wait at the door."""
-    engine = Slow()
-    engine.prepare = lambda triple: Prepared("1", 10)  # type: ignore[method-assign]
+    engine, now = Slow(), [0.0]
+    engine.prepare = numbered  # type: ignore[method-assign]
     judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
+    read = engine.score
 
-    async def flood(budget: int, waiting: int) -> list[httpx2.Response]:
-        engine.go.clear()
-        backend = LocalBackend(judge, "slow", budget=budget)
+    def score(prepared: Sequence[Prepared]) -> list[Reading]:
+        now[0] += len(prepared)  # a second each, by a clock that the engine moves itself
+        return read(prepared)
+
+    engine.score = score  # type: ignore[method-assign]
+
+    async def flood(patience: float, waiting: int) -> list[httpx2.Response]:
+        engine.go.set()
+        backend = LocalBackend(judge, "slow", patience=patience, clock=lambda: now[0])
         app = create_app(backend, Keys.read(KEY), Limits(waiting=waiting))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
+            assert (await client.get("/health")).status_code == 200
+            engine.go.clear()
             asking = [
                 asyncio.ensure_future(
                     client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)
@@ -158,9 +175,71 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
         await backend.drain()
         return replies
 
-    for budget, waiting in ((20, 100), (10_000, 2)):
-        replies = asyncio.run(flood(budget, waiting))
+    for patience, waiting in ((2.0, 100), (100.0, 2)):
+        replies = asyncio.run(flood(patience, waiting))
         assert sorted(r.status_code for r in replies) == [200] * 2 + [429] * 6
         refused = [r for r in replies if r.status_code == 429]
         assert all(int(r.headers["retry-after"]) >= 1 for r in refused)
         assert all(r.json()["error"]["code"] == "overloaded" for r in refused)
+
+
+def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() -> None:
+    now = [0.0]
+    door = Door(Limits(seconds=10), clock=lambda: now[0])
+    first = door.enter(6_000)
+    now[0] = 1.0
+    first(200)  # 10,000 bytes a second, with what a request costs by itself
+    inside = [door.enter(6_000) for _ in range(5)]
+    with pytest.raises(Full) as full:
+        door.enter(6_000)  # the sixth would take six seconds, more than half of ten
+    assert full.value.headers == {"Retry-After": "4"}
+    inside[0](429)  # what was refused further on tells of no time, nor does a judge that starts
+    inside[1](503)
+    inside[:2] = [door.enter(6_000), door.enter(6_000)]
+    now[0] = 11.0
+    for leave in inside:
+        leave(200)
+    alone = door.enter(4_000_000)  # one that finds nobody is always taken
+    with pytest.raises(Full):
+        door.enter(0)
+    alone(200)
+    with pytest.raises(Full):
+        door.enter(0, waited=5.1)  # of ten seconds, before it came to the door
+    door.enter(0, waited=4.9)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [
+    ("t=1700000000.5", 1.5), ("1700000000500", 1.5), ("t=1700000000500000", 1.5), ("", 0),
+    ("t=x", 0), ("nan", 0), ("1600000000", 0), ("1700000009", 0), ("-1", 0), ("1e999", 0),
+])  # fmt: skip
+def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
+    header: str, seconds: float
+) -> None:
+    assert waited(header, now=1_700_000_002.0) == pytest.approx(seconds)
+
+
+def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
+    """Its address answers while its model is still being loaded."""
+    engine = Slow()
+    engine.prepare = numbered  # type: ignore[method-assign]
+    judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
+
+    async def everything() -> None:
+        backend = LocalBackend(judge, "slow")
+        app = create_app(backend, Keys.read(KEY), Limits(seconds=0.1))
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
+            early = await client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)
+            health = await client.get("/health")
+            for reply in (early, health):
+                assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+                assert "starting" in reply.json()["error"]["message"]
+            engine.go.set()
+            while (await client.get("/health")).status_code != 200:
+                await asyncio.sleep(0.001)
+            scored = await client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)
+            assert scored.status_code == 200
+        assert engine.batches == [2, 1]  # one trial, however often it was asked for
+        await backend.drain()
+
+    asyncio.run(everything())

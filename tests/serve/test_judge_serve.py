@@ -17,7 +17,7 @@ from mustsee.errors import UserError
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.judge import Item
 from serve.judge_guard import Keys
-from tests.support.judge_app import BEARER, CAR, KEY, OLD, make_app
+from tests.support.judge_app import BEARER, CAR, KEY, OLD, WATCHER, make_app
 from tests.support.serving import served
 
 
@@ -99,10 +99,11 @@ def test_odd_characters_are_judged_like_any_other(client: TestClient) -> None:
     assert "20001 characters" in ask(client, long, CAR).json()["data"][0]["error"]
 
 
-def test_no_key_opens_health_only() -> None:
+def test_no_key_opens_health_and_the_documentation_only() -> None:
     with TestClient(make_app()) as client:
-        assert client.get("/health").status_code == 200
-        for path in ("/ready", "/metrics", "/v1/models", "/openapi.json", "/nowhere", "/health/x"):
+        for path in ("/health", "/docs", "/openapi.json"):
+            assert client.get(path).status_code == 200
+        for path in ("/ready", "/metrics", "/v1/models", "/nowhere", "/health/x", "/docs/x"):
             reply = client.get(path)
             assert (reply.status_code, reply.json()["error"]["code"]) == (401, "invalid_api_key")
         wrong = [KEY + "x", "", "Bearer", f"Basic {KEY}", f"Bearer {KEY} x"]
@@ -114,11 +115,30 @@ def test_no_key_opens_health_only() -> None:
             assert client.get("/ready", headers=sent).json() == {"status": "ready"}
 
 
+def test_a_key_for_metrics_reads_metrics_and_nothing_else() -> None:
+    with TestClient(make_app(), headers={"Authorization": f"Bearer {WATCHER}"}) as client:
+        assert "judge_requests_total" in client.get("/metrics").text
+        for path in ("/ready", "/v1/models", "/metrics/x"):
+            assert client.get(path).status_code == 401
+        assert client.post("/v1/equivalence", json={"items": [CAR]}).status_code == 401
+    assert not Keys.read("", WATCHER).admit(f"Bearer {WATCHER}", "10.0.0.8", "/metrics")
+
+
+def test_the_documentation_shows_every_route_and_form_and_loads_nothing(client: TestClient) -> None:
+    reply, schema = client.get("/docs"), client.get("/openapi.json").json()
+    names = {*schema["paths"], *schema["components"]["schemas"]}
+    assert {n for n in names if n not in reply.text} == set()
+    assert "src=" not in reply.text
+    assert "<script" not in reply.text
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
 def test_without_keys_the_app_serves_loopback_or_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Keys().admit("", "127.0.0.1")
     assert Keys().admit("", "::1")
     assert not Keys().admit("", "10.0.0.8")
     assert not Keys().admit("", None)
+    assert not Keys().admit("", "10.0.0.8", "/docs")
     with pytest.raises(UserError, match="at least 16"):
         Keys.read("short")
 

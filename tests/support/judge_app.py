@@ -13,10 +13,13 @@ from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
 KEY, OLD = "a-key-of-the-tests-0001", "a-key-of-the-tests-0000"
+WATCHER = "a-key-for-metrics-0001"
 BEARER = {"Authorization": f"Bearer {KEY}"}
 CAR = {"id": "a", "question": "what colour is it", "candidate": "it is red", "reference": "red"}
 
 
 def make_app(**limits: Any) -> FastAPI:
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
-    return create_app(LocalBackend(judge, "lexical"), Keys.read(f"{OLD}, {KEY}"), Limits(**limits))
+    return create_app(
+        LocalBackend(judge, "lexical"), Keys.read(f"{OLD}, {KEY}", WATCHER), Limits(**limits)
+    )

@@ -1,0 +1,68 @@
+"""Damaged films and subtitles are used or become a problem that says why: nobody crashes, hangs or
+fills the memory. `python -m tests.support.mutants 1000` tries more.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mustsee.errors import BadRow
+from mustsee.media import subtitles
+from tests.support import mutants
+
+# what once went wrong, and how
+KEPT = (
+    "1e+09.mkv/sound/0",  # a frame 32 years late: one stretch of 4 s after another was closed
+    "1e+12.mkv/sound/0",
+    "png.mov/huge/3",  # a picture of 8,000 x 30,000: what FFmpeg cannot shrink was let out
+    "h264.mkv/repeated/687",  # 524 frames in two seconds, each taken for a cut
+    "h264.mkv/lying/694",  # a text stream that FFmpeg has no decoder for
+    "plain.srt/bomb/twice",  # two cues of 500,000 rows, each row compared with each
+)
+
+
+@pytest.mark.slow
+def test_mutants_are_used_or_become_problems_with_reasons(tmp_path: Path) -> None:
+    found = mutants.read_all([*KEPT, *mutants.names(160)], tmp_path)
+    assert [r for r in found if r.outcome in mutants.FAULTS] == []
+    assert all(r.reason for r in found if r.outcome == "problem")
+    assert {r.outcome for r in found} == {"used", "problem"}
+
+
+@pytest.mark.slow
+def test_a_sound_file_of_each_kind_is_used(tmp_path: Path) -> None:
+    sources = [*mutants.FILMS, *mutants.TEXTS]
+    found = mutants.read_all([f"{source}/sound/0" for source in sources], tmp_path)
+    assert {r.name: r.outcome for r in found} == {f"{s}/sound/0": "used" for s in sources}
+
+
+@pytest.mark.slow
+def test_a_reader_that_dies_or_hangs_is_noticed_and_started_anew(tmp_path: Path) -> None:
+    pipe = tmp_path / "endless.srt"
+    os.mkfifo(pipe)  # whoever opens it waits for a writer
+    reader = mutants.Reader(seconds=10)
+    try:
+        fine = tmp_path / "fine.srt"
+        fine.write_text(mutants.TEXTS["plain.srt"])
+        assert reader.read("fine", fine).outcome == "used"
+        assert reader.read("endless", pipe).outcome == "too long"
+        assert reader.read("fine", fine).outcome == "used"
+    finally:
+        reader.close()
+
+
+def test_the_same_name_is_the_same_mutant() -> None:
+    made = {name: text.encode() for name, text in mutants.TEXTS.items()}
+    for name in ("plain.srt/bomb/1", "plain.vtt/flipped/2", "plain.ass/lying/3"):
+        assert mutants.mutant(name, made) == mutants.mutant(name, made)
+        assert mutants.mutant(name, made) != made[name.split("/")[0]]
+
+
+def test_subtitles_larger_than_any_are_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "film.srt"
+    path.write_bytes(b"x" * (subtitles.LARGEST + 1))
+    with pytest.raises(BadRow, match="16,000,000 bytes"):
+        subtitles.read(str(path))

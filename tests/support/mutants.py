@@ -1,0 +1,396 @@
+"""Damaged films and subtitles, made from small sound ones, and a child process that reads them.
+
+    python -m tests.support.mutants 1000 [first seed]      a table; what went wrong, by name
+
+A mutant is named `source/change/seed` and is the same whenever it is made. `Reader.read` says what
+came of it: used, or a problem with its reason; or that the child died, took too long or too much
+memory. Names that once went wrong are kept in tests/media/test_mutants.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import random
+import resource
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import av
+import numpy as np
+
+from mustsee.errors import BadRow
+from mustsee.media import subtitles
+from mustsee.records import Video
+from tests.support.films import cuts
+
+Outcome = Literal["used", "problem", "unforeseen", "died", "too long", "too much memory"]
+FAULTS: tuple[Outcome, ...] = ("unforeseen", "died", "too long", "too much memory")
+SECONDS = 20.0  # that one file may take; a sound one takes a quarter of a second
+MEMORY = 1 << 30  # bytes above what the child held before
+ROOM = (
+    6 << 30
+)  # bytes of the child's data at all, so that a bomb ends the child and not the machine
+
+# name of the file -> codecs of picture and sound
+FILMS = {
+    "h264.mp4": ("libx264", "aac"),
+    "h264.mkv": ("libx264", "libopus"),
+    "vp9.webm": ("libvpx-vp9", "libopus"),
+    "mpeg4.avi": ("mpeg4", "libmp3lame"),
+    "mpeg2.ts": ("mpeg2video", "mp2"),
+    "png.mov": ("png", "pcm_s16le"),
+    "mjpeg.avi": ("mjpeg", "pcm_s16le"),
+}
+SIZED = ("png.mov", "mjpeg.avi")  # every picture says how large it is, in bytes that can be found
+TEXTS = {
+    "plain.srt": "1\n00:00:00,100 --> 00:00:01,000\nHello there.\n\n"
+    "2\n00:00:01,100 --> 00:00:01,900\n- Who? - Me.\n\n",
+    "plain.vtt": "WEBVTT\n\nSTYLE\n::cue {color: red}\n\n00:00.100 --> 00:01.000\n<v Ann>Hello "
+    "<00:00.500>there.\n\n00:01.100 --> 00:01.900\nHello there.\nYes.\n\n",
+    "plain.ass": "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname\n"
+    "Style: Default,Arial\n\n[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, "
+    "MarginV, Effect, Text\n"
+    "Dialogue: 0,0:00:00.10,0:00:01.00,Default,Ann,0,0,0,,{\\i1}Hello\\N there.\n",
+}
+CODED = (  # a text stream inside the Matroska file: begin, end in ms, and the text
+    (100, 1000, "Hello there."),
+    (1100, 1900, "- Who? - Me."),
+)
+
+HEADER = TEXTS["plain.ass"].split("Dialogue:")[0].encode()
+
+
+def film(path: Path, codecs: tuple[str, str], *, jump: float = 0.0, seconds: float = 2.0) -> bytes:
+    """Two scenes with a tone, and cues inside a Matroska file. `jump`: seconds by which the second
+    scene comes later than it should.
+    """
+    picture, sound = codecs
+    rate, base = 48_000, Fraction(1, 12)
+    quick = {"preset": "ultrafast"} if picture.startswith("libx") else {}
+    quick |= {"deadline": "realtime", "cpu-used": "8"} if "vpx" in picture else {}
+    with av.open(str(path), "w") as out:
+        shown: Any = out.add_stream(picture, rate=12, options={"g": "6", **quick})
+        shown.width, shown.height = 96, 64
+        shown.pix_fmt = {"png": "rgb24", "mjpeg": "yuvj420p"}.get(picture, "yuv420p")
+        heard: Any = out.add_stream(sound, rate=rate, layout="mono")
+        text: Any = out.add_stream("ass") if path.suffix == ".mkv" else None
+        if text is not None:
+            text.codec_context.subtitle_header = HEADER
+        images = cuts([int(6 * seconds)] * 2, width=96, height=64)
+        for number, image in enumerate(images):
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+            frame.pts, frame.time_base = number, base
+            if number >= len(images) // 2:
+                frame.pts += round(jump / base)
+            out.mux(shown.encode(frame))
+        out.mux(shown.encode(None))
+        _tone(out, heard, seconds)
+        for begin, end, said in CODED if text is not None else ():
+            packet = av.Packet(f"0,0,Default,Ann,0,0,0,,{said}".encode())
+            packet.stream, packet.time_base = text, Fraction(1, 1000)
+            packet.pts = packet.dts = begin
+            packet.duration = end - begin
+            out.mux(packet)
+    return path.read_bytes()
+
+
+def _tone(out: Any, stream: Any, seconds: float) -> None:
+    rate = stream.codec_context.sample_rate
+    size = stream.codec_context.frame_size or 1024
+    for first in range(0, int(seconds * rate), size):
+        wave = 8000 * np.sin(2 * np.pi * 440 * (first + np.arange(size)) / rate)
+        sound = av.AudioFrame.from_ndarray(wave.astype(np.int16)[None], "s16", "mono")
+        sound.sample_rate, sound.pts, sound.time_base = rate, first, Fraction(1, rate)
+        out.mux(stream.encode(sound))
+    out.mux(stream.encode(None))
+
+
+def sources(folder: Path) -> dict[str, bytes]:
+    """The sound files, by name."""
+    films = {name: film(folder / name, codecs) for name, codecs in FILMS.items()}
+    late = {
+        f"{jump:.0e}.{kind}": film(folder / f"late.{kind}", FILMS[f"h264.{kind}"], jump=jump)
+        for kind, jump in LATE
+    }
+    return {**films, **late, **{name: text.encode() for name, text in TEXTS.items()}}
+
+
+def flipped(data: bytearray, rng: random.Random) -> None:
+    for _ in range(rng.choice((1, 4, 32, 256))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def head_flipped(data: bytearray, rng: random.Random) -> None:
+    """Where most of a header is: the first kilobyte or the last two."""
+    for _ in range(rng.choice((1, 2, 4, 16))):
+        at = rng.randrange(min(1024, len(data)))
+        if rng.random() < 0.5:
+            at = len(data) - 1 - rng.randrange(min(2048, len(data)))
+        data[at] = rng.randrange(256)
+
+
+def truncated(data: bytearray, rng: random.Random) -> None:
+    del data[rng.randrange(len(data)) :]
+
+
+def holed(data: bytearray, rng: random.Random) -> None:
+    begin = rng.randrange(len(data))
+    del data[begin : begin + rng.choice((1, 100, 5_000))]
+
+
+def swapped(data: bytearray, rng: random.Random) -> None:
+    """Two pieces change places, as packets written in the wrong order."""
+    size = min(rng.choice((16, 188, 500, 2_000)), len(data) // 3)
+    one, two = (rng.randrange(len(data) - size) for _ in range(2))
+    data[one : one + size], data[two : two + size] = data[two : two + size], data[one : one + size]
+
+
+def repeated(data: bytearray, rng: random.Random) -> None:
+    begin = rng.randrange(len(data))
+    piece = data[begin : begin + rng.choice((50, 2_000, 20_000))]
+    data[begin:begin] = piece * rng.choice((1, 5, 50))
+
+
+def lying(data: bytearray, rng: random.Random) -> None:
+    """The largest, smallest and strangest numbers where a header keeps numbers: sizes of pictures,
+    lengths, rates, counts.
+    """
+    spots = [at for name in NUMBERS for at in _places(data, name)]
+    for _ in range(rng.choice((1, 2, 6))):
+        at = rng.choice(spots) + rng.randrange(24) if spots else rng.randrange(len(data))
+        code, values = rng.choice((
+            (">I", (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x10000)), (">H", (0, 1, 16384, 32768, 65535)),
+            ("<I", (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x4000)), (">d", (0.0, -1.0, 1e18, float("nan"))),
+        ))  # fmt: skip
+        number = struct.pack(code, rng.choice(values))
+        data[at : at + len(number)] = number
+
+
+def huge(data: bytearray, rng: random.Random) -> None:
+    """A picture that says it is larger than any, or has a side of nothing."""
+    sides = (0, 1, 4_000, 8_000, 16_000, 23_000, 30_000, 65_535)
+    for name, code, at in ((b"IHDR", ">II", 0), (b"\xff\xc0", ">HH", 3)):
+        for place in _places(data, name):
+            struct.pack_into(code, data, place + at, rng.choice(sides), rng.choice(sides))
+
+
+def sound(data: bytearray, rng: random.Random) -> None:
+    """Nothing is changed: for sources that are strange in themselves."""
+
+
+# boxes of MP4 and MOV, elements of Matroska, chunks of AVI, start codes of MPEG
+NUMBERS = (
+    b"mvhd", b"tkhd", b"mdhd", b"stts", b"ctts", b"stsz", b"stsc", b"stco", b"avc1", b"hev1",
+    b"mp4a", b"elst", b"\x2a\xd7\xb1", b"\x44\x89", b"\xb0", b"\xba", b"\x23\xe3\x83", b"\xb5",
+    b"\x1f\x43\xb6\x75", b"\xe7", b"\xa3", b"avih", b"strh", b"strf", b"idx1",
+    b"\x00\x00\x01\xb3", b"\x00\x00\x01\xba", b"\x00\x00\x01\xe0",
+)  # fmt: skip
+
+
+def _places(data: bytearray, name: bytes) -> list[int]:
+    found: list[int] = []
+    at = data.find(name)
+    while at >= 0 and len(found) < 8:
+        found.append(at + len(name))
+        at = data.find(name, at + 1)
+    return found
+
+
+TWICE = "twice"
+
+
+def twice(size: int) -> bytes:
+    """Two cues of many rows, that differ at the very end."""
+    cue, rows = "\n\n1\n00:00:01,000 --> 00:00:01,500\n", "a\n" * (size // 4)
+    return f"{cue}{rows}b{cue}{rows}".encode()
+
+
+def bomb(data: bytearray, rng: random.Random) -> None:
+    """Text that is short to make and long to read: one endless row, cue, tag or time."""
+    size = rng.choice((1_000, 100_000, 2_000_000))
+    filler = rng.choice((
+        "<v ", "<a", "{\\", "[", "(", "- a. ", "a\n", "\\N", "<00:00.500>", "&amp;", "♪", "A: ",
+        "\u202e", "00:00:00,100 --> 00:00:01,000\n", "1\n", "\x00", "-->", "<v.a b>", "<br>",
+        "9" * 50 + ":", "a\nb\nc\n\n1\n00:00:01,000 --> 00:00:01,500\n", TWICE,
+    ))  # fmt: skip
+    if filler == TWICE:
+        data += twice(size)
+        return
+    at = max(0, data.rfind(rng.choice((b"Hello", b"\n\n", b"-->"))))
+    text = filler * (size // len(filler))
+    data[at:at] = text.encode()
+    with suppress(ValueError):
+        if rng.random() < 0.3:
+            stamp = data.index(b"00:01")
+            data[stamp : stamp + 5] = b"99999999:59"
+
+
+MEDIA: dict[str, Callable[[bytearray, random.Random], None]] = {
+    f.__name__: f for f in (flipped, head_flipped, truncated, holed, swapped, repeated, lying)
+}
+CHANGES = {**MEDIA, "huge": huge, "bomb": bomb, "sound": sound}
+# kind of file, and seconds by which its second half comes late: a day to 30,000 years
+LATE = tuple((kind, jump) for kind in ("mkv", "mp4") for jump in (1e5, 1e7, 1e9, 1e12))
+
+
+def names(count: int, first: int = 0) -> list[str]:
+    """So many mutants, of all sources and changes alike."""
+    kinds = [
+        *(f"{source}/{change}" for change in MEDIA for source in FILMS),
+        *(f"{source}/huge" for source in SIZED * 4),
+        *(f"{source}/{change}" for change in (*MEDIA, *["bomb"] * 5) for source in TEXTS),
+    ]
+    odd = [f"{jump:.0e}.{kind}/sound/0" for kind, jump in LATE]
+    numbered = (f"{kinds[n % len(kinds)]}/{n}" for n in range(first, first + count))
+    return [*(odd if first == 0 else ()), *numbered][:count]
+
+
+def mutant(name: str, made: dict[str, bytes]) -> bytes:
+    """The bytes of a mutant of the sources made."""
+    source, change, seed = name.split("/")
+    data = bytearray(made[source])
+    if seed == TWICE:
+        return bytes(data) + twice(2_000_000)
+    CHANGES[change](data, random.Random(name))
+    return bytes(data)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What came of a file; `memory` in bytes above what was held before."""
+
+    name: str
+    outcome: Outcome
+    reason: str = ""
+    seconds: float = 0.0
+    memory: int = 0
+
+
+def through(path: Path) -> None:
+    """A file through all that reads it in a run. Raises BadRow and what nobody foresaw."""
+    from actors.look import Look
+    from actors.probe import Probe
+    from mustsee.media.sound import audio_chunks
+
+    if path.suffix[1:] in subtitles.FORMATS:
+        subtitles.read(str(path))
+        return
+    row: Any = Probe().open(_NOTHING)(Video(video_id="v", uri=str(path)))
+    row = Look().open(_NOTHING)(row)
+    subtitles.embedded(str(path))
+    for _ in audio_chunks(str(path)):
+        pass
+
+
+class _Nothing:
+    @staticmethod
+    def count(name: str, n: int) -> None:
+        return None
+
+
+_NOTHING: Any = _Nothing()
+
+
+def _peak(key: str = "VmHWM") -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(key)) * 1024
+
+
+def _child(pipe: Any) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM))
+    while path := pipe.recv():
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
+        before, outcome, reason = _peak("VmRSS"), "used", ""
+        try:
+            through(Path(path))
+        except BadRow as error:
+            outcome, reason = "problem", str(error)
+        except Exception as error:
+            outcome, reason = "unforeseen", f"{type(error).__name__}: {error}"
+        pipe.send((outcome, reason[:300], _peak() - before))
+
+
+class Reader:
+    """Reads files in a child, which is started anew when it is lost."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._child: Any = None
+
+    def read(self, name: str, path: Path) -> Read:
+        if self._child is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._child = context.Process(target=_child, args=(theirs,), daemon=True)
+            self._child.start()
+            theirs.close()
+        started = time.monotonic()
+        self._pipe.send(str(path))
+        told, lost = None, self._pipe.poll(self._seconds)
+        with suppress(EOFError, OSError):
+            told = self._pipe.recv() if lost else None
+        seconds = time.monotonic() - started
+        if told is None:
+            self.close()
+            outcome: Outcome = "died" if lost else "too long"
+            return Read(name, outcome, seconds=seconds)
+        found = Read(name, *told[:2], seconds, told[2])
+        if found.outcome in ("used", "problem") and found.memory > MEMORY:
+            return dataclasses.replace(found, outcome="too much memory")
+        return found
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.join()
+            self._pipe.close()
+            self._child = None
+
+
+def read_all(wanted: Sequence[str], folder: Path) -> list[Read]:
+    """What came of each mutant, in order."""
+    made, reader, found = sources(folder), Reader(), list[Read]()
+    try:
+        for name in wanted:
+            path = folder / f"mutant.{name.split('/')[0].rsplit('.', 1)[-1]}"
+            path.write_bytes(mutant(name, made))
+            found.append(reader.read(name, path))
+    finally:
+        reader.close()
+    return found
+
+
+def main(count: int, first: int = 0) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        found = read_all(names(count, first), Path(folder))
+    outcomes = ("used", "problem", *FAULTS)
+    print(f"{'':14}", *(f"{o:>12}" for o in outcomes), f"{'slowest s':>12} {'most MB':>12}")
+    for change in (*CHANGES, "all"):
+        mine = [r for r in found if change in (r.name.split("/")[1], "all")]
+        count_of = Counter(r.outcome for r in mine)
+        slowest = max((r.seconds for r in mine), default=0.0)
+        most = max((r.memory for r in mine), default=0) >> 20
+        print(
+            f"{change:14}", *(f"{count_of[o]:12}" for o in outcomes), f"{slowest:12.1f} {most:12}"
+        )
+    for read in found:
+        if read.outcome in FAULTS:
+            print(f"{read.outcome}: {read.name} ({read.seconds:.1f} s, {read.memory >> 20} MB)",
+                  read.reason)  # fmt: skip
+    reasons = Counter(r.reason.split(":")[0][:50] for r in found if r.outcome == "problem")
+    print(*(f"{n:5} {reason}" for reason, n in reasons.most_common(20)), sep="\n")
+    return int(any(r.outcome in FAULTS for r in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))

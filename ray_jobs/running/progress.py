@@ -8,6 +8,7 @@ left. The run ends when its slowest stage does.
 
 from __future__ import annotations
 
+import _thread
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from mustsee.errors import MustseeError
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
 
@@ -74,7 +76,8 @@ class State:
 
 class Progress:
     """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line every
-    `EVERY` seconds. `total`: rows in all; `stages`: their names in order.
+    `EVERY` seconds. `total`: rows in all; `stages`: their names in order. What `snapshot` raises
+    (MustseeError) ends the block at once, as its own error.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class Progress:
         self._rates = {stage: Rate() for stage in stages}
         self._calls = Rate()
         self._done = threading.Event()
+        self._failed: MustseeError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._console = Console(stderr=True)
         self._started = now()
@@ -99,8 +103,18 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join(timeout=5)
+        if self._failed is not None:
+            raise self._failed
 
     def _run(self) -> None:
+        try:
+            self._draw()
+        except MustseeError as error:  # nobody counts any more: the run has no future
+            self._failed = error
+            if not self._done.is_set():
+                _thread.interrupt_main()
+
+    def _draw(self) -> None:
         if self._console.is_terminal:
             with Live(console=self._console, refresh_per_second=4, transient=True) as live:
                 while not self._done.wait(0.5):

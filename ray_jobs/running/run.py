@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.coordinator import start_coordinator
+from actors.coordinator import answered, start_coordinator
 from actors.part import LlmConfig, Part
 from actors.rehearse import rules_alone
 from actors.stage import Filter, Session, Stage
@@ -119,7 +119,9 @@ class Running:
         self._held.enter_context(connected())
         return Session(
             store=Store(self.run.store),
-            coordinator=start_coordinator(self.run.budget_usd, out=self.run.out),
+            coordinator=start_coordinator(
+                self.run.budget_usd, out=self.run.out, journal=f"{self.scratch.folder}/counts"
+            ),
             retry_problems=self.run.retry_problems,
         )
 
@@ -230,9 +232,7 @@ class Running:
         return 0
 
     def snapshot(self) -> Snapshot:
-        import ray
-
-        return ray.get(self.session.coordinator.snapshot.remote())
+        return answered(self.session.coordinator.snapshot.remote())
 
     def _rows_per_block(self) -> int:
         """One row a block while there are few; Ray pays 18-45 ms per block and operator."""

@@ -79,7 +79,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Begun:
-    """From the sender: the lifeline is tied, or why it is not."""
+    """From the sender: it is there, or why it is of no use."""
 
     reason: str = ""
 
@@ -155,10 +155,7 @@ class Sender:
         pipe.attach(loop)
         pipe.send(Begin(name, self._store, address))
         if reason := (await self._begun).reason:
-            raise MustseeError(
-                f"a worker's sender does not reach the call coordinator at {address[0]}: {reason}; "
-                "the nodes of a Ray cluster must reach each other on all ports"
-            )
+            raise MustseeError(f"the process that makes a worker's calls did not start: {reason}")
         self.name, self._pipe, self._known = name, pipe, 0
 
     def _got(self, message: Any) -> None:

@@ -57,7 +57,11 @@ class Sending:
         try:
             self._lifeline = Lifeline(address, self._name)
         except OSError as error:
-            return error.strerror or str(error)
+            return (
+                f"it does not reach the call coordinator at {address[0]}:{address[1]} "
+                f"({error.strerror or error}); the nodes of a Ray cluster must reach each other on "
+                "all ports"
+            )
         self._loop.add_reader(self._lifeline.socket, self._coordinator_gone)
         return ""
 

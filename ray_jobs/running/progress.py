@@ -8,7 +8,7 @@ left. The run ends when its slowest stage does.
 
 from __future__ import annotations
 
-import _thread
+import signal
 import sys
 import threading
 import time
@@ -112,7 +112,7 @@ class Progress:
         except MustseeError as error:  # nobody counts any more: the run has no future
             self._failed = error
             if not self._done.is_set():
-                _thread.interrupt_main()
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def _draw(self) -> None:
         if self._console.is_terminal:

@@ -1,11 +1,13 @@
 """Rates and times left are those of now; the line of a plain log says what one waits for."""
 
+import threading
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.errors import MustseeError
 from mustsee.run.ledger import Entry, Ledger
 from mustsee.run.record import Snapshot, StageCounts
 from ray_jobs.running.progress import Progress, Rate
@@ -93,3 +95,16 @@ def test_results_from_the_store_make_no_rate() -> None:
     (_, look) = watched.at(21.0, seen).states(seen)
     assert look.per_second == pytest.approx(0.1)
     assert look.left == pytest.approx(80)
+
+
+def test_a_run_that_nobody_counts_any_more_ends_at_once() -> None:
+    def lost() -> Snapshot:
+        raise MustseeError("the coordinator is dead")
+
+    went_on = threading.Event()
+    timer = threading.Timer(30, went_on.set)
+    timer.start()
+    with pytest.raises(MustseeError, match="dead"), Progress(lost, ["look"], 1):
+        went_on.wait()
+    timer.cancel()
+    assert not went_on.is_set()

@@ -1,6 +1,6 @@
 """A small job to be killed: every row asks an endpoint `CALLS` things at once.
 
-python -m tests.support.asking_job OUT STORE URL
+python -m tests.support.asking_job OUT STORE URL WORKERS
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ray_jobs.running.run import Run
 ROWS, CALLS = 4, 25
 
 
-def main(out: str, store: str, url: str) -> int:
-    hardware = {"ask": Hardware(cpus=0.5, concurrency=ROWS)}
+def main(out: str, store: str, url: str, workers: str) -> int:
+    hardware = {"ask": Hardware(workers=int(workers), cpus=1.0, concurrency=ROWS)}
     run = Run(out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False)
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:

@@ -362,10 +362,11 @@ def start_coordinator(
 def answered(reference: Any) -> Any:
     """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says."""
     import ray
+    from ray.exceptions import RayError
 
     try:
         return ray.get(reference)
-    except ray.exceptions.RayError as error:
+    except RayError as error:
         raise own_error(error) from None
 
 

@@ -129,10 +129,17 @@ class Gateway:
                 endpoint = meter.endpoint
                 answered(coordinator.enroll.remote(endpoint.account, endpoint.limits))
         batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
-        llm, more = config.open(), dict[str, Any]()
-        if meter is not None and sender is not None:
-            more = {"sender": sender, "known_as": sender.model(config)}
-        return cls(llm, store, coordinator, meter, batched=batched, instead=instead, **more)
+        sender = sender if meter is not None else None
+        return cls(
+            config.open(),
+            store,
+            coordinator,
+            meter,
+            batched=batched,
+            instead=instead,
+            sender=sender,
+            known_as=sender.model(config) if sender is not None else 0,
+        )
 
     @property
     def identity(self) -> str:

@@ -20,7 +20,8 @@ ROWS, CALLS = 4, 25
 
 
 def main(out: str, store: str, url: str, workers: str) -> int:
-    hardware = {"ask": Hardware(workers=int(workers), cpus=1.0, concurrency=ROWS)}
+    many = int(workers)  # each takes twice as many rows as it works on
+    hardware = {"ask": Hardware(workers=many, cpus=1.0, concurrency=ROWS // many**2)}
     run = Run(out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False)
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:

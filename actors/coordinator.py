@@ -5,26 +5,33 @@ ledger, the daybook in which every call is entered before it is let go, the run'
 and the rows that were begun. It never waits and never sees a prompt or a picture: a gateway asks
 with a few numbers, learns how long to wait, and then waits. The class runs as a Ray actor
 (`start_coordinator`) and, for tests and single processes, as a plain object.
+
+Where the actor is killed, Ray starts it again: calls it knows from the daybook, the rest from its
+journal, and what the limits search had found it finds anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
-from mustsee.run.daybook import Daybook
+from actors.lifeline import Lifelines
+from mustsee.errors import MustseeError
+from mustsee.run.daybook import Daybook, check_readable, run_name
+from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
 from mustsee.store import is_local
 
-SILENCE = 60.0  # seconds after which a gateway that sends nothing counts as dead
+RESTARTS = 10  # of the actor: one that dies time and again will not live
+REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,54 +78,122 @@ class _Flight:
 
 
 class Coordinator:
-    """Limits, budget, calls in flight, ledger, counters. All methods return at once."""
+    """Limits, budget, calls in flight, ledger, counters. All methods return at once.
+
+    An owner of calls is `sender/number`, or a name of its own where it has no sender. `out`, `run`:
+    as `Daybook`; `journal`: the file from which a restarted one takes over.
+    """
 
     def __init__(
         self,
         budget_usd: float | None = None,
-        silence: float = SILENCE,
         clock: Callable[[], float] = time.monotonic,
         out: str | None = None,
+        run: str | None = None,
+        journal: str | None = None,
     ) -> None:
-        self.daybook = Daybook(out)
-        self._budget, self._silence, self._clock = budget_usd, silence, clock
+        self._budget, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
         self._reserved = 0.0
-        self._last_message: dict[str, float] = {}
-        self._ledger = Ledger()
+        self._gone: set[str] = set()  # senders whose worker is
+        self._awaited: set[str] = set()  # senders who were there before a restart, ...
+        self._until = math.inf  # ... and are until then
+        self._from_store = Ledger()  # what the daybook does not hold
         self._stages: dict[str, StageCounts] = {}
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
         self._aborted: Aborted | None = None
+        self._lifelines: Lifelines | None = None
+        self._journal = Journal()
+        kept = Journal(journal)
+        for name, arguments in kept.told():
+            getattr(self, name)(*arguments)
+        self._journal = kept
+
+    @cached_property
+    def daybook(self) -> Daybook:
+        """Opened when first used: who uses it is told why it cannot be read."""
+        found = Daybook(*self._book)
+        for key, sent in found.out.items():  # by a predecessor
+            self._flights[key] = _Flight(owner=sent.by, account="", usd=sent.usd)
+            self._reserved += sent.usd
+            self._awaited.add(_sender(sent.by))
+        self._until = self._clock() + REUNION
+        return found
+
+    def lifelines(self) -> tuple[str, int]:
+        """Where senders tie theirs."""
+        import ray
+
+        self._lifelines = self._lifelines or Lifelines(ray.util.get_node_ip_address())
+        return self._lifelines.address
 
     def enroll(self, account: str, limits: Limits) -> None:
         """Make an account's limits known; other limits for a known account replace the old ones."""
         known = self._rates.get(account)
         if known is None or known.limits != limits:
             self._rates[account] = Rates(limits, self._clock())
+            self._journal.add("enroll", account, limits)
 
     def exchange(self, owner: str, entries: Sequence[Entry], asks: Sequence[Ask]) -> list[Grant]:
         """Settle the calls that ended, answer those that want to start: one message for many calls
-        of one owner (an empty one is a heartbeat).
+        of one owner.
         """
-        now = self._clock()
-        self._last_message[owner] = now
+        now, daybook = self._clock(), self.daybook
+        self._look_round(now)
         for entry in entries:
             self._settle(entry, owner, now)
         grants = [self._answer(ask, owner, now) for ask in asks]
-        if self.daybook.local:
-            self.daybook.keep()
+        if daybook.local:
+            daybook.keep()
         return grants
 
+    def _look_round(self, now: float) -> None:
+        """Learn who is gone."""
+        for sign in self._lifelines.signs() if self._lifelines else ():
+            self._awaited.discard(sign.sender)
+            if sign.here:
+                self._gone.discard(sign.sender)  # the network had been, not the sender
+            else:
+                self.left(sign.sender, sign.still)
+        if self._awaited and now > self._until:
+            for sender in list(self._awaited):
+                self.left(sender)
+
+    def left(self, sender: str, still: Collection[str] = ()) -> None:
+        """The worker of a sender is gone, and only the calls `still` are out: the others are for
+        whoever wants them. What the endpoint billed for those that were let go is not known: they
+        count with the most that they may have cost.
+        """
+        now, kept = self._clock(), frozenset(still)
+        self._gone.add(sender)
+        self._awaited.discard(sender)
+        for key in [k for k, f in self._flights.items() if _sender(f.owner) == sender]:
+            if key not in kept:
+                self._release(key, now, used=0.0)
+                self.daybook.lose(key)
+
     def _settle(self, entry: Entry, owner: str, now: float) -> None:
-        self._ledger.add(entry)
-        self.daybook.ended(entry)
+        flight = self._flights.get(entry.key)
+        if entry.outcome == "done" and flight is None and entry.key in self.daybook.done:
+            return  # sent again by Ray: the predecessor had it, and died before it said so
+        if entry.outcome == "cached" and flight is not None and flight.owner != owner:
+            if _sender(flight.owner) not in self._gone:
+                self.from_store(entry)  # its owner is about to report it
+                return
+            entry, owner = replace(entry, outcome="done"), flight.owner
+        elif entry.outcome == "cached" and self.daybook.unreported(entry.key):
+            self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
+            entry = replace(entry, outcome="done")
+        if not self.daybook.ended(entry):
+            self.from_store(entry)
+            return
+        self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None and entry.outcome in AGAIN and entry.retry_after is not None:
             rates.pause(entry.retry_after, now)
-        flight = self._flights.get(entry.key)
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
@@ -126,12 +201,17 @@ class Coordinator:
         if entry.outcome in AGAIN:  # the call is still its owner's, but holds nothing meanwhile
             self._flights[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
-            if entry.outcome == "done":
+            if entry.outcome == "done" and entry.seconds:
                 rates.answered(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
                 rates.refused(flight.call, now)
             elif entry.outcome == "retry":
                 rates.failed(now)
+
+    def from_store(self, entry: Entry) -> None:
+        """Count a call that cost nothing."""
+        self._from_store.add(entry)
+        self._journal.add("from_store", entry)
 
     def _release(self, key: str, now: float, used: float) -> None:
         flight = self._flights.pop(key)
@@ -143,22 +223,21 @@ class Coordinator:
 
     def _answer(self, ask: Ask, owner: str, now: float) -> Grant:
         flight = self._flights.get(ask.key)
+        if _sender(owner) in self._gone:
+            return Grant("hold", 1.0)  # it was killed, and nobody listens
         if flight is not None and flight.owner != owner:
-            if now - self._last_message[flight.owner] < self._silence:
-                return Grant("elsewhere", 0.25)
-            self._forget(flight.owner, now)
-        elif flight is not None:  # it goes another way now
+            return Grant("elsewhere", 0.25)
+        if flight is not None:  # it goes another way now
             self._release(ask.key, now, used=0.0)
         if ask.joined:
             self.daybook.rejoin(ask.key)
         if self._budget is not None:
-            spent = self._ledger.total.usd + self.daybook.usd
+            spent = self.daybook.now.total.usd + self.daybook.usd
             if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:
                 return Grant("spent")
             if spent + self._reserved + ask.usd > self._budget + 1e-12:
-                self._forget_silent(now)
                 return Grant("hold", 0.25)
-        tokens = ask.tokens_in + self._ledger.expected_out(ask.prompt, ask.tokens_out)
+        tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
         if rates is not None:
@@ -176,22 +255,8 @@ class Coordinator:
             batched=ask.batched,
         )
         self._reserved += ask.usd
-        self.daybook.sent(ask.key, ask.usd)
+        self.daybook.sent(ask.key, ask.usd, owner)
         return Grant("go", admitted.wait)
-
-    def _forget(self, owner: str, now: float) -> None:
-        """Release the calls of a gateway that was killed. What the endpoint billed for them is not
-        known: they count with the most that they may have cost.
-        """
-        for key in [k for k, flight in self._flights.items() if flight.owner == owner]:
-            self._release(key, now, used=0.0)
-            self.daybook.lose(key)
-        self._last_message.pop(owner, None)
-
-    def _forget_silent(self, now: float) -> None:
-        silent = [o for o, last in self._last_message.items() if now - last >= self._silence]
-        for owner in silent:
-            self._forget(owner, now)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         """How many workers have died with each row, before work on a block of them begins.
@@ -200,6 +265,7 @@ class Coordinator:
         were begun together the first is blamed: a plain part works in their order. Where a worker
         has died with any, nothing is begun: the rows are to be begun one by one.
         """
+        self._journal.add("begin", rows)
         lost = [row for row in rows if row in self._together]
         if lost:
             self._together.difference_update(lost)
@@ -216,6 +282,7 @@ class Coordinator:
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
+        self._journal.add("event", stage, outcome, seconds, row, rows)
         self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds, rows)
         if row is not None:
             self._together.discard(row)
@@ -223,10 +290,12 @@ class Coordinator:
 
     def count(self, name: str, n: int = 1) -> None:
         """Add to a counter of the run."""
+        self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
+        self._journal.add("abort", error, message)
         self._aborted = self._aborted or Aborted(error=error, message=message)
 
     def snapshot(self) -> Snapshot:
@@ -234,11 +303,15 @@ class Coordinator:
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
-            llm=copy.deepcopy(self._ledger),
-            spent=self.daybook.spent(self._ledger),
+            llm=self.daybook.now.plus(self._from_store),
+            spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),
             aborted=self._aborted,
         )
+
+
+def _sender(owner: str) -> str:
+    return owner.partition("/")[0]
 
 
 class FarKept(Coordinator):
@@ -261,20 +334,54 @@ class FarKept(Coordinator):
 
 
 def start_coordinator(
-    budget_usd: float | None = None, silence: float = SILENCE, out: str | None = None
+    budget_usd: float | None = None, out: str | None = None, journal: str | None = None
 ) -> Any:
     """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
-    the folder whose runs share the budget and a daybook.
+    the folder whose runs share the budget and a daybook. `journal`: as `Coordinator`.
+
+    Raises MustseeError where earlier runs' daybook cannot be read.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    kind = FarKept
+    kind, run = FarKept, run_name()
     if out is None or is_local(out):
         kind, out = Coordinator, out and os.path.abspath(out)
+    if out is not None:
+        check_readable(out)
     node = (
         ray.get_runtime_context().get_node_id()
     )  # the job's own: it is there that it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)
-    return actor.options(num_cpus=0, scheduling_strategy=here).remote(budget_usd, silence, out=out)
+    options = {"num_cpus": 0, "scheduling_strategy": here}
+    if out is not None:
+        options |= {"max_restarts": RESTARTS, "max_task_retries": -1}
+    return actor.options(**options).remote(budget_usd, out=out, run=run, journal=journal)
+
+
+def answered(reference: Any, timeout: float | None = None) -> Any:
+    """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says, and
+    TimeoutError after `timeout` seconds.
+    """
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        return ray.get(reference, timeout=timeout)
+    except RayError as error:
+        raise own_error(error) from None
+
+
+def own_error(error: Exception) -> Exception:
+    """What an error of a message to the coordinator's actor means for the run."""
+    from ray.exceptions import RayActorError, RayTaskError
+
+    if isinstance(error, RayTaskError) and isinstance(error.cause, MustseeError):
+        return error.cause
+    if isinstance(error, RayActorError):
+        return MustseeError(
+            "the call coordinator was killed and could not be started again; what is finished is "
+            "kept: the same command goes on from here"
+        )
+    return error

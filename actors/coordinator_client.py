@@ -7,27 +7,25 @@ message, so that thousands of calls a second cost the coordinator a few hundred 
 from __future__ import annotations
 
 import asyncio
-import uuid
+from collections.abc import Callable
 from typing import Any
 
-from actors.coordinator import Ask, Coordinator, Grant
+from actors.coordinator import Ask, Coordinator, Grant, own_error
 from mustsee.run.ledger import Entry
 
 GATHER = 0.002  # seconds for which messages are gathered into one
-HEARTBEAT = 3.0  # seconds
 
 
 class CoordinatorClient:
-    """One gateway's way to the coordinator (a `Coordinator`, or a Ray actor of one)."""
+    """One gateway's way to the coordinator (a `Coordinator`, or a Ray actor of one). `owner`: by
+    what name the coordinator knows the calls that start now.
+    """
 
-    def __init__(self, coordinator: Any) -> None:
-        self._coordinator = coordinator
-        self._owner = uuid.uuid4().hex
+    def __init__(self, coordinator: Any, owner: Callable[[], str]) -> None:
+        self._coordinator, self._owner = coordinator, owner
         self._entries: list[tuple[Entry, asyncio.Future[None]]] = []
         self._asks: list[tuple[Ask, asyncio.Future[Grant]]] = []
         self._sending: set[asyncio.Task[None]] = set()
-        self._held: set[str] = set()
-        self._beating = False
 
     async def report(self, entry: Entry) -> None:
         """Report the end of a call. Returns when the coordinator has counted it."""
@@ -62,7 +60,7 @@ class CoordinatorClient:
         entries: list[tuple[Entry, asyncio.Future[None]]],
         asks: list[tuple[Ask, asyncio.Future[Grant]]],
     ) -> None:
-        message = self._owner, [entry for entry, _ in entries], [ask for ask, _ in asks]
+        message = self._owner(), [entry for entry, _ in entries], [ask for ask, _ in asks]
         try:
             if isinstance(self._coordinator, Coordinator):
                 grants = self._coordinator.exchange(*message)
@@ -71,7 +69,7 @@ class CoordinatorClient:
         except Exception as error:
             for _, future in (*entries, *asks):
                 if not future.done():
-                    future.set_exception(error)
+                    future.set_exception(own_error(error))
             return
         for _, future in entries:
             if not future.done():
@@ -79,19 +77,3 @@ class CoordinatorClient:
         for (_, future), grant in zip(asks, grants, strict=True):
             if not future.done():
                 future.set_result(grant)
-        self._held -= {entry.key for entry, _ in entries}
-        self._held |= {
-            ask.key for (ask, _), grant in zip(asks, grants, strict=True) if grant.answer == "go"
-        }
-        if self._held and not self._beating and not isinstance(self._coordinator, Coordinator):
-            self._spawn(self._beat())
-
-    async def _beat(self) -> None:
-        """Heartbeats while calls are in flight: a silent owner's calls are given to others."""
-        self._beating = True
-        try:
-            while self._held:
-                await asyncio.sleep(HEARTBEAT)
-                await self._coordinator.exchange.remote(self._owner, [], [])
-        finally:
-            self._beating = False

@@ -2,7 +2,8 @@
 
 A call is looked up in the store, joined to an equal call in flight (in this process or elsewhere in
 the cluster), admitted by the coordinator (limits, budget), tried with bounded retries that honour
-Retry-After, stored, and entered in the ledger. Transient failures are never stored.
+Retry-After, stored, and entered in the ledger. Transient failures are never stored. In a cluster
+the call itself is made, and its reply stored, in a process apart (`actors.sender`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import json
 import random
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,11 +20,12 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from actors.batches import Batchable, Batched, Count
-from actors.coordinator import Ask, Coordinator
+from actors.coordinator import Ask, Coordinator, answered
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
 from actors.failover import Failover
 from actors.part import LlmConfig
+from actors.sender import Sender, SenderDied
 from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
 from mustsee.run.ledger import Entry
@@ -55,7 +58,9 @@ class Substituted(Protocol):
 
 
 class Gateway:
-    """An `Llm` around another; it serves one event loop at a time. `sleep` is what waits."""
+    """An `Llm` around another; it serves one event loop at a time. `sender`: makes the calls, which
+    are to the model that it knows by the number `known_as`. `sleep` is what waits.
+    """
 
     def __init__(
         self,
@@ -66,10 +71,14 @@ class Gateway:
         *,
         batched: Batched | None = None,
         instead: str = "",
+        sender: Sender | None = None,
+        known_as: int = 0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
         self._batched, self._instead, self._sleep = batched, instead, sleep
+        self._sender, self._known_as = sender, known_as
+        self._name = uuid.uuid4().hex
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flying: dict[str, asyncio.Task[Reply]] = {}
@@ -78,10 +87,16 @@ class Gateway:
 
     @classmethod
     def connect(
-        cls, config: LlmConfig, store: Store, coordinator: Any, count: Count = lambda name, n: None
+        cls,
+        config: LlmConfig,
+        store: Store,
+        coordinator: Any,
+        count: Count = lambda name, n: None,
+        sender: Sender | None = None,
     ) -> Gateway | Failover:
         """The configured model behind the gateway. `coordinator`: a `Coordinator`, or a Ray
-        actor of one. `count` adds to a counter of the run.
+        actor of one. `count` adds to a counter of the run. `sender`: makes an endpoint's calls;
+        None: they are made here.
 
         Raises UserError when the model cannot be opened (a missing key).
         """
@@ -90,26 +105,41 @@ class Gateway:
             named = ["", *[ways[0].endpoint.model] * (len(ways) - 1)]
             return Failover(
                 [
-                    cls._connect(way, store, coordinator, count, instead)
+                    cls._connect(way, store, coordinator, count, sender, instead)
                     for way, instead in zip(ways, named, strict=True)
                 ]
             )
-        return cls._connect(config, store, coordinator, count)
+        return cls._connect(config, store, coordinator, count, sender)
 
     @classmethod
     def _connect(
-        cls, config: LlmConfig, store: Store, coordinator: Any, count: Count, instead: str = ""
+        cls,
+        config: LlmConfig,
+        store: Store,
+        coordinator: Any,
+        count: Count,
+        sender: Sender | None,
+        instead: str = "",
     ) -> Gateway:
         meter = config if isinstance(config, Metered) else None
         if meter is not None:
             if isinstance(coordinator, Coordinator):
                 coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
             else:
-                import ray
-
-                ray.get(coordinator.enroll.remote(meter.endpoint.account, meter.endpoint.limits))
+                endpoint = meter.endpoint
+                answered(coordinator.enroll.remote(endpoint.account, endpoint.limits))
         batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
-        return cls(config.open(), store, coordinator, meter, batched=batched, instead=instead)
+        sender = sender if meter is not None else None
+        return cls(
+            config.open(),
+            store,
+            coordinator,
+            meter,
+            batched=batched,
+            instead=instead,
+            sender=sender,
+            known_as=sender.model(config) if sender is not None else 0,
+        )
 
     @property
     def identity(self) -> str:
@@ -142,7 +172,12 @@ class Gateway:
             self._loop, self._flying = loop, {}
             most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED
             self._room = asyncio.Semaphore(most)
-            self._client = CoordinatorClient(self._coordinator)
+            self._client = CoordinatorClient(self._coordinator, self._owner)
+
+    def _owner(self) -> str:
+        if self._sender is None or not self._sender.name:
+            return self._name
+        return f"{self._sender.name}/{self._known_as}"
 
     def _done(self, key: str, task: asyncio.Task[Reply]) -> None:
         self._flying.pop(key, None)
@@ -162,7 +197,8 @@ class Gateway:
         if reply.cached:
             await self._client.report(self._entry("cached", key, request, reply))
             return reply
-        await self._keep(key, reply)  # before it is reported: others then look in the store
+        if self._sender is None or reply.batched:  # before it is reported: others then look there
+            await self._aside(keep, self._store, key, reply)
         entry = self._entry("done", key, request, reply)
         await self._client.report(replace(entry, seconds=self._took.pop(key, 0.0)))
         return reply
@@ -191,8 +227,10 @@ class Gateway:
                 ):
                     raise
                 self._said = str(error)
+                unknown = isinstance(error, SenderDied)  # whether it was billed
             entry = self._entry("refused" if refused else "retry", key, request)
-            await self._client.report(replace(entry, retry_after=asked))
+            if not unknown:
+                await self._client.report(replace(entry, retry_after=asked))
             draw = random.Random(f"{key}/{tries}/backoff").uniform(0.5, 1.0)
             backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
             await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
@@ -219,7 +257,10 @@ class Gateway:
             if made := await self._admitted(ask):
                 return made
         began = time.monotonic()
-        reply = await self._llm.complete(request)
+        if self._sender is None:
+            reply = await self._llm.complete(request)
+        else:
+            reply = await self._sender.complete(self._known_as, key, request)
         self._took[key] = time.monotonic() - began
         return reply
 
@@ -228,6 +269,8 @@ class Gateway:
         Raises BudgetSpent and NoAnswer.
         """
         while True:
+            if self._sender is not None:
+                await self._sender.begin()
             grant = await self._client.ask(ask)
             if grant.answer == "spent":
                 raise BudgetSpent(
@@ -289,6 +332,7 @@ class Gateway:
         )
         return None if value is None else replace(load(Reply, json.loads(value)), cached=True)
 
-    async def _keep(self, key: str, reply: Reply) -> None:
-        value = json.dumps(dump(reply), sort_keys=True).encode()
-        await self._aside(self._store.put, KIND, key, value)
+
+def keep(store: Store, key: str, reply: Reply) -> None:
+    """Store a reply."""
+    store.put(KIND, key, json.dumps(dump(reply), sort_keys=True).encode())

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from actors.batches import blocks_held
+from actors.coordinator import answered
 from actors.hardware import Hardware
 from actors.part import Opened, Part, RunContext, Threaded
 from mustsee import schemas
@@ -55,9 +56,7 @@ class Session:
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         """As `Coordinator.begin`: one message, whose answer is waited for."""
-        import ray
-
-        return ray.get(self.coordinator.begin.remote(rows))
+        return answered(self.coordinator.begin.remote(rows))
 
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
@@ -69,19 +68,23 @@ class Session:
 
     def abort(self, error: MustseeError) -> None:
         """Note why a worker ends the whole run."""
-        import ray
-
-        ray.get(self.coordinator.abort.remote(type(error).__name__, str(error)))
+        with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
+            answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
     def context(self) -> RunContext:
         from actors.gateway import Gateway
+        from actors.sender import Sender
 
         def count(name: str, n: int) -> None:
             self.coordinator.count.remote(name, n)
 
+        async def lifelines() -> tuple[str, int]:
+            return await asyncio.to_thread(lambda: answered(self.coordinator.lifelines.remote()))
+
+        sender = Sender(self.store.root, lifelines)
         return RunContext(
             store=self.store,
-            llm=lambda config: Gateway.connect(config, self.store, self.coordinator, count),
+            llm=lambda config: Gateway.connect(config, self.store, self.coordinator, count, sender),
             count=count,
         )
 

@@ -4,7 +4,8 @@ All runs of an `out=` enter their calls in `<out>/daybook/`, each run in files o
 budget holds over all of them, and what was spent survives any kill. A call without an end was sent,
 and its reply is unknown: it counts with the most that it may have cost. On a local disk entries are
 appended (a process may be killed, but not the machine: nothing waits for the disk); on an object
-store a file of them is written whole again until it is large.
+store a file of them is written whole again until it is large. The coordinator of a run that is
+started again under the same name goes on in the same files.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +26,7 @@ from mustsee.store import resolve
 
 FOLDER = "daybook"
 LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
-UNTOLD = ("account", "again", "retry_after")  # of an entry: nothing that was spent depends on it
+UNTOLD = "account"  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(Entry)}
 
 
@@ -51,29 +52,52 @@ class Spent:
         }
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A call that is out: the most that it may cost, and who makes it."""
+
+    usd: float
+    by: str = ""
+
+
+def run_name() -> str:
+    """What no other run is called; names stand in the order of the runs' beginning."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
+
+
+def check_readable(out: str) -> None:
+    """Raises MustseeError where earlier runs' entries cannot be read."""
+    filesystem, folder = resolve(out)
+    for path in _files(filesystem, f"{folder}/{FOLDER}"):
+        _content(filesystem, path, 1)
+
+
 class Daybook:
-    """The entries of all runs of an `out=`, and of this one as they come; of this run alone and in
-    memory where there is no `out`.
+    """The entries of all runs of an `out=`, and of this one (`run`) as they come; of this run alone
+    and in memory where there is no `out`.
 
     Raises MustseeError where the folder cannot be read or written.
     """
 
-    def __init__(self, out: str | None = None) -> None:
+    def __init__(self, out: str | None = None, run: str | None = None) -> None:
         self.before = Ledger()  # of earlier runs
+        self.now = Ledger()  # of this one; who enters a call's end adds it here
+        self.done: set[str] = set()  # calls of this run that were done before it was started again
         self.runs = 0
-        self._open: dict[str, float] = {}  # sent by this run -> the most that it may cost
-        self._lost: dict[str, list[float]] = {}  # the same, sent without a reply ever since
+        self._open: dict[str, Sent] = {}  # by this run
+        self._lost: dict[str, list[float]] = {}  # sent without a reply ever since: what it may cost
+        self._again: set[str] = set()  # lost calls that were made once more
         self._lost_usd = 0.0
         self._lines: list[bytes] = []
         self._entered = self._kept = 0
         self._place: tuple[fs.FileSystem, str] | None = None
+        self._name = run or run_name()
+        self._file: int | None = None  # an open file on a local disk
+        self._part, self._whole = 0, b""  # of an object store's
         if out is not None:
             filesystem, folder = resolve(out)
             self._read(filesystem, f"{folder}/{FOLDER}")
             self._place = filesystem, f"{folder}/{FOLDER}"
-        self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
-        self._file: int | None = None  # an open file on a local disk
-        self._part, self._whole = 0, b""  # of an object store's
 
     @property
     def local(self) -> bool:
@@ -94,31 +118,43 @@ class Daybook:
             unknown_usd=self._lost_usd,
         )
 
-    def sent(self, key: str, usd: float) -> None:
+    @property
+    def out(self) -> Mapping[str, Sent]:
+        """This run's calls that are out."""
+        return self._open
+
+    def sent(self, key: str, usd: float, by: str = "") -> None:
         """A call is let go, at the most that it may cost."""
-        self._open[key] = usd
-        self._enter({"sent": key, "usd": usd})
+        self._open[key] = Sent(usd, by)
+        self._enter({"sent": key, "usd": usd, "by": by})
 
     def rejoin(self, key: str) -> None:
-        """A call of an earlier run is still out, and is waited for again: it is not lost."""
+        """A lost call is still out and waited for again, or its reply has come after all."""
         if self._found(key) is not None:
             self._enter({"rejoined": key})
 
     def lose(self, key: str) -> None:
         """Nobody waits for a call any more."""
         if key in self._open:
-            usd = self._open.pop(key)
+            usd = self._open.pop(key).usd
             self._lost.setdefault(key, []).append(usd)
             self._lost_usd += usd
             self._enter({"lost": key})
 
-    def ended(self, entry: Entry) -> None:
-        """A call ended, by whatever way."""
-        known = self._open.pop(entry.key, None)
-        if known is None:
-            known = self._found(entry.key)
-        if known is not None or entry.outcome != "cached":
+    def unreported(self, key: str) -> bool:
+        """Whether a reply to this call, if the store has one, is of a call that was lost."""
+        return key in self._lost and key not in self._again
+
+    def ended(self, entry: Entry) -> bool:
+        """A call ended, by whatever way; whether that was entered. What is free is not."""
+        known = self._open.pop(entry.key, None) is not None
+        if not known and self.unreported(entry.key) and entry.outcome in ("done", "cached"):
+            known = self._found(entry.key) is not None
+        elif entry.outcome == "done" and entry.key in self._lost:
+            self._again.add(entry.key)
+        if known or entry.outcome != "cached":
             self._enter(_told(entry))
+        return known or entry.outcome != "cached"
 
     def _found(self, key: str) -> float | None:
         """The cost of a lost call that is lost no more."""
@@ -128,6 +164,7 @@ class Daybook:
         usd = costs.pop()
         if not costs:
             del self._lost[key]
+            self._again.discard(key)
         self._lost_usd = self._lost_usd - usd if self._lost else 0.0
         return usd
 
@@ -186,52 +223,64 @@ class Daybook:
             self._part, self._whole = self._part + 1, b""
 
     def _read(self, filesystem: fs.FileSystem, folder: str) -> None:
-        """Take over what earlier runs entered."""
-        runs: set[str] = set()
-        for name, content in _files(filesystem, folder):
-            run = "-".join(name.removesuffix(".jsonl").split("-")[:2])
-            if run not in runs:
-                self._lose_all()
-            runs.add(run)
-            for line in content.splitlines():
-                try:
-                    told = json.loads(line)
-                except ValueError:  # a kill cut the last one off
-                    continue
-                self._take(told)
-        self._lose_all()
+        """Take over what earlier runs entered, and this one before it was started again."""
+        runs: dict[str, list[str]] = {}
+        for path in _files(filesystem, folder):
+            run = "-".join(os.path.basename(path).removesuffix(".jsonl").split("-")[:2])
+            runs.setdefault(run, []).append(path)
+        own = runs.pop(self._name, [])
+        for paths in runs.values():
+            self._take(filesystem, paths, self.before)
+            for key in list(self._open):
+                self.lose(key)
         self.runs = len(runs)
-        self._entered = 0
+        if own:
+            self._take(filesystem, own, self.now)
+            self._part, self._lines = len(own), [b"\n"]  # a kill may have cut the last line off
+        self._entered = self._kept = len(own)
 
-    def _take(self, told: Mapping[str, Any]) -> None:
-        if "sent" in told:
-            self._open[told["sent"]] = told["usd"]
-        elif "lost" in told:
-            self.lose(told["lost"])
-        elif "rejoined" in told:
-            self._found(told["rejoined"])
-        else:
-            entry = Entry(**{k: v for k, v in told.items() if k in DEFAULTS})
-            self.ended(entry)
-            self.before.add(entry)
+    def _take(self, filesystem: fs.FileSystem, paths: Iterable[str], ledger: Ledger) -> None:
+        for line in b"".join(_content(filesystem, path) for path in paths).splitlines():
+            try:
+                told = json.loads(line)
+            except ValueError:  # a kill cut the last one off
+                continue
+            if "sent" in told:
+                self._open[told["sent"]] = Sent(told["usd"], told.get("by", ""))
+            elif "lost" in told:
+                self.lose(told["lost"])
+            elif "rejoined" in told:
+                self._found(told["rejoined"])
+            else:
+                entry = Entry(**{k: v for k, v in told.items() if k in DEFAULTS})
+                self.ended(entry)
+                ledger.add(entry)
+                if ledger is self.now and entry.outcome == "done":
+                    self.done.add(entry.key)
 
-    def _lose_all(self) -> None:
-        for key in list(self._open):
-            self.lose(key)
 
-
-def _files(filesystem: fs.FileSystem, folder: str) -> Iterator[tuple[str, bytes]]:
-    """What earlier runs entered, in the order of their beginning."""
+def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
+    """What was entered, in the order of the runs' beginning."""
     try:
         found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        for info in sorted(found, key=lambda each: each.base_name):
-            if info.base_name.endswith(".jsonl"):
-                with filesystem.open_input_file(info.path) as file:
-                    yield info.base_name, file.read()
     except OSError as error:
-        raise MustseeError(
-            f"cannot read {folder!r}, where earlier runs entered their calls: {error}"
-        ) from error
+        raise _unreadable(folder, error) from error
+    return sorted(info.path for info in found if info.base_name.endswith(".jsonl"))
+
+
+def _content(filesystem: fs.FileSystem, path: str, most: int | None = None) -> bytes:
+    try:
+        with filesystem.open_input_file(path) as file:
+            return file.read(most)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> MustseeError:
+    return MustseeError(
+        f"cannot read {path!r}, where earlier runs entered their calls: "
+        f"{error.strerror or error}; make it readable, or choose another out="
+    )
 
 
 def _told(entry: Entry) -> dict[str, Any]:
@@ -239,5 +288,5 @@ def _told(entry: Entry) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(entry).items()
-        if name not in UNTOLD and value != DEFAULTS[name]
+        if name != UNTOLD and value != DEFAULTS[name]
     }

@@ -138,6 +138,11 @@ def _rounded(value: float) -> float:
     return round(value, 8) if isinstance(value, float) else value
 
 
+def _summed(one: Mapping[str, Tally], other: Mapping[str, Tally]) -> dict[str, Tally]:
+    names = dict.fromkeys((*one, *other))
+    return {name: one.get(name, Tally()).plus(other.get(name, Tally())) for name in names}
+
+
 @dataclass
 class Ledger:
     """The sum of all entries."""
@@ -153,6 +158,15 @@ class Ledger:
         self.by_model.setdefault(entry.model, Tally()).add(entry)
         if entry.instead and entry.outcome in ("done", "cached"):
             self.instead[entry.model, entry.instead] += 1
+
+    def plus(self, other: Ledger) -> Ledger:
+        """The sum of both."""
+        return Ledger(
+            total=self.total.plus(other.total),
+            by_prompt=_summed(self.by_prompt, other.by_prompt),
+            by_model=_summed(self.by_model, other.by_model),
+            instead=self.instead + other.instead,
+        )
 
     def expected_out(self, prompt: str, most: int) -> float:
         """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""

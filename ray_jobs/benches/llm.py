@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from actors.coordinator import start_coordinator
@@ -66,11 +68,27 @@ class Asking:
                 for i in range(self.calls)
             ]
             replies = await asyncio.gather(*map(llm.complete, requests))
-            before, counted = counted, time.process_time()
+            before, counted = counted, _cpu()
             run.count("worker CPU us", round(1e6 * (counted - before)))
             return dataclasses.replace(row, title=replies[-1].text)
 
         return ask
+
+
+@cache
+def _sender() -> Any:
+    """This worker's sender; None where every reply was in the store."""
+    import psutil
+
+    named = psutil.process_iter(["cmdline"])
+    own = (p for p in named if (p.info["cmdline"] or [""])[-1] == f"for={os.getpid()}")
+    return next(own, None)
+
+
+def _cpu() -> float:
+    """Seconds of this worker, and of its sender, since they began."""
+    sender = _sender()
+    return time.process_time() + (sum(sender.cpu_times()[:2]) if sender else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

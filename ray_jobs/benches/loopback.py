@@ -86,7 +86,8 @@ class Loopback:
     text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
     only key that is let in. `echoes`: every error repeats the key that came. `schemas`: a reply is
     an instance of the schema that came, the request is refused for one, or it is passed over.
-    `hidden`: a limit that refuses what goes beyond it.
+    `hidden`: a limit that refuses what goes beyond it. `gate`: nothing is answered until it
+    is open.
     `models`: the only ones there are; None: any.
     """
 
@@ -102,6 +103,7 @@ class Loopback:
     schemas: Schemas = "ignored"
     hidden: Hidden | None = None
     batches: Batches = field(default_factory=Batches)
+    gate: threading.Event | None = None
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
@@ -225,6 +227,8 @@ class Loopback:
         try:
             async with self._room:
                 await asyncio.sleep(self.latency)
+                while self.gate is not None and not self.gate.is_set():
+                    await asyncio.sleep(0.01)
                 if fault is not None:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer())

@@ -9,6 +9,7 @@ left. The run ends when its slowest stage does.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from mustsee.errors import MustseeError
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
 from ray_jobs.running.heartbeat import EVERY, quiet
@@ -76,7 +78,8 @@ class State:
 class Progress:
     """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line every
     `EVERY` seconds. `total`: rows in all; `stages`: their names in order; `lacking(stage)`: what a
-    stage without a worker waits for. Where `snapshot` raises TimeoutError that is said.
+    stage without a worker waits for. That `snapshot` raises TimeoutError is said; MustseeError ends
+    the block at once, as its own error.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Progress:
         self._rates = {stage: Rate() for stage in stages}
         self._calls = Rate()
         self._done = threading.Event()
+        self._failed: MustseeError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._console = Console(stderr=True)
         self._quiet = quiet()
@@ -106,8 +110,18 @@ class Progress:
         self._done.set()
         self._thread.join(timeout=5)
         self._quiet.__exit__(None, None, None)
+        if self._failed is not None:
+            raise self._failed
 
     def _run(self) -> None:
+        try:
+            self._draw()
+        except MustseeError as error:  # nobody counts any more: the run has no future
+            self._failed = error
+            if not self._done.is_set():
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def _draw(self) -> None:
         if self._console.is_terminal:
             with Live(console=self._console, refresh_per_second=4, transient=True) as live:
                 while not self._done.wait(0.5):

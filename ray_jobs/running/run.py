@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.coordinator import start_coordinator
+from actors.coordinator import answered, start_coordinator
 from actors.part import LlmConfig, Part
 from actors.rehearse import rules_alone
 from actors.stage import Filter, Session, Stage
@@ -122,7 +122,9 @@ class Running:
         self._held.enter_context(connected())
         return Session(
             store=Store(self.run.store),
-            coordinator=start_coordinator(self.run.budget_usd, out=self.run.out),
+            coordinator=start_coordinator(
+                self.run.budget_usd, out=self.run.out, journal=f"{self.scratch.folder}/counts"
+            ),
             retry_problems=self.run.retry_problems,
         )
 
@@ -243,9 +245,7 @@ class Running:
 
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The counters as they are now. Raises TimeoutError after `timeout` seconds."""
-        import ray
-
-        return ray.get(self.session.coordinator.snapshot.remote(), timeout=timeout)
+        return answered(self.session.coordinator.snapshot.remote(), timeout)
 
     def _rows_per_block(self, rows: pa.Table) -> int:
         """One row a block while there are few; Ray pays 18-45 ms per block and operator."""

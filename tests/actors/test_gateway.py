@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.coordinator import SILENCE, Ask, Coordinator
+from actors.coordinator import Ask, Coordinator
 from actors.endpoint import Estimate
 from actors.gateway import Gateway
 from mustsee.errors import BadRow, BudgetSpent, Transient
@@ -190,10 +190,13 @@ def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     time = Time()
     coordinator = Coordinator(clock=time)
     ask = Ask(key="k", account="fake", prompt="test")
-    assert coordinator.exchange("dead", [], [ask])[0].answer == "go"
-    assert coordinator.exchange("alive", [], [ask])[0].answer == "elsewhere"
-    time.now += SILENCE
-    assert coordinator.exchange("alive", [], [ask])[0].answer == "go"
+    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
+    assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
+    coordinator.left("dead", [ask.key])  # its sender goes on with the call
+    assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
+    coordinator.left("dead")
+    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a message that came late
+    assert coordinator.exchange("alive/0", [], [ask])[0].answer == "go"
 
 
 def test_cancelling_the_asker_loses_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""The gateway on a real Ray: several processes share one coordinator, and one of them is killed."""
+"""The gateway on a real Ray: several processes share a coordinator, and each of them is killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,30 @@ import psutil
 import pytest
 import ray
 
-from actors.coordinator import start_coordinator
-from actors.gateway import KIND, Gateway
+from actors.coordinator import answered, start_coordinator
 from actors.llm.openai import OpenAI
+from actors.stage import Session
+from mustsee.errors import MustseeError
 from mustsee.llm import Message, Request
+from mustsee.run.daybook import FOLDER
 from mustsee.run.limits import Limits
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.running.cluster import connected
+from tests.support.killing import MARK, kill, mark, named, until
+
+CALLS = 100
+EXPECTED = [f"question {i}" for i in range(CALLS)]
+ONCE = dict.fromkeys(EXPECTED, 1)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _ray() -> Iterator[None]:
-    with connected():
-        yield
+def marked() -> Iterator[str]:
+    """What marks the processes of this Ray."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK, value := mark())
+        with connected():
+            yield value
 
 
 class Process:
@@ -37,7 +47,7 @@ class Process:
     def __init__(self, config: OpenAI, store: Store, coordinator: Any) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self._llm = Gateway.connect(config, store, coordinator)
+        self._llm = Session(store=store, coordinator=coordinator).context().llm(config)
 
     def pid(self) -> int:
         return os.getpid()
@@ -62,7 +72,7 @@ def start(server: Loopback, folder: Any, coordinator: Any, **more: Any) -> Any:
 
 def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
     with Loopback(payloads=[], reply=question, latency=0.2) as server:
-        coordinator = start_coordinator(silence=600)  # a starved process is no dead one
+        coordinator = start_coordinator()
         limits = Limits(requests_per_minute=1200)
         processes = [start(server, tmp_path, coordinator, limits=limits) for _ in range(3)]
         answers = ray.get([process.ask.remote(60) for process in processes])
@@ -73,37 +83,117 @@ def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
     assert (llm["calls"], llm["cached"], llm["failed"]) == (60, 120, 0)
 
 
-def test_calls_of_a_killed_process_are_made_by_another(tmp_path) -> None:
-    """The first process dies while its tenth call is at the server; what it had stored stays."""
-    reached = threading.Event()
+class Scene:
+    """A server that answers when it is told to, a coordinator, and a process with `CALLS` calls
+    in the air.
+    """
 
-    def reply(payload: Any) -> str:
-        if question(payload) == "question 9" and not reached.is_set():
-            until(lambda: stored(tmp_path) == 9)
-            victim.kill()
-            victim.wait(60)
-            reached.set()
-        return question(payload)
+    def __init__(self, folder: Path) -> None:
+        self.gate = threading.Event()
+        self.server = Loopback(payloads=[], reply=question, gate=self.gate).__enter__()
+        self.out = folder / "out"
+        journal = str(folder / "journal")
+        self.coordinator = start_coordinator(out=str(self.out), journal=journal)
+        self.folder = folder / "store"
+        self.first = self.process()
+        self.victim = psutil.Process(ray.get(self.first.pid.remote()))
+        self.asked = self.first.ask.remote(CALLS)
+        until(lambda: len(self.server.payloads or ()) == CALLS)
 
-    with Loopback(payloads=[], reply=reply) as server:
-        coordinator = start_coordinator(silence=1.0)
-        first = start(server, tmp_path, coordinator, max_connections=1)
-        other = start(server, tmp_path, coordinator)
-        victim = psutil.Process(ray.get(first.pid.remote()))
-        lost = first.ask.remote(20)
-        assert reached.wait(120)
-        with pytest.raises(ray.exceptions.RayActorError):
-            ray.get(lost)
-        assert ray.get(other.ask.remote(20)) == [f"question {i}" for i in range(20)]
-        asked = Counter(map(question, server.payloads))
-    assert asked == {f"question {i}": 2 if i == 9 else 1 for i in range(20)}
+    def process(self) -> Any:
+        return start(self.server, self.folder, self.coordinator)
 
+    def times(self) -> Counter[str]:
+        """How often each question came to the server."""
+        return Counter(map(question, self.server.payloads or ()))
 
-def stored(folder: Path) -> int:
-    return sum(not path.name.startswith(".") for path in (folder / KIND).glob("*/*"))
+    def spent(self) -> dict[str, Any]:
+        return answered(self.coordinator.snapshot.remote()).spent.plain()
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    yield made
+    made.gate.set()
+    ray.kill(made.coordinator)
+    made.server.__exit__()
+
+
+def test_calls_of_a_killed_process_are_paid_once(scene: Scene) -> None:
+    other = scene.process()
+    ray.get(other.pid.remote())
+    kill(scene.victim)
+    began, answers = time.monotonic(), other.ask.remote(CALLS)
+    scene.gate.set()
+    assert ray.get(answers) == EXPECTED
+    print(f"\nworker killed: went on after {time.monotonic() - began:.1f} s")
+    assert scene.times() == ONCE
+    spent = scene.spent()
+    assert (spent["calls"], spent["unknown"]) == (CALLS, 0)
+
+
+def test_calls_of_a_killed_process_and_its_sender_are_handed_on(scene: Scene, marked: str) -> None:
+    other = scene.process()
+    ray.get(other.pid.remote())
+    kill(scene.victim, *named(marked, "actors.sending"))
+    began, answers = time.monotonic(), other.ask.remote(CALLS)
+    until(lambda: len(scene.server.payloads or ()) == 2 * CALLS)
+    print(f"\nworker and sender killed: all handed on after {time.monotonic() - began:.1f} s")
+    scene.gate.set()
+    assert ray.get(answers) == EXPECTED
+    spent = scene.spent()
+    assert (spent["calls"], spent["unknown"]) == (CALLS, CALLS)
+
+
+def test_a_killed_sender_is_replaced(scene: Scene, marked: str) -> None:
+    kill(*named(marked, "actors.sending"))
+    scene.gate.set()
+    assert ray.get(scene.asked) == EXPECTED
+    spent = scene.spent()
+    assert (spent["calls"], spent["unknown"]) == (CALLS, CALLS)
+
+
+def test_a_killed_coordinator_comes_back_and_nothing_is_paid_twice(
+    scene: Scene, marked: str
+) -> None:
+    other = scene.process()
+    ray.get(other.pid.remote())
+    before = named(marked, "ray::Coordinator")
+    assert len(before) == 1
+    kill(*before)
+    began, answers = time.monotonic(), other.ask.remote(CALLS + 20)
+    scene.gate.set()
+    assert ray.get(scene.asked) == EXPECTED
+    print(f"\ncoordinator killed: went on after {time.monotonic() - began:.1f} s")
+    assert ray.get(answers)[:CALLS] == EXPECTED
+    assert set(scene.times().values()) == {1}
+    spent = scene.spent()
+    assert (spent["calls"], spent["unknown"], spent["runs"]) == (CALLS + 20, 0, 1)
+    kill(scene.victim)  # the new coordinator knows of it as well
+    assert ray.get(other.ask.remote(CALLS)) == EXPECTED
+
+
+def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
+    ray.kill(scene.coordinator)
+    scene.gate.set()
+    with pytest.raises(MustseeError) as caught:
+        ray.get(scene.asked)
+    assert "what is finished is kept" in str(caught.value.cause)
+    with pytest.raises(MustseeError, match=r"\Athe call coordinator was killed .* from here\Z"):
+        answered(scene.coordinator.snapshot.remote())
+    assert len(Store(str(scene.folder)).keys("llm")) == CALLS
+
+
+def test_a_daybook_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+    coordinator = start_coordinator(out=str(tmp_path / "out"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / FOLDER).write_text("a file stands in the way")
+    with Loopback(reply=question) as server:
+        with pytest.raises(MustseeError) as caught:
+            ray.get(start(server, tmp_path, coordinator).ask.remote(1))
+        assert str(caught.value.cause).startswith("cannot read")
+        assert "\n" not in str(caught.value.cause)
+        assert server.counts["chat"] == 0
+    with pytest.raises(MustseeError, match="daybook"):
+        start_coordinator(out=str(tmp_path / "out"))

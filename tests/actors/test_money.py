@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from actors.coordinator import SILENCE, Ask, Coordinator, FarKept
+from actors.coordinator import REUNION, Ask, Coordinator, FarKept
 from mustsee.errors import BudgetSpent
 from mustsee.llm import Reply
 from mustsee.run import daybook
-from mustsee.run.daybook import FOLDER, Daybook
+from mustsee.run.daybook import FOLDER, Daybook, run_name
 from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.limits import Limits
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
 
@@ -77,16 +80,91 @@ def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
 
 
 def test_calls_of_a_killed_worker_are_unknown(tmp_path):
-    time = Time()
-    coordinator = Coordinator(budget_usd=1.0, clock=time, out=str(tmp_path))
-    coordinator.exchange("dead", [], [ask("a")])
-    time.now += SILENCE
+    coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
+    coordinator.exchange("dead/0", [], [ask("a")])
+    coordinator.left("dead")
     assert coordinator.exchange("alive", [], [ask("a")])[0].answer == "go"
     coordinator.exchange("alive", [done("a")], [])
     spent = coordinator.snapshot().spent
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
     spent = Daybook(str(tmp_path)).spent(Ledger())
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
+
+
+@pytest.mark.parametrize("still", [["a"], []], ids=["while its sender lives", "afterwards"])
+def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, still):
+    coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
+    coordinator.exchange("dead/0", [], [ask("a")])
+    coordinator.left("dead", still)  # its sender stored the reply, and nobody reported it
+    coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
+    for _ in range(3):
+        coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
+    for book in (coordinator.daybook, Daybook(str(tmp_path))):
+        spent = book.spent(book.now)
+        assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 0)
+    assert coordinator.snapshot().llm.total.cached == 2
+
+
+def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
+    Coordinator(out=str(tmp_path)).exchange("dead/0", [], [ask("a"), ask("b")])
+    coordinator = Coordinator(out=str(tmp_path))
+    found = [replace(done("a", 0.05), outcome="cached")]
+    coordinator.exchange("o", found * 2, [ask("b")])
+    coordinator.exchange("o", [done("b")], [])
+    coordinator.exchange("o", [replace(done("b"), outcome="cached")], [])
+    spent = coordinator.snapshot().spent
+    assert (spent.total.calls, spent.unknown) == (2, 1)  # b was made twice
+    assert spent.total.usd == pytest.approx(0.15)
+
+
+def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
+    """Also where a kill cut the last lines off; each message after that comes once more."""
+    names = {"out": str(tmp_path), "run": run_name(), "journal": str(tmp_path / "journal")}
+    whole, journal = Coordinator(budget_usd=1.0), Path(names["journal"])
+    broken = Coordinator(budget_usd=1.0, **names)
+    first = [
+        ("enroll", "a", Limits()),
+        ("begin", ["r", "s"]),
+        ("event", "ask", "computed", 1.5, "r"),
+    ]
+    first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a"), ask("b"), ask("c")])]
+    first += [("exchange", "x/0", [done("a"), replace(done("d"), outcome="cached")], [])]
+    again = [("exchange", "x/0", [done("b")], [])]
+    for coordinator in (whole, broken):
+        for name, *arguments in first + again:
+            getattr(coordinator, name)(*arguments)
+    with journal.open("ab") as file:
+        file.write(pickle.dumps(("count", ("torn", 1)))[:-4])
+    (*_, book) = sorted((tmp_path / FOLDER).iterdir())
+    with book.open("ab") as file:
+        file.write(b'{"sent":"tor')
+    back = Coordinator(budget_usd=1.0, **names)
+    for name, *arguments in again:  # Ray sends again what was not answered
+        getattr(back, name)(*arguments)
+    for coordinator in (whole, back):
+        assert coordinator.exchange("y/0", [], [ask("c")])[0].answer == "elsewhere"
+        assert coordinator.begin(["s"]) == [1]
+        coordinator.exchange("x/0", [], [ask("c")])
+        coordinator.exchange("x/0", [done("c")], [])
+        assert [g.answer for g in coordinator.exchange("y/0", [], [ask("e", 0.8)])] == ["spent"]
+    expected, found = whole.snapshot(), back.snapshot()
+    assert found.stages == expected.stages
+    assert found.counts == expected.counts
+    assert found.spent.plain() == expected.spent.plain()
+    assert found.llm.summary()["cached"] == expected.llm.summary()["cached"] == 1
+    third = Coordinator(budget_usd=1.0, **names).snapshot()
+    assert third.spent == found.spent
+    assert third.counts == found.counts
+
+
+def test_calls_of_those_who_do_not_come_back_to_a_restarted_coordinator_are_for_others(tmp_path):
+    names, time = {"out": str(tmp_path), "run": run_name()}, Time()
+    Coordinator(**names).exchange("x/0", [], [ask("a")])
+    back = Coordinator(clock=time, **names)
+    assert back.exchange("y/0", [], [ask("a")])[0].answer == "elsewhere"
+    time.now += REUNION + 1
+    assert back.exchange("y/0", [], [ask("a")])[0].answer == "go"
+    assert back.snapshot().spent.unknown == 1
 
 
 def test_a_call_that_goes_another_way_holds_its_money_once():

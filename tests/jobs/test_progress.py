@@ -1,11 +1,13 @@
 """Rates and times left are those of now; the line of a plain log says what one waits for."""
 
+import threading
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.errors import MustseeError
 from mustsee.run.ledger import Entry, Ledger
 from mustsee.run.record import Snapshot, StageCounts
 from ray_jobs.running.progress import Progress, Rate
@@ -112,3 +114,16 @@ def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:
     assert watched.at(30.0, up).line() == "[0:30] synth 0/2"
     done = snapshot({"synth": StageCounts(started=1, computed=1)})
     assert "ask 0/2 (a worker is starting)" in watched.at(45.0, done).line()
+
+
+def test_a_run_that_nobody_counts_any_more_ends_at_once() -> None:
+    def lost() -> Snapshot:
+        raise MustseeError("the coordinator is dead")
+
+    went_on = threading.Event()
+    timer = threading.Timer(30, went_on.set)
+    timer.start()
+    with pytest.raises(MustseeError, match="dead"), Progress(lost, ["look"], 1):
+        went_on.wait()
+    timer.cancel()
+    assert not went_on.is_set()

@@ -1,0 +1,82 @@
+"""Lifelines: how the call coordinator knows at once that a worker is gone.
+
+Each process that has calls in flight holds a connection to the coordinator. The system closes it
+however the process ends, and at no other time: one that is starved of CPU still has it. Where a
+whole machine is gone, or the network, the connection's own probes (`PROBES`) find that out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import socketserver
+import threading
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}  # seconds, seconds, times
+SECONDS = 10.0  # in which a lifeline is to be tied
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """Of a sender: it is `here`; or its worker is gone, and only the calls `still` are out."""
+
+    sender: str
+    here: bool = False
+    still: Collection[str] = ()
+
+
+class Lifelines:
+    """The coordinator's end of all of them, on threads of its own."""
+
+    def __init__(self, host: str) -> None:
+        signs = self._signs = deque[Sign]()
+
+        class Held(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                _probed(self.request)
+                with contextlib.suppress(OSError):
+                    sender = self.rfile.readline().decode().strip()
+                    signs.append(Sign(sender=sender, here=True))
+                    with contextlib.suppress(OSError, ValueError):
+                        for line in self.rfile:
+                            signs.append(Sign(sender=sender, still=json.loads(line)))
+                    signs.append(Sign(sender=sender))
+
+        server = socketserver.ThreadingTCPServer((host, 0), Held)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, name="lifelines", daemon=True).start()
+        self.address = host, int(server.server_address[1])
+
+    def signs(self) -> Iterator[Sign]:
+        """What has come since the last look."""
+        while self._signs:
+            yield self._signs.popleft()
+
+
+class Lifeline:
+    """A sender's end. Raises OSError where the coordinator cannot be reached."""
+
+    def __init__(self, address: tuple[str, int], sender: str) -> None:
+        self.socket = socket.create_connection(address, timeout=SECONDS)
+        _probed(self.socket)
+        self.socket.sendall(f"{sender}\n".encode())
+        self.socket.setblocking(False)
+
+    def left(self, still: Collection[str]) -> None:
+        """Tell that the worker is gone, and which of its calls are out. Where the coordinator is
+        gone as well, nobody has to know.
+        """
+        self.socket.setblocking(True)
+        with contextlib.suppress(OSError):
+            self.socket.sendall(f"{json.dumps(sorted(still))}\n".encode())
+
+
+def _probed(end: socket.socket) -> None:
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in PROBES.items():
+        if hasattr(socket, name):
+            end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

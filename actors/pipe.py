@@ -1,0 +1,83 @@
+"""Messages between two processes of one machine, over a socket.
+
+Those of one turn of the event loop are one write, so that hundreds of calls a second cost little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+from collections.abc import Callable
+from typing import Any
+
+READ = 1 << 20  # bytes at once
+HEADER = 8  # bytes that say how long what follows is
+
+
+class Pipe:
+    """One end, on one event loop at a time (`attach`). `got` is called with each message that
+    comes, `ended` once, when the other process is gone.
+    """
+
+    def __init__(
+        self, end: socket.socket, got: Callable[[Any], None], ended: Callable[[], None]
+    ) -> None:
+        end.setblocking(False)
+        self._socket, self._got, self._ended = end, got, ended
+        self._waiting: list[Any] = []
+        self._in, self._out = bytearray(), bytearray()
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work on this loop from now on; what is half sent or half read goes on there."""
+        self._loop = loop
+        loop.add_reader(self._socket, self._read)
+        loop.call_soon(self._flush)
+
+    def send(self, message: Any) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(message)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            packed = pickle.dumps(self._waiting, protocol=pickle.HIGHEST_PROTOCOL)
+            self._waiting = []
+            self._out += len(packed).to_bytes(HEADER, "big") + packed
+        self._write()
+
+    def _write(self) -> None:
+        self._loop.remove_writer(self._socket)
+        while self._out:
+            try:
+                sent = self._socket.send(self._out)
+            except BlockingIOError:
+                self._loop.add_writer(self._socket, self._write)
+                return
+            except OSError:  # the other end is gone, which `_read` is told as well
+                self._out.clear()
+                return
+            del self._out[:sent]
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self._ended()
+            return
+        self._in += data
+        while len(self._in) >= HEADER:
+            end = HEADER + int.from_bytes(self._in[:HEADER], "big")
+            if len(self._in) < end:
+                return
+            messages = pickle.loads(memoryview(self._in)[HEADER:end])
+            del self._in[:end]
+            for message in messages:
+                self._got(message)

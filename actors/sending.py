@@ -1,0 +1,118 @@
+"""What a sender does (`actors.sender`): a process that makes calls, and is alone in its memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from actors.gateway import keep
+from actors.lifeline import Lifeline
+from actors.pipe import Pipe
+from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
+from mustsee.llm import Llm
+from mustsee.store import Store
+
+THREADS = 16  # that store replies
+PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
+
+
+class Sending:
+    """The sender of one worker, until that is gone and nothing is out any more."""
+
+    def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._pipe = loop, Pipe(end, self._got, self._worker_gone)
+        self._pipe.attach(loop)
+        self._models: dict[int, Llm] = {}
+        self._out: dict[int, str] = {}  # calls by number, and their keys
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(THREADS)
+        self._lifeline: Lifeline | None = None
+        self._over = loop.create_future()
+
+    async def wait(self) -> None:
+        """Until all is done."""
+        await self._over
+
+    def _got(self, message: Any) -> None:
+        if isinstance(message, Call):
+            self._out[message.number] = message.key
+            task = self._loop.create_task(self._call(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif isinstance(message, Model):
+            self._models[message.number] = message.config.open()
+        elif isinstance(message, Tie):
+            if self._tie(message.address):
+                self._loop.call_later(PAUSE, self._pipe.send, Severed())
+        elif isinstance(message, Begin):
+            self._name, self._store = message.name, Store(message.store)
+            self._pipe.send(Begun(self._tie(message.address)))
+
+    def _tie(self, address: tuple[str, int]) -> str:
+        """Tie the lifeline; why not, where that fails."""
+        try:
+            self._lifeline = Lifeline(address, self._name)
+        except OSError as error:
+            return (
+                f"it does not reach the call coordinator at {address[0]}:{address[1]} "
+                f"({error.strerror or error}); the nodes of a Ray cluster must reach each other on "
+                "all ports"
+            )
+        self._loop.add_reader(self._lifeline.socket, self._coordinator_gone)
+        return ""
+
+    def _coordinator_gone(self) -> None:
+        assert self._lifeline is not None  # nobody writes to it: it is at its end
+        self._loop.remove_reader(self._lifeline.socket)
+        self._lifeline.socket.close()
+        self._lifeline = None
+        self._pipe.send(Severed())
+
+    def _worker_gone(self) -> None:
+        if self._lifeline is not None:
+            self._loop.remove_reader(self._lifeline.socket)
+            self._lifeline.left(self._out.values())
+        self._alone = True
+        self._end()
+
+    _alone = False
+
+    def _end(self) -> None:
+        if self._alone and not self._out and not self._over.done():
+            self._over.set_result(None)
+
+    async def _call(self, call: Call) -> None:
+        try:
+            reply = await self._models[call.model].complete(call.request)
+            await self._loop.run_in_executor(self._threads, keep, self._store, call.key, reply)
+            ended = Ended(call.number, reply)
+        except Exception as error:
+            ended = Ended(call.number, None, _portable(error))
+        if not self._alone:
+            self._pipe.send(ended)
+        del self._out[call.number]
+        self._end()
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one that says the same where it cannot travel."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def main(descriptor: int) -> None:
+    """Serve the worker at the other end of an inherited socket."""
+
+    async def work() -> None:
+        sending = Sending(socket.socket(fileno=descriptor), asyncio.get_running_loop())
+        await sending.wait()
+
+    asyncio.run(work())
+    os._exit(0)  # nothing is left to be done, and a thread may still hang on a lost connection

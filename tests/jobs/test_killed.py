@@ -1,0 +1,243 @@
+"""A job with calls in the air, one of whose processes is killed: the same bytes, and paid once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from actors.gateway import KIND
+from mustsee.store import Store
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.benches.loopback_replies import content_hash
+from tests.support.asking_job import CALLS, ROWS
+from tests.support.killing import MARK, kill, mark, named, processes, until
+
+ROOT = Path(__file__).parents[2]
+FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
+ALL = ROWS * CALLS
+COORDINATOR, WORKER = "ray::Coordinator", "ray::MapWorker"
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@dataclass
+class Job:
+    """A run of `asking_job` as a process, with what it said."""
+
+    folder: Path
+    url: str
+    mark: str
+
+    def start(self, workers: int = 1, **variables: str) -> Job:
+        job = "tests.support.asking_job"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", job, self.out, self.store, self.url, str(workers)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+            env={**os.environ, MARK: self.mark, **variables},
+        )  # fmt: skip
+        return self
+
+    @property
+    def out(self) -> str:
+        return str(self.folder / "out")
+
+    @property
+    def store(self) -> str:
+        return str(self.folder / "store")
+
+    def end(self) -> str:
+        """What it said, once it has ended."""
+        said, _ = self.process.communicate()
+        return said
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        return json.loads(Path(self.out, "run.json").read_text())["llm"]
+
+    @property
+    def made(self) -> list[bytes]:
+        return [Path(self.out, name).read_bytes() for name in FILES]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What an unbroken run makes, with its endpoint at this port: the address is in the lineage."""
+
+    port: int
+    made: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    with Loopback() as server:
+        job = Job(tmp_path_factory.mktemp("whole"), server.url, mark()).start()
+        said = job.end()
+        assert job.process.returncode == 0, said
+    return Whole(server.port, job.made)
+
+
+@pytest.fixture
+def gated(whole: Whole) -> Iterator[Loopback]:
+    """The endpoint, which answers once its gate is open."""
+    with Loopback(payloads=[], gate=threading.Event(), port=whole.port) as server:
+        yield server
+
+
+@pytest.fixture
+def job(tmp_path: Path, gated: Loopback) -> Iterator[Job]:
+    """A job with all of its calls in the air."""
+    made = Job(tmp_path, gated.url, mark()).start()
+    with made.process:
+        try:
+            until(lambda: gated.counts["chat"] == ALL or made.process.poll() is not None)
+            yield made
+        finally:
+            kill(*processes(made.mark))
+
+
+def asked(server: Loopback) -> Counter[str]:
+    return Counter(map(content_hash, server.payloads or ()))
+
+
+def kill_worker(job: Job) -> None:
+    (worker,) = named(job.mark, WORKER)
+    kill(worker)
+
+
+def kill_coordinator(job: Job) -> None:
+    (coordinator,) = named(job.mark, COORDINATOR)
+    kill(coordinator)
+
+
+def kill_driver(job: Job) -> None:
+    kill(psutil.Process(job.process.pid))
+    job.end()
+
+
+@pytest.mark.parametrize("kills", [kill_worker, kill_coordinator])
+def test_a_run_goes_on(
+    kills: Callable[[Job], None], job: Job, gated: Loopback, whole: Whole
+) -> None:
+    kills(job)
+    began = time.monotonic()
+    assert gated.gate is not None
+    gated.gate.set()
+    said = job.end()
+    assert job.process.returncode == 0, said
+    print(f"\n{kills.__name__}: ended {time.monotonic() - began:.1f} s later")
+    assert job.made == whole.made
+    assert set(asked(gated).values()) == {1}
+    everything = job.ledger["all_runs"]
+    assert (everything["runs"], everything["calls"], everything["unknown"]) == (1, ALL, 0)
+    assert json.loads(Path(job.out, "run.json").read_text())["computed"] == {"ask": ROWS}
+
+
+def test_what_a_killed_driver_has_in_the_air_is_paid_once(
+    job: Job, gated: Loopback, whole: Whole
+) -> None:
+    kill_driver(job)
+    assert gated.gate is not None
+    gated.gate.set()
+    until(lambda: len(Store(job.store).keys(KIND)) == ALL)
+    until(lambda: not named(job.mark, "actors.sending"))
+    again = job.start()
+    said = again.end()
+    assert again.process.returncode == 0, said
+    assert again.made == whole.made
+    assert set(asked(gated).values()) == {1}
+    everything = again.ledger["all_runs"]
+    assert (everything["calls"], everything["unknown"]) == (ALL, 0)
+    assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
+
+
+def cost(payload: Any) -> float:
+    """What the endpoint bills."""
+    from ray_jobs.benches.loopback_replies import canned, completion
+
+    used = completion(payload, canned)["usage"]
+    return (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1_000_000
+
+
+def test_a_coordinator_that_dies_time_and_again_ends_the_run_in_a_line(job: Job) -> None:
+    while job.process.poll() is None:
+        kill(*named(job.mark, COORDINATOR))
+        time.sleep(0.1)
+    said = [line for line in job.end().splitlines() if not line.startswith("[")]
+    assert job.process.returncode == 1
+    assert said[-1].startswith("mustsee: the call coordinator was killed")
+    assert "what is finished is kept" in said[-1]
+    assert "Traceback" not in "\n".join(said)
+
+
+def test_a_daybook_that_cannot_be_read_is_said_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "daybook").write_text("a file stands in the way")
+    job = Job(tmp_path, "http://127.0.0.1:9/v1", mark()).start()
+    said = job.end().splitlines()
+    assert job.process.returncode == 1
+    assert said[-1].startswith("mustsee: cannot read")
+    assert not any("Traceback" in line for line in said)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head without CPUs, and three nodes of one: one more than two workers need."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv(MARK, mark())
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        for _ in range(3):
+            made.add_node(num_cpus=1)
+        yield made
+    finally:
+        made.shutdown()
+
+
+def test_a_node_with_half_of_the_workers_dies(
+    cluster: Any,
+    tmp_path: Path,
+    gated: Loopback,
+    whole: Whole,
+    request: pytest.FixtureRequest,
+) -> None:
+    job = Job(tmp_path, gated.url, os.environ[MARK])
+    request.addfinalizer(lambda: kill(*named(job.mark, "asking_job")))
+    job.start(2, RAY_ADDRESS=cluster.address)
+    until(lambda: gated.counts["chat"] == 2 * CALLS or job.process.poll() is not None)
+    (one, other) = named(job.mark, WORKER)
+    assert one.ppid() != other.ppid()
+    (sender,) = named(job.mark, f"for={one.pid}")
+    (node,) = (n for n in cluster.worker_nodes if raylet(n) == one.ppid())
+    kill(sender)  # what dies with a machine
+    cluster.remove_node(node, allow_graceful=False)
+    began = time.monotonic()
+    until(lambda: gated.counts["chat"] > 2 * CALLS or job.process.poll() is not None)
+    print(f"\nnode killed: went on after {time.monotonic() - began:.1f} s")
+    assert gated.gate is not None
+    gated.gate.set()
+    said = job.end()
+    assert job.process.returncode == 0, said
+    assert job.made == whole.made
+    twice = sum(n - 1 for n in asked(gated).values())
+    print(f"{twice} paid twice")
+    assert twice == CALLS
+    everything = job.ledger["all_runs"]
+    assert (everything["calls"], everything["unknown"]) == (ALL, twice)
+
+
+def raylet(node: Any) -> int:
+    """Its process, whose children are the node's workers."""
+    return node.all_processes["raylet"][0].process.pid

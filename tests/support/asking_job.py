@@ -1,0 +1,37 @@
+"""A small job to be killed: every row asks an endpoint `CALLS` things at once.
+
+python -m tests.support.asking_job OUT STORE URL WORKERS
+"""
+
+from __future__ import annotations
+
+import sys
+
+from actors.llm.openai import OpenAI
+from actors.stage import Hardware
+from mustsee import schemas
+from mustsee.errors import MustseeError
+from mustsee.records import Video
+from ray_jobs.benches.llm import Asking
+from ray_jobs.running.cluster import Cluster
+from ray_jobs.running.run import Run
+
+ROWS, CALLS = 4, 25
+
+
+def main(out: str, store: str, url: str, workers: str) -> int:
+    many = int(workers)  # each takes twice as many rows as it works on
+    hardware = {"ask": Hardware(workers=many, cpus=1.0, concurrency=ROWS // many**2)}
+    run = Run(out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False)
+    model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
+    with run.open("asking") as running:
+        running.read(schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(ROWS)], Video))
+        running.stage("ask", Asking(llm=model, calls=CALLS))
+        return running.publish()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except MustseeError as error:
+        sys.exit(f"mustsee: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,10 @@ from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.nn import weights
+from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
+
+TYPED = "caption/typed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +27,12 @@ class TransformersCaptioner:
     `model`: what `AutoModelForImageTextToText` loads, by folder or Hugging Face id in the cache;
     code from its repository is never run, pickled weights are never read. `prompt`: what is asked
     of each picture, put into the processor's chat template; without one (PaliGemma) it stands
-    behind the picture as it is. `device`: "auto" takes a GPU where there is one.
+    behind the picture as it is. Null: the typed questions of prompts/caption/typed.j2, of whose
+    reply the sentence behind "CAPTION:" counts, and all of it where the model writes no such line.
+    `device`: "auto" takes a GPU where there is one.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
@@ -34,9 +40,9 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.pinned()
-    prompt: str = "Describe this picture in one sentence."
+    prompt: str | None = None
     dtype: str = "bfloat16"
-    max_tokens: int = 80
+    max_tokens: int = 240
     device: str = hardware("auto")
     batch_size: int = hardware(16)
 
@@ -50,6 +56,14 @@ class TransformersCaptioner:
                 f"caption.batch_size={self.batch_size!r}, caption.max_tokens={self.max_tokens!r}: "
                 "expected at least 1"
             )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its fields, and the text of what is asked."""
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
+               if f.metadata.get("identity", True)}  # fmt: skip
+        asked = Prompts().digest(TYPED) if self.prompt is None else self.prompt
+        return {"class": "TransformersCaptioner", "version": self.version, **own, "prompt": asked}
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the weights are there. Raises UserError."""
@@ -69,6 +83,12 @@ class TransformersCaptioner:
         return caption
 
 
+def sentence(reply: str) -> str:
+    """What stands behind the last "CAPTION:", to the end of its line, or all of a reply without."""
+    said = re.findall(r"^\W*caption\W*?[:：][ \t*_]*(\S.*)$", reply, re.IGNORECASE | re.MULTILINE)
+    return " ".join((said[-1].rstrip("*_ ") if said else reply).split())
+
+
 class Eyes:
     """A loaded model with its processor."""
 
@@ -83,7 +103,8 @@ class Eyes:
             device=config.device,
         )
         self._model.generation_config.update(temperature=None, top_p=None, top_k=None)
-        self._config, self._text = config, self._asked(config.prompt)
+        self._config = config
+        self._text = self._asked(config.prompt or Prompts().render(TYPED).user)
         self._device = threading.Lock()
 
     def describe(self, jpegs: Sequence[bytes]) -> list[str]:
@@ -118,4 +139,4 @@ class Eyes:
             )
         answers = found[:, asked["input_ids"].shape[1] :].cpu()
         texts = self._processor.batch_decode(answers, skip_special_tokens=True)
-        return [" ".join(text.split()) for text in texts]
+        return [" ".join(text.split()) if self._config.prompt else sentence(text) for text in texts]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from actors.caption.transformers import sentence
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
@@ -36,9 +37,10 @@ from mustsee.recipes.egoschema.no_question import no_question
 from mustsee.recipes.mlvu.absent import Look, looked_for
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.recipes.neptune.people import perceived
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
-from mustsee.records import Caption, Line, Question, SceneText, Segment, Video
+from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Video
 from mustsee.synth.plan import Plan
 from ray_jobs.templates import _without_names
 from tests.support import looker
@@ -130,6 +132,8 @@ async def _neptune(heard: Heard) -> None:
     some = replace(heard, llm=Rules(others))
     await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
     await whole(long, heard, WholeSettings(see=Seen()))
+    shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
+    await perceived(replace(long, keyframes=shown), heard, pictures=2)
 
 
 async def _filters(heard: Heard) -> None:
@@ -221,6 +225,7 @@ def _judged(heard: Heard) -> None:
     heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
+    heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
 
 

@@ -120,6 +120,8 @@ def headline(results: Sequence[Results]) -> list[str]:
             found += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
         if one.rubric is not None and one.rubric.g_avg is not None:
             found.append(f"G-Avg {one.rubric.g_avg:.2f}")
+        if one.rubric is not None and one.rubric.grader:
+            found.append(f"graded by {one.rubric.grader}")
         lines.append(f"score: {one.model}: {'; '.join(found) or 'nothing could be scored'}")
     return lines
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,12 +169,18 @@ def shows(label: str, text: str) -> bool:
     """Whether a text has all the words of an action's label, in any form ("tosses a coin" for
     "tossing coin", "jet skis" for "jetskiing").
     """
-    wanted, said = _roots(label), _roots(text)
-    wanted = [w for w in wanted if not any(_same(w, light) for light in _LIGHT)] or wanted
+    (wanted, one), said = _wanted(label), _roots(text)
     if wanted and all(any(_same(w, s) for s in said) for w in wanted):
         return True
-    one = stem("".join(words(label)))
     return len(one) >= 6 and one in "".join(words(text))
+
+
+@lru_cache(maxsize=1024)
+def _wanted(label: str) -> tuple[tuple[str, ...], str]:
+    """The words that tell an action, and all of its label as one."""
+    found = _roots(label)
+    heavy = [w for w in found if not any(_same(w, light) for light in _LIGHT)]
+    return tuple(heavy or found), stem("".join(words(label)))
 
 
 def _same(one: str, other: str) -> bool:

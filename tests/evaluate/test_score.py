@@ -275,5 +275,7 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     score_show.write(bare, score.score(written), written)
     assert sorted(p.name for p in bare.iterdir()) == ["replies.parquet", "results.json"]
     assert "pictures" not in score_show.made(bare)
-    assert score_show.headline(score.score(written)) == ["score: m: summary 7.00 of 10"]
+    assert score_show.headline(score.score(written)) == [
+        "score: m: summary 7.00 of 10; graded by judge x"
+    ]
     assert "nothing" in score_show.headline(score.score([ask(0)], models=["m"]))[0]

@@ -52,6 +52,20 @@ def test_a_caption_with_the_words_of_an_action_shows_it(label: str, text: str) -
     assert checked(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 
+def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_another() -> None:
+    told = (Caption(30.0, "People dance zumba."),)
+    places = [Background(uri="told.mp4", duration=600.0, captions=told),
+              Background(uri="other.mp4", duration=600.0)]  # fmt: skip
+    clips = [Clip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")]
+    task = mlvu.Count(making=making(items=24), most=1)
+    used = {(row.segments[0].topic, row.uri) for row in task.rows(places, clips)}
+    assert used == {
+        ("zumba", "other.mp4"), ("abseiling", "told.mp4"), ("abseiling", "other.mp4"),
+    }  # fmt: skip
+    (alone,) = mlvu.Count(making=making(items=1), most=1).rows(places[:1], clips[:1])
+    assert alone.uri == "told.mp4"  # dropped by the check
+
+
 @pytest.mark.parametrize(
     ("label", "text"),
     [

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from rich.console import RenderableType
+from rich.text import Text
 
 from actors.answer.llm import AnswerLlm
 from actors.grade import Grade
@@ -97,7 +98,8 @@ class Evaluate:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
         if compared:
             said.append(score_show.comparisons(compared))
-        return [*said, score_show.table(results), "\n".join(score_show.headline(results))]
+        lines = Text("\n".join(score_show.headline(results)))
+        return [*said, score_show.table(results), lines]
 
 
 def _written(reading: Reading) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors import checkpoint
@@ -40,7 +40,7 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.pinned()
-    prompt: str | None = None
+    prompt: str | None = field(default=None, metadata={"identity": lambda part: asked(part.prompt)})
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")
@@ -56,14 +56,6 @@ class TransformersCaptioner:
                 f"caption.batch_size={self.batch_size!r}, caption.max_tokens={self.max_tokens!r}: "
                 "expected at least 1"
             )
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its fields, and the text of what is asked."""
-        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
-               if f.metadata.get("identity", True)}  # fmt: skip
-        asked = Prompts().digest(TYPED) if self.prompt is None else self.prompt
-        return {"class": "TransformersCaptioner", "version": self.version, **own, "prompt": asked}
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the weights are there. Raises UserError."""
@@ -81,6 +73,11 @@ class TransformersCaptioner:
             )
 
         return caption
+
+
+def asked(prompt: str | None) -> str:
+    """What is asked of a picture: a text, or the hash of the file with the typed questions."""
+    return Prompts().digest(TYPED) if prompt is None else prompt
 
 
 def sentence(reply: str) -> str:

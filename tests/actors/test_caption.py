@@ -26,7 +26,7 @@ from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Keyframe, Video
-from mustsee.store import Store, digest
+from mustsee.store import Store, digest, identity
 from ray_jobs.benches.loopback import Loopback, Refused
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor
@@ -223,6 +223,16 @@ def test_the_sentence_behind_the_typed_answers_is_the_caption() -> None:
     assert sentence("CAPTION: a\nCAPTION: the better one") == "the better one"
     assert sentence("A man rows\na boat.") == "A man rows a boat."  # it could not follow
     assert "MOOD:" in Prompts().render(TYPED).user
+
+
+def test_the_weights_and_the_typed_questions_are_the_captioners_identity(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (typed, told) = (TransformersCaptioner(model=str(tmp_path), prompt=p) for p in (None, "ocr"))
+    assert identity(typed)["prompt"] == Prompts().digest(TYPED)
+    assert (identity(told)["prompt"], identity(told)["revision"] is None) == ("ocr", False)
+    before = digest(typed)
+    (tmp_path / "config.json").write_text("{ }")
+    assert digest(typed) != before
 
 
 def test_typed_questions_are_answered_behind_the_caption(

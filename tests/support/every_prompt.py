@@ -147,7 +147,7 @@ async def _filters(heard: Heard) -> None:
     guesses = (
         Guess(name="blind", prompt="filters/blind"),
         Guess(name="asr", prompt="filters/asr", transcript=True),
-        Guess(name="pick", prompt="filters/pick", ranks=False),
+        Guess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 
     async def same(question: str, candidate: str, reference: str) -> bool:

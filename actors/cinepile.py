@@ -25,7 +25,7 @@ class AskScene:
     "perceptual") -> model.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration", "split")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions",)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from actors.ask import prompts_in
 from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext
-from mustsee.errors import BadRow
+from actors.llm.offline import Offline
+from actors.part import LlmConfig, Opened, RunContext, hardware
+from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import Item, JudgeConfig
@@ -25,10 +26,11 @@ from mustsee.store import identity
 @dataclass(frozen=True, kw_only=True)
 class Grade:
     """Every written reply gets a verdict of the filter "grade". A reply that cannot be graded is
-    kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`.
+    kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`; `own`:
+    it may be the model under test.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("questions",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -38,6 +40,22 @@ class Grade:
     language: str = ENGLISH
     tries: int = 3
     seed: int = 0
+    own: bool = hardware(default=False)
+
+    def apart(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
+        """Raises UserError where a model would grade its own answers unasked: by rubrics, or as the
+        judge. Rules are no model.
+        """
+        judge: LlmConfig | None = getattr(self.judge.engine, "llm", None)
+        for key, grader in (("grade/llm=openai grade.llm.model", self.llm if rubrics else None),
+                            ("judge.engine.llm.model", judge if judged else None)):  # fmt: skip
+            if grader is None or self.own or isinstance(grader, Offline):
+                continue
+            if grader.identity.split(" {")[0] == tested.identity.split(" {")[0]:  # settings apart
+                raise UserError(
+                    f"{grader.identity} would grade its own answers: give the grader a model of "
+                    f"its own ({key}=...), or allow it with grade.own=true"
+                )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -80,10 +98,16 @@ class Grade:
         try:
             found = await grade(answer.question, answer.reply, asker, self.seed)
             told |= {"first": found.first, "second": found.second}
+            told |= {"points": list(found.points)} if found.points else {}
         except BadRow as error:
-            told["error"] = str(error)
+            found, told["error"] = None, str(error)
         return Verdict(
-            filter=GRADE, model=asker.llm.identity, seed=self.seed, detail=json.dumps(told)
+            filter=GRADE,
+            model=asker.llm.identity,
+            seed=self.seed,
+            prompt=asker.prompts.digest(PROMPTS[answer.question.question_type]),
+            reply=found.reply if found else "",
+            detail=json.dumps(told),
         )
 
 

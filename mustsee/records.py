@@ -277,8 +277,11 @@ class Video:
     lines: tuple[Line, ...] | None = None
     language: str | None = None
     heard_by: str | None = None
-    # caption, embed
+    # caption, people, embed
     captions: tuple[Caption, ...] | None = None
+    perceived_age: str | None = None  # Neptune: a model's impression, for diversity
+    perceived_gender: str | None = None
+    perceived_by: str | None = None
     embedding: tuple[Float32, ...] | None = None
     cluster: int | None = None
     # ask, vet

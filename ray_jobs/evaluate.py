@@ -18,12 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 from rich.console import RenderableType
+from rich.text import Text
 
+from actors.answer.llm import AnswerLlm
+from actors.grade import Grade
 from actors.part import Answerer, Named, Part
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score, score_show
 from mustsee.evaluate.answers import FILTER, GRADE
+from mustsee.evaluate.rubric import SCALES
 from mustsee.layouts import Reading, read
 from mustsee.layouts.reading import answer_of
 from mustsee.media import transcript
@@ -46,10 +50,14 @@ class Evaluate:
     probe: Part
     hear: Part
     answer: Part
-    grade: Part
+    grade: Grade
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format)
+        if isinstance(self.answer, AnswerLlm):
+            kinds = {q.question_type in SCALES for q in reading if not q.options}
+            judged = self.answer.open_ended or False in kinds
+            self.grade.apart(self.answer.llm, rubrics=True in kinds, judged=judged)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
@@ -69,7 +77,7 @@ class Evaluate:
     def report(
         self, folder: Path, tables: Tables, reading: Reading, others: Sequence[Earlier]
     ) -> list[RenderableType]:
-        """Score what came back and write it; returns what is said at the end."""
+        """Score what came back and write it; returns what is said at the end, the score last."""
         videos = list(tables.videos())
         mine = list(tables.questions())
         name = self.answer.name if isinstance(self.answer, Named) else ""
@@ -85,12 +93,13 @@ class Evaluate:
         }
         records = [other.record for other in others]
         score_show.write(folder, results, mine, compared, about=about, earlier=records)
-        said: list[RenderableType] = []
+        said: list[RenderableType] = [score_show.made(folder)]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
         if compared:
             said.append(score_show.comparisons(compared))
-        return [*said, score_show.table(results)]
+        lines = Text("\n".join(score_show.headline(results)))
+        return [*said, score_show.table(results), lines]
 
 
 def _written(reading: Reading) -> bool:

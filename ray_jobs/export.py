@@ -19,25 +19,33 @@ from rich.console import Console
 from mustsee.errors import UserError
 from mustsee.layouts import read
 from mustsee.layouts.reading import kept
+from mustsee.raters import modalities
 from mustsee.store import resolve
+from mustsee.tables import read_table
 from ray_jobs.running.launch import launch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """`layout`: a layout's writer (questions, folder, videos)."""
+    """`layout`: a layout's writer (questions, folder, videos). `modalities`: a table of what raters
+    say that questions need (question_id, rater, needs), which makes Neptune's subset `mmh`.
+    """
 
     questions: str
     out: str
     format: str | None
     subset: str | None
     layout: Callable[..., None]
+    modalities: str | None = None
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format)
-        chosen = [q for q in reading if self.subset is None or self.subset in q.subsets]
+        asked = list(reading)
+        if self.modalities is not None:
+            asked = modalities.human(asked, modalities.from_table(read_table(self.modalities)))
+        chosen = [q for q in asked if self.subset is None or self.subset in q.subsets]
         if not kept(chosen):
-            known = sorted({s for q in reading for s in q.subsets})
+            known = sorted({s for q in asked for s in q.subsets})
             raise UserError(
                 f"nothing to export from {self.questions!r}: {len(reading)} questions, "
                 f"{len(kept(chosen))} kept in subset={self.subset!r}; subsets are {known}"

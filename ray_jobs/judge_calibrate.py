@@ -4,7 +4,8 @@
 
 Writes O/record.json (the threshold record that the judge needs to start), O/report.json,
 O/reliability.png and O/precision_recall.png. The dev part of the same split as in training chooses
-the threshold; NQ301, where given, is the test, beside word overlap and the verdicts of others.
+the threshold; NQ301, where given, is the test. Beside the judge stand word overlap, CIDEr, and BEM:
+its checkpoint where one is given, else its verdicts where the test set has them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from actors.judge.bem import Bem
 from mustsee.errors import MustseeError
+from mustsee.evaluate import metrics
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -35,6 +38,7 @@ class JudgeCalibrate:
     judge: JudgeConfig
     sources: Sources
     out: str
+    bem_model: str | None = None
     pairs: int | None = None
     notes: str = ""
 
@@ -65,7 +69,9 @@ class JudgeCalibrate:
         report: dict[str, Any] = {
             "on": "NQ301" if test else "dev",
             "pairs": len(shown),
-            "judges": table(engine.identity.engine, shown, scores, said, sources),
+            "judges": table(
+                engine.identity.engine, shown, scores, said, sources, bem=self.bem_model
+            ),
             "dev": calibrate.figures(
                 [p.label for p in dev], [sigmoid(z / record.temperature) for z in logits],
                 [p.group for p in dev],
@@ -108,9 +114,11 @@ def table(
     scores: Sequence[float],
     said: Sequence[bool],
     sources: Sources,
+    *,
+    bem: str | None = None,
 ) -> dict[str, Any]:
-    """Judge -> figures with intervals, on the same pairs: this one, word overlap, and the verdicts
-    of others where the test set has them.
+    """Judge -> figures with intervals, on the same pairs: this one, word overlap, CIDEr, the BEM of
+    a checkpoint, and the verdicts of others where the test set has them.
     """
     labels, groups = [p.label for p in pairs], [p.group for p in pairs]
     rows = {name: calibrate.figures(labels, scores, groups)}
@@ -118,7 +126,18 @@ def table(
     for measure, overlap in lexical.MEASURES.items():
         values = [max(overlap(p.candidate, r) for r in p.references) for p in pairs]
         rows[measure] = calibrate.figures(labels, values, groups)
+    if len(pairs) > 1:  # a tenth of it: 0 to 1, as the others
+        each = metrics.cider_d([p.candidate for p in pairs], [p.references for p in pairs]).each
+        rows["cider_d"] = calibrate.figures(labels, [value / 10 for value in each], groups)
+    if bem is not None:
+        # pairs over its limit are FALSE, as nobody else's are left out
+        judged, logits = read(Bem(model=bem).open(), pairs)
+        values = {id(p): sigmoid(z) for p, z in zip(judged, logits, strict=True)}
+        known = [values.get(id(p), 0.0) for p in pairs]
+        rows["BEM"] = calibrate.figures(labels, known, groups)
     for rival, verdicts in sources.rivals().items():
+        if rival in rows:
+            continue
         theirs = [equivalence_data.match(p, verdicts) for p in pairs]
         values = [0.0 if r is None or r.score is None else r.score for r in theirs]
         rows[rival] = calibrate.figures(labels, values, groups)

@@ -10,6 +10,7 @@ needles are asked about; questions that would give their answers away are droppe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,7 +114,9 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotated:
-    """TR, VS, PQA, SSC and ER from a table of filled-in forms."""
+    """TR, VS, PQA, SSC and ER from a table of filled-in forms. Summaries of a video's beginning are
+    for the ladder.
+    """
 
     annotations: str | None
     videos: str | None
@@ -122,7 +125,10 @@ class Annotated:
 
     def rows(self) -> list[Video]:
         filled = from_table(_table("annotations", self.annotations))
-        made = questions_of(filled, options=self.options, seed=self.seed)
+        whole = [f for f in filled if f.kind != "summary" or not f.evidence]
+        if len(whole) < len(filled):
+            print(f"left out: {len(filled) - len(whole)} summaries of a part (task=ladder)")
+        made = questions_of(whole, options=self.options, seed=self.seed)
         return joined(measured(_needed("videos", self.videos)), made)
 
 
@@ -151,26 +157,44 @@ class Ego:
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
-    """A time ladder of questions that there are already, with their evidence, in any layout."""
+    """A time ladder of questions that there are already, with their evidence, in any layout, or of
+    filled-in forms, where a summary of the first minutes has them marked.
+    """
 
     questions: str | None
     videos: str | None
+    annotations: str | None = None
     lengths: Sequence[float] = ladder.LENGTHS
+    options: int = 4
     seed: int = 0
 
     def rows(self) -> list[Video]:
         made: dict[str, list[Question]] = {}
-        for question in read_questions(_needed("questions", self.questions)):
+        for question in self._given():
             if question.drop is None:
                 made.setdefault(question.video_id, []).append(question)
-        whole = joined(measured(_needed("videos", self.videos)), made)
-        found = [rung for row in whole for rung in ladder.rungs(row, self.lengths, self.seed)]
+        found, left = list[Video](), Counter[str]()
+        for row in joined(measured(_needed("videos", self.videos)), made):
+            rungs, missing = ladder.rungs(row, self.lengths, self.seed)
+            found += rungs
+            left += missing
+        for why, n in left.most_common():
+            print(f"left out: {n} rung{'s' if n > 1 else ''} of the ladder: {why}")
         if not found:
             raise UserError(
-                f"no question of {self.questions!r} can be cut around: they need evidence that "
-                f"fits into {min(self.lengths):g} s, and videos that long"
+                f"no question of {self.questions or self.annotations!r} can be cut around: they "
+                f"need evidence that fits into {min(self.lengths):g} s, and videos that long; a "
+                "summary must be of that length"
             )
         return found
+
+    def _given(self) -> Iterable[Question]:
+        if self.annotations is not None:
+            filled = from_table(_table("annotations", self.annotations))
+            made = questions_of(filled, options=self.options, seed=self.seed)
+            yield from (question for asked in made.values() for question in asked)
+        if self.questions is not None or self.annotations is None:
+            yield from read_questions(_needed("questions", self.questions))
 
 
 def measured(source: str) -> list[Video]:
@@ -261,6 +285,7 @@ class Fair:
 class Mlvu:
     run: Run
     task: Task
+    absent: Part
     make: Part
     ask: Part
     vet: Part
@@ -271,6 +296,7 @@ class Mlvu:
         rows = schemas.table(self.task.rows(), Video)
         with self.run.open("mlvu") as run:
             run.read(rows)
+            run.stage("absent", self.absent)
             run.stage("synth", self.make)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.part import Part
+from actors.people import People
+from mustsee.errors import UserError
 from mustsee.filters.blind import sweep
 from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
@@ -32,6 +34,7 @@ class Neptune:
     filters: Mapping[str, VideoFilter | None]
     hear: Part
     caption: Part
+    people: People
     embed: Part
     diversity: Diversity
     ask: Part
@@ -39,6 +42,11 @@ class Neptune:
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
+        if self.people.looker is None and set(People.writes) & set(self.diversity.strata):
+            raise UserError(
+                f"diversity.strata={list(self.diversity.strata)!r}: nobody looks at the people: "
+                "set people=looker"
+            )
         videos = read_videos(self.videos)
         with self.run.open("neptune") as run:
             run.read(videos)
@@ -46,6 +54,8 @@ class Neptune:
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
             run.stage("caption", self.caption, filters=filters["caption"])
+            if self.people.looker is not None:
+                run.stage("people", self.people)
             run.stage("embed", self.embed, filters=filters["embed"], forget=["keyframes"])
             if self.diversity.size is not None:
                 run.together(self.diversity)

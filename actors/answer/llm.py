@@ -20,6 +20,7 @@ from mustsee.conditions.watch import WATCHED
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
 from mustsee.evaluate.rag import Rag
+from mustsee.evaluate.rubric import SCALES
 from mustsee.llm import Llm, Message, Request, Sampling
 from mustsee.nn import weights
 from mustsee.prompts import ENGLISH, Prompts
@@ -48,8 +49,9 @@ class AnswerLlm:
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
     `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for. `rag`: pictures of the clips that the question is about, in place of `see`'s over the
-    whole video. With `sampling.top_logprobs` the option of the most probable first letter is kept,
+    asked for; MLVU's summaries and scenes are as long as the model makes them. `rag`: pictures of
+    the clips that the question is about, in place of `see`'s over the whole video. With
+    `sampling.top_logprobs` the option of the most probable first letter is kept,
     too, as a second column. A reply that names no option is kept as it is, and not asked for again;
     a call that fails for good is kept as failed, and is no wrong answer.
     """
@@ -201,6 +203,8 @@ class AnswerLlm:
                 self.prompt or f"evaluate/{own}",
                 shown(question, rotation),
             )
+        elif question.question_type in SCALES and not question.options:
+            prompt = "evaluate/mlvu_open"
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)

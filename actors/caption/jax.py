@@ -19,7 +19,9 @@ class JaxCaptioner:
     """A caption for every keyframe that got one; the keyframes of a video go in together.
 
     `model`: a PaliGemma or PaliGemma 2 by folder or Hugging Face id in the cache. `prompt`: a task
-    that it was tuned on ("caption en", "describe en", "ocr"). `batches`: how many pictures may go
+    that it was tuned on ("caption en", "describe en", "ocr"). `also`: further ones, whose answers
+    stand behind the caption: mixed checkpoints answer typed questions ("answer en where is it?").
+    `batches`: how many pictures may go
     in at once; one program is compiled for each that is met, and counted as "caption programs
     compiled".
     """
@@ -33,6 +35,7 @@ class JaxCaptioner:
     model: str
     revision: str | None = weights.pinned()
     prompt: str = "caption en"
+    also: tuple[str, ...] = ()
     dtype: str = "bfloat16"
     max_tokens: int = 48
     temperature: float = 0.0
@@ -59,7 +62,7 @@ class JaxCaptioner:
         captioner = Captioner.load(
             self.model, revision=self.revision, dtype=self.dtype, batches=self.batches
         )
-        prompt = captioner.tokens(self.prompt)
+        prompts = [captioner.tokens(text) for text in (self.prompt, *self.also)]
         decoding = Decoding(
             max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )
@@ -70,8 +73,14 @@ class JaxCaptioner:
             pictures = pixels([keyframe.jpeg for keyframe in keyframes], captioner.size)
             with device:
                 before = captioner.compiled
-                texts = captioner.texts(captioner.generate(pictures, prompt, decoding))
+                said = [
+                    captioner.texts(captioner.generate(pictures, prompt, decoding))
+                    for prompt in prompts
+                ]
                 run.count("caption programs compiled", captioner.compiled - before)
+            texts = (
+                "; ".join(dict.fromkeys(filter(None, each))) for each in zip(*said, strict=True)
+            )
             captions = zip(keyframes, texts, strict=True)
             return dataclasses.replace(
                 video, captions=tuple(Caption(k.time, text) for k, text in captions if text)

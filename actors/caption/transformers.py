@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors import checkpoint
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.nn import weights
+from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
+
+TYPED = "caption/typed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +27,12 @@ class TransformersCaptioner:
     `model`: what `AutoModelForImageTextToText` loads, by folder or Hugging Face id in the cache;
     code from its repository is never run, pickled weights are never read. `prompt`: what is asked
     of each picture, put into the processor's chat template; without one (PaliGemma) it stands
-    behind the picture as it is. `device`: "auto" takes a GPU where there is one.
+    behind the picture as it is. Null: the typed questions of prompts/caption/typed.j2, of whose
+    reply the sentence behind "CAPTION:" counts, and all of it where the model writes no such line.
+    `device`: "auto" takes a GPU where there is one.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
@@ -34,9 +40,9 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.pinned()
-    prompt: str = "Describe this picture in one sentence."
+    prompt: str | None = field(default=None, metadata={"identity": lambda part: asked(part.prompt)})
     dtype: str = "bfloat16"
-    max_tokens: int = 80
+    max_tokens: int = 240
     device: str = hardware("auto")
     batch_size: int = hardware(16)
 
@@ -69,6 +75,17 @@ class TransformersCaptioner:
         return caption
 
 
+def asked(prompt: str | None) -> str:
+    """What is asked of a picture: a text, or the hash of the file with the typed questions."""
+    return Prompts().digest(TYPED) if prompt is None else prompt
+
+
+def sentence(reply: str) -> str:
+    """What stands behind the last "CAPTION:", to the end of its line, or all of a reply without."""
+    said = re.findall(r"^\W*caption\W*?[:：][ \t*_]*(\S.*)$", reply, re.IGNORECASE | re.MULTILINE)
+    return " ".join((said[-1].rstrip("*_ ") if said else reply).split())
+
+
 class Eyes:
     """A loaded model with its processor."""
 
@@ -83,7 +100,8 @@ class Eyes:
             device=config.device,
         )
         self._model.generation_config.update(temperature=None, top_p=None, top_k=None)
-        self._config, self._text = config, self._asked(config.prompt)
+        self._config = config
+        self._text = self._asked(config.prompt or Prompts().render(TYPED).user)
         self._device = threading.Lock()
 
     def describe(self, jpegs: Sequence[bytes]) -> list[str]:
@@ -118,4 +136,4 @@ class Eyes:
             )
         answers = found[:, asked["input_ids"].shape[1] :].cpu()
         texts = self._processor.batch_decode(answers, skip_special_tokens=True)
-        return [" ".join(text.split()) for text in texts]
+        return [" ".join(text.split()) if self._config.prompt else sentence(text) for text in texts]

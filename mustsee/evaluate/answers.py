@@ -127,3 +127,19 @@ def with_answers(question: Question, given: Sequence[Verdict]) -> Question:
     models = {v.model for v in given}
     kept = [v for v in question.verdicts if not (v.filter == FILTER and v.model in models)]
     return replace(question, verdicts=(*kept, *given))
+
+
+def grades_of(question: Question, model: str) -> list[dict[str, Any]]:
+    """The grades of a model's written answers to a question, with who gave them (`by`)."""
+    found: list[dict[str, Any]] = []
+    for verdict in question.verdicts:
+        if verdict.filter == GRADE:
+            told: dict[str, Any] = json.loads(verdict.detail)
+            if told.get("of") == model:
+                found.append({**told, "by": verdict.model, "correct": verdict.correct})
+    return found
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean; 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0

@@ -1,73 +1,156 @@
-"""MLVU's graded answers: sub-scene captions (SSC) and video summaries (VS), 1 to 5 on two scales.
+"""MLVU's graded answers: sub-scene captions (SSC) and video summaries (VS), as its Fig. 8 has them.
 
-The task score is the sum of both, 2 to 10; G-Avg is the mean of the two tasks (supplement, Fig. 8).
-Replies are JSON that is checked: a scale outside 1 to 5 or a missing one is asked for again, and a
-fraction stays a fraction.
+A caption is held against its scoring points one by one (5, 3 or 1 each; their mean, taken here, is
+its accuracy) and has a relevance from 1 to 5; a summary has a completeness and a reliability. All
+are whole levels, each with a description in the prompt, and the reason comes before the level. The
+task score is the sum of both scales, 2 to 10; G-Avg is the mean of the two tasks.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, form, number, record
+from mustsee.forms import Form, in_json, in_lines, named, tidied
 from mustsee.llm import Asker
 from mustsee.records import Question
 
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
 PROMPTS = {"subPlot": "evaluate/scene", "summary": "evaluate/summary"}
+LEVELS = (1, 2, 3, 4, 5)
+OF_A_POINT = (1, 3, 5)
+_SCORE = ("score", "level", "value", "rating", "grade")  # what a nested score is called
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """`first` is accuracy (SSC) or completeness (VS), `second` relevance or reliability."""
+    """`first` is accuracy (SSC) or completeness (VS), `second` relevance or reliability. `points`:
+    the level of each scoring point, of which `first` is the mean. `reply`: with the reasons.
+    """
 
     first: float
     second: float
+    points: tuple[int, ...] = ()
+    reply: str = ""
 
     @property
     def total(self) -> float:
         return self.first + self.second
 
 
-def grades(scales: tuple[str, str]) -> Form[Grade]:
-    """A number from 1 to 5 on each scale. The prompt asks for the JSON itself; the other leg reads
-    `scale: number`, also under the name that MLVU's own prompts have (`score_accuracy`).
+def scene_grade(points: int) -> Form[Grade]:
+    """A level for each of so many scoring points, and the relevance."""
+    names = [f"point_{n}" for n in range(1, points + 1)]
+
+    def graded(levels: Mapping[str, int], reply: str) -> Grade:
+        each = tuple(levels[name] for name in names)
+        mean = sum(each) / len(each)
+        return Grade(first=mean, second=levels["relevance"], points=each, reply=reply)
+
+    wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
+    return _levels(wanted).then(lambda said: graded(*said))
+
+
+def summary_grade() -> Form[Grade]:
+    """The completeness and the reliability."""
+    wanted = dict.fromkeys(SCALES["summary"], LEVELS)
+    return _levels(wanted).then(
+        lambda said: Grade(
+            first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
+        )
+    )
+
+
+def _levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
+    """A level of each name, and the reply in lines. Models nest scores (`{"relevance": {"reason":
+    "...", "score": "4"}}`), quote them, write "4/5" or MLVU's own `score_relevance`: all are read,
+    as long as each name has one value.
     """
-    wanted = '{"%s": number, "%s": number}' % scales  # noqa: UP031
+    properties: dict[str, Any] = {}
+    for name, levels in wanted.items():
+        properties[f"{name}_reason"] = {"type": "string", "description": "the reason, first"}
+        about = f"the level: {', '.join(map(str, levels))}"
+        properties[name] = {"type": "integer", "description": about}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
-    def graded(**found: float) -> Grade:
-        for scale in scales:
-            if not 1 <= found[scale] <= 5:
-                raise Unparsed(
-                    f"{scale} is {found[scale]!r}: expected a number from 1 to 5, as in {wanted}"
-                )
-        return Grade(first=found[scales[0]], second=found[scales[1]])
+    def read(reply: str) -> tuple[Mapping[str, int], str]:
+        text = tidied(reply)
+        value = in_json(reply) or in_json(text[text.find("{") : text.rfind("}") + 1])
+        pairs = list(_nested(value)) if isinstance(value, (dict, list)) else list(_lined(text))
+        found = {name: _one(name, levels, pairs) for name, levels in wanted.items()}
+        return found, in_lines(reply)
 
-    def written(reply: str) -> Grade:
-        found: dict[str, float] = {}
-        for scale in scales:
-            line = rf"(?<!\w)(?:score_)?{scale}[\"'*_]*\s*[:：=][\s*_]*(\d+(?:\.\d+)?)(?![\w.]*\w)"
-            values = {float(v) for v in re.findall(line, reply, re.IGNORECASE)}
-            if len(values) != 1:
-                raise Unparsed(f"it holds no one number for {scale}; expected {wanted}")
-            found[scale] = values.pop()
-        return graded(**found)
+    return Form(schema, read)
 
-    each = {scale: number("from 1 to 5") for scale in scales}
-    return form(text=written, shape=record(graded, **each))
+
+def _one(name: str, levels: Sequence[int], pairs: Sequence[tuple[str, float]]) -> int:
+    values = {value for said, value in pairs if said == name}
+    expected = f"one of {', '.join(map(str, levels))} is wanted"
+    if len(values) != 1:
+        what = "several levels" if values else "no level"
+        raise Unparsed(f"it holds {what} for {name.replace('_', ' ')}: {expected}")
+    if (value := values.pop()) not in levels:
+        raise Unparsed(f"{name.replace('_', ' ')} is {value:g}: {expected}")
+    return int(value)
+
+
+def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in a JSON value, each by the nearest name around it."""
+    if isinstance(value, list):
+        for place, item in enumerate(cast(list[Any], value), 1):
+            number = item.get("point") if isinstance(item, dict) else None
+            yield from _nested(item, f"point_{number if isinstance(number, int) else place}")
+    elif isinstance(value, dict):
+        for key, inner in named(cast(dict[str, Any], value)).items():
+            own = _bare(key)
+            yield from _nested(inner, name if own in _SCORE and name else own)
+    elif not isinstance(value, bool) and (found := _NUMBER.fullmatch(str(value))):
+        yield name, float(found[1])
+
+
+_LINE = re.compile(
+    r"(?:^|[,;{])[\s>*_#\"'•-]*(?P<name>[A-Za-z]+(?:[ _]\w+){0,2})[\"'*_]*\s*[:：=][\s*_\"'(\[]*"
+    r"(?P<value>\d+(?:\.\d+)?)(?:\s*/\s*5)?(?![\w.]*\w)",
+    re.MULTILINE,
+)
+
+
+def _lined(text: str) -> Iterator[tuple[str, float]]:
+    """Lines of the form `RELEVANCE: 4`."""
+    for found in _LINE.finditer(text):
+        yield _bare(re.sub(r"\s+", "_", found["name"].lower())), float(found["value"])
+
+
+def _bare(name: str) -> str:
+    """Without what calls it a score: `score_relevance`, `relevance_score`."""
+    bare = re.sub(r"^score_|_(?:score|level)$", "", name)
+    return re.sub(r"^(?:scoring_)?point_?(?=\d)", "point_", bare)
 
 
 async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> Grade:
-    """Ask for the grade of one answer. Raises BadRow after replies of a wrong form."""
-    scales = SCALES[question.question_type]
+    """Ask for the grade of one answer. A caption without scoring points is held against the
+    reference as its one point. Raises BadRow after replies of a wrong form.
+    """
+    prompt = PROMPTS[question.question_type]
+    if question.question_type == "summary":
+        return await asker.ask(
+            prompt, summary_grade(), seed=seed, reference=question.answer, candidate=candidate
+        )
+    points = list(question.scoring_points) or [question.answer]
     return await asker.ask(
-        PROMPTS[question.question_type],
-        grades(scales),
+        prompt,
+        scene_grade(len(points)),
         seed=seed,
         question=question.question,
-        reference=question.answer,
-        points=list(question.scoring_points) or [question.answer],
+        points=points,
         candidate=candidate,
     )

@@ -7,7 +7,6 @@ first. Intervals take the questions of one video as one cluster.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,8 +15,9 @@ from typing import Any
 
 from mustsee import stats
 from mustsee.evaluate import metrics
-from mustsee.evaluate.answers import GRADE, Answer, answers
+from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.released import released
+from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.records import Question, Video
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
@@ -65,15 +65,6 @@ class Written:
     asked: int
     failed: int
     ungraded: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rubric:
-    """MLVU's graded tasks, 2 to 10 each; G-Avg is their mean. `failed`: answers without a grade."""
-
-    tasks: Mapping[str, Estimate]
-    g_avg: float | None
-    failed: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,14 +162,14 @@ def _results(
         asked=len(rows),
         failed=len(rows) - len(good),
         no_key=len(closed) - len(keyed) + len(free) - len(told),
-        unparsed=_mean([r.unparsed for r in good]),
+        unparsed=mean_of([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
         released=released(replies),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
         written=_written_results(model, told, mine, cluster, seed=seed, draws=draws),
-        rubric=_rubric(model, free, mine, cluster),
+        rubric=rubric(model, free, mine, cluster),
     )
 
 
@@ -194,9 +185,9 @@ def scored(question: Question, given: Sequence[Answer], cluster: Mapping[str, st
     return Scored(
         question=question,
         cluster=cluster.get(question.video_id, question.video_id),
-        right=_mean([float(a.correct is True) for a in came]) if came else None,
-        unparsed=_mean([float(a.letter is None) for a in came]),
-        chosen=_mean([float(a.choice == key) for a in chosen]) if chosen else None,
+        right=mean_of([float(a.correct is True) for a in came]) if came else None,
+        unparsed=mean_of([float(a.letter is None) for a in came]),
+        chosen=mean_of([float(a.choice == key) for a in chosen]) if chosen else None,
     )
 
 
@@ -223,7 +214,7 @@ def _groups(rows: Sequence[Scored], names: Callable[[Scored], list[str]]) -> dic
             accuracy=_accuracy(good),
             asked=len(group),
             failed=len(group) - len(good),
-            unparsed=_mean([r.unparsed for r in good]),
+            unparsed=mean_of([r.unparsed for r in good]),
         )
     return found
 
@@ -234,25 +225,11 @@ def _accuracy(rows: Sequence[Scored]) -> Estimate | None:
     return stats.mean([r.right or 0.0 for r in rows], [r.cluster for r in rows])
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
 def _named(types: Mapping[str, Group]) -> dict[str, float]:
     """M-Avg over 7 and 9 tasks (MLVU), where all of their tasks are there."""
     means = {t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}
     wanted = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}
     return {n: metrics.macro(means, t) for n, t in wanted.items() if set(t) <= set(means)}
-
-
-def _grades(question: Question, model: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for verdict in question.verdicts:
-        if verdict.filter == GRADE:
-            told: dict[str, Any] = json.loads(verdict.detail)
-            if told.get("of") == model:
-                found.append({**told, "by": verdict.model, "correct": verdict.correct})
-    return found
 
 
 def _written_results(
@@ -269,7 +246,7 @@ def _written_results(
     if not came:
         return None
     where = [cluster.get(q.video_id, q.video_id) for q, _ in came]
-    judged = [(q, g) for q in graded for g in _grades(q, model) if g["correct"] is not None]
+    judged = [(q, g) for q in graded for g in grades_of(q, model) if g["correct"] is not None]
     places = [cluster.get(q.video_id, q.video_id) for q, _ in judged]
     verdicts = [bool(g["correct"]) for _, g in judged]
     corrected, note = None, "no verdicts" if not judged else ""
@@ -317,30 +294,6 @@ def _corrected(
         return stats.rogan_gladen(verdicts, sample, clusters, draws=draws, seed=seed), ""
     except ValueError as error:
         return None, str(error)
-
-
-def _rubric(
-    model: str,
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-) -> Rubric | None:
-    tasks, failures = dict[str, Estimate](), dict[str, int]()
-    for kind in metrics.MLVU_WRITTEN:
-        asked = [q for q in questions if q.question_type == kind and not q.options]
-        asked = [q for q in asked if mine[q.question_id]]
-        grades = {q.question_id: [g for g in _grades(q, model) if "first" in g] for q in asked}
-        good = [q for q in asked if grades[q.question_id]]
-        if asked:
-            failures[kind] = len(asked) - len(good)
-        if good:
-            sums = [_mean([g["first"] + g["second"] for g in grades[q.question_id]]) for q in good]
-            tasks[kind] = stats.mean(sums, [cluster.get(q.video_id, q.video_id) for q in good])
-    if not failures:
-        return None
-    both = set(metrics.MLVU_WRITTEN) <= set(tasks)
-    g_avg = metrics.macro({k: e.value for k, e in tasks.items()}) if both else None
-    return Rubric(tasks=tasks, g_avg=g_avg, failed=failures)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.evaluate.answers import answers
+from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, Group, Results
 from mustsee.records import Question
 from mustsee.stats import Estimate
@@ -75,12 +76,54 @@ def _written(made: Table, results: Sequence[Results]) -> None:
             made.add_row(label, "", *cells)
         scores = [r.written.cider_d if r.written else None for r in results]
         made.add_row("  CIDEr-D", "", *("-" if s is None else f"{s:.3f}" for s in scores))
-    for name in dict.fromkeys(t for r in results if r.rubric for t in r.rubric.tasks):
+    for name, scales in SCALES.items():
         tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
-        made.add_row(f"{name} (2-10)", "", *("-" if t is None else f"{t.value:.2f}" for t in tasks))
+        if not any(tasks):
+            continue
+        count = max(t.n for t in tasks if t is not None)
+        cells = ["-" if t is None else f"{t.value:.2f}" for t in tasks]
+        made.add_row(f"{name} (2-10)", str(count), *cells)
+        for scale in scales:
+            means = [r.rubric.scales.get(scale) if r.rubric else None for r in results]
+            made.add_row(f"  {scale} (1-5)", "", *("-" if m is None else f"{m:.2f}" for m in means))
     averages = [r.rubric.g_avg if r.rubric else None for r in results]
     if any(a is not None for a in averages):
         made.add_row("G-Avg", "", *("-" if a is None else f"{a:.2f}" for a in averages))
+    if any(r.rubric for r in results):
+        made.add_row("graded by", "", *(r.rubric.grader if r.rubric else "-" for r in results))
+
+
+def made(folder: Path) -> str:
+    """What `write` left in a folder, and what is in it."""
+    import pyarrow.parquet as pq
+
+    replies = pq.read_metadata(folder / "replies.parquet").num_rows
+    pictures = len(list(folder.glob("pictures/*.png")))
+    parts = ["results.json (the scores)", f"replies.parquet ({replies} replies)"]
+    parts += [f"pictures/ ({pictures})"] if pictures else []
+    return f"made: {', '.join(parts)}"
+
+
+def headline(results: Sequence[Results]) -> list[str]:
+    """One line for each model: what it scored."""
+    lines: list[str] = []
+    for one in results:
+        found: list[str] = []
+        if one.weighted is not None:
+            found.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right")
+        found += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
+        if one.written is not None and one.written.judged is not None:
+            judged = one.written.judged
+            found.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+        if one.rubric is not None:
+            tasks = one.rubric.tasks.items()
+            found += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
+        if one.rubric is not None and one.rubric.g_avg is not None:
+            found.append(f"G-Avg {one.rubric.g_avg:.2f}")
+        if one.rubric is not None and one.rubric.grader:
+            found.append(f"graded by {one.rubric.grader}")
+        lines.append(f"score: {one.model}: {'; '.join(found) or 'nothing could be scored'}")
+    return lines
 
 
 def comparisons(found: Sequence[Comparison]) -> Table:
@@ -110,8 +153,9 @@ def write(
     about: Mapping[str, Any] | None = None,
     earlier: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """`results.json`, `replies.parquet` and the pictures into `folder`. `about`: what else belongs
-    to the record (frames, findings). `earlier`: records of other runs, for the curve over frames.
+    """`results.json`, `replies.parquet` and pictures, where there is something to draw, into
+    `folder`. `about`: what else belongs to the record (frames, findings). `earlier`: records of
+    other runs, for the curve over frames.
     """
     record = {
         **(about or {}),
@@ -121,7 +165,6 @@ def write(
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     write_replies(questions, folder / "replies.parquet")
-    (folder / "pictures").mkdir(exist_ok=True)
     for number, one in enumerate(results):
         if one.types:
             name = re.sub(r"\W+", "-", one.model).strip("-")[:60]
@@ -170,6 +213,7 @@ def _axes(width: float, height: float) -> tuple[Any, Any]:
 def _save(figure: Any, path: Path) -> None:
     from matplotlib import pyplot as plt
 
+    path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

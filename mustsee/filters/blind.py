@@ -2,7 +2,8 @@
 
 With the question and its options alone this is Neptune's QAD filter, with the transcript added its
 ASR filter (C.2.5, C.4): the model ranks all options, several times with other seeds, and a question
-stays if the first-ranked option is wrong at least `min_failures` times. (The paper says "remove
+stays if the first-ranked option is wrong at least `min_failures` times. With `ranks=false` it names
+one option and nothing else, as EgoSchema asks (3.1.3). (Neptune's paper says "remove
 what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe
 "keep what fails at least X times". At its X = 2 the two are one.)
 
@@ -21,8 +22,9 @@ from typing import Any
 
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.extract import extract
 from mustsee.filters.vetting import Vetting, unvetted
-from mustsee.forms import Form, form, in_lines, many, one_of, record, words
+from mustsee.forms import Form, form, free, in_lines, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
@@ -36,7 +38,8 @@ class Guess:
     options in an order of its own, so that runs differ even where a model ignores seeds.
     `transcript`: the prompt is given what is said, at most `max_words` of it. `drops`: a question
     that does not pass is dropped; else it only stays out of the subset. Runs end when the vote is
-    decided, unless `all_runs` are wanted for the sweep over thresholds.
+    decided, unless `all_runs` are wanted for the sweep over thresholds. `ranks`: the prompt asks
+    for all options in order; else for one letter.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Guess:
     max_words: int = 20_000
     drops: bool = True
     all_runs: bool = False
+    ranks: bool = True
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -130,7 +134,7 @@ async def one_guess(
     try:
         reply, ranked = await asker.ask(
             filter_.prompt,
-            ranking(len(options)).quoted(),
+            (ranking(len(options)) if filter_.ranks else one_letter(options)).quoted(),
             seed=seed + number,
             options=options,
             **variables,
@@ -161,6 +165,18 @@ def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Ques
         )
     metrics = {**found.metrics, f"{filter_.name}_passed": float(passed)}
     return replace(found, metrics=metrics, drop=question.drop or reason)
+
+
+def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
+    """The one option that a reply picks, in letters or in words; never a guess at what it means."""
+
+    def picked(reply: str) -> tuple[int, ...]:
+        letter = extract(reply, tuple(options)).letter
+        if letter is None:
+            raise Unparsed(f"it is not just one of {', '.join(LETTERS[: len(options)])}")
+        return (LETTERS.index(letter),)
+
+    return free(picked)
 
 
 _RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")

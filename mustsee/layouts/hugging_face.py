@@ -126,7 +126,7 @@ def card_text(
         "## Question types\n\n" + _listed(kinds),
         "## How many were made, and what fell\n\n" + _funnel(card.run, questions),
         "## Models and prompts\n\n" + _provenance(card.run, chosen),
-        "## Known biases\n\n" + _biases(chosen),
+        "## Known biases\n\n" + _biases(chosen) + _perceived(videos),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + (f" {sum(v.uri != '' for v in videos)} addresses are listed." if videos else ""),
     ]
@@ -181,6 +181,21 @@ def _biases(questions: Sequence[Question]) -> str:
         f"{100 * found['answer_is_longest_by_chance']:.1f} %.\n"
         f"- The most frequent place of the answer holds "
         f"{100 * found['most_common_place']:.1f} % of the answers."
+    )
+
+
+def _perceived(videos: Sequence[Video]) -> str:
+    """What was guessed about people, by whom, and for what."""
+    by = sorted({v.perceived_by for v in videos if v.perceived_by})
+    if not by:
+        return ""
+    counts = (Counter(v.perceived_age for v in videos if v.perceived_by),
+              Counter(v.perceived_gender for v in videos if v.perceived_by))  # fmt: skip
+    age, gender = (", ".join(f"{k} {n}" for k, n in c.most_common()) for c in counts)
+    return (
+        f"\n- The videos were sampled with tags of the age and gender that `{', '.join(by)}` "
+        "perceived in pictures of them: impressions of a model, not facts about anybody. "
+        f"Perceived age: {age}. Perceived gender: {gender}."
     )
 
 

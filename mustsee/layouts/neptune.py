@@ -91,8 +91,9 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
 
 
 def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json` and
-    one `neptune_<subset>.json` for each subset.
+    """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json`,
+    `neptune_mma.json` where filters worked on them, `neptune_mmh.json` where raters did, and one
+    `neptune_<subset>.json` for each other subset.
     """
     path, chosen = Path(path), kept(questions)
     keys = _keys(chosen)
@@ -100,7 +101,10 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
         dump_json([_row(q, keys[q.question_id]) for q in chosen], path)
         return
     dump_json([_row(q, keys[q.question_id]) for q in chosen], path / "neptune_full.json")
-    for subset in dict.fromkeys(s for q in chosen for s in q.subsets if s != "full"):
+    measured = {name for q in chosen for name in q.metrics}
+    known = ["mma"] if any(name.endswith("_passed") for name in measured) else []
+    known += ["mmh"] if "audio_only" in measured else []
+    for subset in dict.fromkeys([*known, *(s for q in chosen for s in q.subsets if s != "full")]):
         rows = [_row(q, keys[q.question_id]) for q in chosen if subset in q.subsets]
         dump_json(rows, path / f"neptune_{subset.lower()}.json")
 

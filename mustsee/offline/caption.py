@@ -20,4 +20,12 @@ def frames(request: Request) -> str:
     return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
 
 
-RULES: dict[str, Callable[[Request], str]] = {"caption/frames": frames}
+def typed(request: Request) -> str:
+    """The rules know light and colours of one picture."""
+    images = [image for message in request.messages for image in message.images]
+    keyframes = [Keyframe(time=0.0, shot=0, jpeg=image) for image in images[:1]]
+    (text, *_) = [text for _, text in captions(keyframes, (), ())] or ["nothing"]
+    return f"PEOPLE: none\nMOOD: none\nCAPTION: {text}"
+
+
+RULES: dict[str, Callable[[Request], str]] = {"caption/frames": frames, "caption/typed": typed}

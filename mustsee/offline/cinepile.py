@@ -13,4 +13,5 @@ RULES: dict[str, Callable[[Request], str]] = {
     "cinepile/shortlist": cinepile_scene.shortlist,
     "cinepile/questions": cinepile_scene.questions,
     "cinepile/choose": cinepile_scene.choose,
+    "cinepile/fits": cinepile_scene.fits,
 }

@@ -174,6 +174,17 @@ def choose(request: Request) -> str:
     return f"Answer: {LETTERS[best]}\nRationale: {why}"
 
 
+def fits(request: Request) -> str:
+    """The option that `choose` takes, and those of the very same words."""
+    given = request.variables
+    lines, options = read(given["scene"]), tuple(given["options"])
+    scores = [_fit(given["question"], option, lines) for option in options]
+    best = max(range(len(options)), key=lambda i: (scores[i], -i))
+    same = [i for i, o in enumerate(options) if set(terms(o)) == set(terms(options[best]))]
+    letters = ", ".join(LETTERS[i] for i in {best, *same})
+    return f"WHY: It stands at the moment in question.\nFITS: {letters}\nSPEAKER: NONE"
+
+
 def _blind(question: str, options: Sequence[str]) -> list[float]:
     """Likeness to the question and, a little, to the other options; a longer one is likelier."""
     bags = Terms(options)

@@ -6,7 +6,6 @@ without one, the option most alike to all others (decoys are variations of the a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,20 +62,58 @@ def _covered(candidate: str, wanted: str) -> float:
     return len(have & need) / len(need) if need else 0.0
 
 
+def told(request: Request) -> str:
+    """The lines of the transcript in their order, up to `LONGEST` words: the nearest to a scene's
+    task, or evenly spread ones where it is about the whole.
+    """
+    given = request.variables
+    lines = [x.split("] ")[-1] for x in (given["transcript"] or "").splitlines() if terms(x)]
+    if not lines:
+        return "That cannot be told without the video."
+    near = Terms(lines).likeness(given["question"])
+    rank = sorted(range(len(lines)), key=lambda i: (-near[i], i))
+    if not near.max():
+        rank = [i for start in range(8) for i in range(start, len(lines), 8)]
+    kept, room = list[int](), LONGEST
+    for i in rank:
+        room -= len(lines[i].split())
+        if room < 0 and kept:
+            break
+        kept.append(i)
+    return " ".join(lines[i] for i in sorted(kept))
+
+
+LONGEST = 112  # words; MLVU's summaries have as many on average
+
+
+def _level(share: float) -> int:
+    """A share from 0 to 1 as one of five levels."""
+    return 1 + min(4, int(5 * share))
+
+
 def scene(request: Request) -> str:
     given: Any = request.variables
-    shares = [_covered(given["candidate"], p) for p in given["points"]]
-    points = [5 if s > 0.66 else 3 if s > 0.33 else 1 for s in shares]
-    relevance = 1 + 4 * _covered(given["reference"], given["candidate"])
-    mean = sum(points) / len(points)
-    return json.dumps({"accuracy": round(mean, 2), "relevance": round(relevance, 2)})
+    lines: list[str] = []
+    for n, point in enumerate(given["points"], 1):
+        share = _covered(given["candidate"], point)
+        lines += [f"POINT {n} REASON: {share:.0%} of its words are there",
+                  f"POINT {n}: {5 if share > 0.66 else 3 if share > 0.33 else 1}"]  # fmt: skip
+    share = _covered(" ".join([given["question"], *given["points"]]), given["candidate"])
+    lines += [f"RELEVANCE REASON: {share:.0%} of its words are asked for",
+              f"RELEVANCE: {_level(share)}"]  # fmt: skip
+    return "\n".join(lines)
 
 
 def summary(request: Request) -> str:
     given = request.variables
-    there = 1 + 4 * _covered(given["candidate"], given["reference"])
-    sound = 1 + 4 * _covered(given["reference"], given["candidate"])
-    return json.dumps({"completeness": round(there, 2), "reliability": round(sound, 2)})
+    there = _covered(given["candidate"], given["reference"])
+    sound = _covered(given["reference"], given["candidate"])
+    return (
+        f"COMPLETENESS REASON: {there:.0%} of the reference's words are there\n"
+        f"COMPLETENESS: {_level(there)}\n"
+        f"RELIABILITY REASON: {sound:.0%} of its words are in the reference\n"
+        f"RELIABILITY: {_level(sound)}"
+    )
 
 
 RULES: dict[str, Callable[[Request], str]] = {
@@ -86,6 +123,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "evaluate/egoschema": choice,
     "evaluate/mlvu": mlvu,
     "evaluate/open": written,
+    "evaluate/mlvu_open": told,
     "evaluate/scene": scene,
     "evaluate/summary": summary,
 }

@@ -34,6 +34,13 @@ def blind(request: Request) -> str:
     return _ranked(giveaway(question, options, request.seed), "by wording, likeness and length")
 
 
+def pick(request: Request) -> str:
+    """The first of that ranking, as a letter."""
+    question, options = request.variables["question"], request.variables["options"]
+    scores = giveaway(question, options, request.seed)
+    return LETTERS[max(range(len(options)), key=lambda i: (scores[i], -i))]
+
+
 def asr(request: Request) -> str:
     """A ranking from these and the transcript."""
     question, options = request.variables["question"], request.variables["options"]
@@ -181,6 +188,7 @@ def repair(request: Request) -> str:
 
 RULES: dict[str, Callable[[Request], str]] = {
     "filters/blind": blind,
+    "filters/pick": pick,
     "filters/asr": asr,
     "filters/repair": repair,
 }

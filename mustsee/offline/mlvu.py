@@ -50,4 +50,10 @@ def _needle(request: Request) -> str:
     return "\n\n".join(blocks)
 
 
-RULES: dict[str, Callable[[Request], str]] = {"mlvu/needle": _needle}
+def _absent(request: Request) -> str:
+    """The rules know no actions by their looks, and say so."""
+    shown = range(1, len(request.variables["shown"]) + 1)
+    return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in shown)])
+
+
+RULES: dict[str, Callable[[Request], str]] = {"mlvu/needle": _needle, "mlvu/absent": _absent}

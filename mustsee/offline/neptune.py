@@ -206,7 +206,13 @@ def none(request: Request) -> str:
     return "NONE"
 
 
+def people(request: Request) -> str:
+    """The rules perceive nobody."""
+    return "AGE: UNCLEAR\nGENDER: UNCLEAR"
+
+
 RULES: dict[str, Callable[[Request], str]] = {
+    "neptune/people": people,
     "neptune/shots": shots,
     "neptune/topics": topics,
     "neptune/dense": dense,

@@ -1,20 +1,22 @@
 """Checks that what a question asks about is absent from the background, or it is no needle.
 
 MLVU had people look (F.4, F.8); here likeness is measured, and the nearest moments are listed for a
-person.
-
-Pictures are compared by their descriptors (`mustsee.media.descriptors`), texts by their embeddings.
+person. Pictures are compared by their descriptors (`mustsee.media.descriptors`). What a probe is
+called, by its caption or else by the label of its action, is held against what is said of the
+background: by embeddings, and by words ("people dance zumba" shows "zumba").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.records import Caption, Frame
+from mustsee.text import STOP, stem, terms, words
 
 LUMA = 64  # numbers of a descriptor that are brightness
 PLAIN = 0.03  # spread of brightness below which a picture is plain
@@ -25,19 +27,22 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 @dataclass(frozen=True, kw_only=True)
 class Absence:
     """`apart`: root mean square distance of descriptors (0 to 1) below which two pictures look the
-    same; `alike`: cosine of captions from which two texts say the same. Null: not looked at.
-    `every`: seconds between the pictures that are compared.
+    same; `alike`: cosine of captions from which two texts say the same; `called`: cosine of an
+    action's label and a caption from which that shows the action, as does a caption with the words
+    of the label. Null: not looked at. `every`: seconds between the pictures that are compared.
     """
 
     apart: float | None = 0.06
     alike: float | None = 0.75
+    called: float | None = 0.5
     every: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
     """The moments of a background that are most like a probe: by looks (`distance` at `time`) and
-    by what is said of them (`likeness` of `text` at `told`). Null where they were not compared.
+    by what is said of them (`likeness` of `text` at `told`; `least` is too much). Null where they
+    were not compared. `says`: a caption that has the words of what the probe shows.
     """
 
     rule: Absence
@@ -46,14 +51,17 @@ class Sighting:
     told: float | None = None
     likeness: float | None = None
     text: str = ""
+    least: float | None = None
+    says: Caption | None = None
 
     @property
     def absent(self) -> bool:
         """Is the probe nowhere in the background, as far as was looked?"""
         rule = self.rule
         looks = rule.apart is None or self.distance is None or self.distance >= rule.apart
-        says = rule.alike is None or self.likeness is None or self.likeness < rule.alike
-        return looks and says
+        least = self.least
+        unlike = least is None or self.likeness is None or self.likeness < least
+        return looks and unlike and self.says is None
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -63,6 +71,8 @@ class Sighting:
             parts.append(
                 f"nearest caption at {self.told:.1f} s, {self.likeness:.2f} alike: {self.text}"
             )
+        if self.says is not None:
+            parts.append(f"said at {self.says.time:.1f} s: {self.says.text}")
         return "; ".join(parts)
 
 
@@ -120,20 +130,65 @@ def sighting(
     *,
     frames: tuple[Sequence[Frame], Sequence[Frame]] = ((), ()),
     caption: str = "",
+    label: str = "",
     captions: Sequence[Caption] = (),
     embed: Embed | None = None,
 ) -> Sighting:
-    """The nearest moments. `frames`: those of the probe and those of the background; `caption` of
-    the probe is held against the background's `captions` where `embed` is given.
+    """The nearest moments. `frames`: those of the probe and those of the background. The probe's
+    `caption`, and its `label` where it has none, is held against the background's `captions`, by
+    embeddings where `embed` is given.
     """
     found = Sighting(rule=rule)
     time, distance = nearest(*frames)
     if distance < float("inf"):
         found = replace(found, time=time, distance=distance)
-    if embed is not None and caption and captions:
-        vectors = embed([caption, *(c.text for c in captions)])
+    least, what = (rule.alike, caption) if caption else (rule.called, label)
+    if least is None or not what or not captions:
+        return found
+    if label and rule.called is not None:
+        found = replace(found, says=next((c for c in captions if shows(label, c.text)), None))
+    if embed is not None:
+        vectors = embed([what, *(c.text for c in captions)])
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         scores = unit[1:] @ unit[0]
         best = captions[int(scores.argmax())]
-        found = replace(found, told=best.time, likeness=float(scores.max()), text=best.text)
+        found = replace(
+            found, told=best.time, likeness=float(scores.max()), text=best.text, least=least
+        )
     return found
+
+
+_LIGHT = frozenset(map(stem, STOP))  # "making jewelry" is shown where jewelry is said
+
+
+def _roots(text: str) -> list[str]:
+    return [w[:-3] if w.endswith("ing") and len(w) > 5 else w for w in terms(text)]
+
+
+def shows(label: str, text: str) -> bool:
+    """Whether a text has all the words of an action's label, in any form ("tosses a coin" for
+    "tossing coin", "jet skis" for "jetskiing").
+    """
+    (wanted, one), said = _wanted(label), _roots(text)
+    if wanted and all(any(_same(w, s) for s in said) for w in wanted):
+        return True
+    return len(one) >= 6 and one in "".join(words(text))
+
+
+@lru_cache(maxsize=1024)
+def _wanted(label: str) -> tuple[tuple[str, ...], str]:
+    """The words that tell an action, and all of its label as one."""
+    found = _roots(label)
+    heavy = [w for w in found if not any(_same(w, light) for light in _LIGHT)]
+    return tuple(heavy or found), stem("".join(words(label)))
+
+
+def _same(one: str, other: str) -> bool:
+    """Two stems of one word: "tos" and "toss", "mak" and "make"."""
+    short, long = sorted((one, other), key=len)
+    return one == other or (
+        len(short) >= 3
+        and len(long) == len(short) + 1
+        and long.startswith(short)
+        and long[-1] in ("e", short[-1])
+    )

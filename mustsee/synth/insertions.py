@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from mustsee import schemas
@@ -16,6 +17,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Caption, Question, Segment, Span, Video
 from mustsee.store import digest
+from mustsee.synth.absence import shows
 from mustsee.synth.plan import Plan, Probe, Spread, plan
 
 T = TypeVar("T")
@@ -47,6 +49,18 @@ class Background:
     shots: tuple[Span, ...] = ()
     captions: tuple[Caption, ...] = ()
 
+    def tells(self, labels: Collection[str]) -> bool:
+        """Whether a caption has the words of one of these actions."""
+        for label in labels:
+            if label not in self._told:
+                self._told[label] = any(shows(label, c.text) for c in self.captions)
+        return any(self._told[label] for label in labels)
+
+    @cached_property
+    def _told(self) -> dict[str, bool]:
+        """What was found so far: a plan asks again for each of its videos."""
+        return {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
@@ -73,7 +87,8 @@ class Making:
 
     def plan(self, backgrounds: Sequence[Background], clips: Sequence[Clip], seed: str) -> Plan:
         """The clips, in the order given, in a seeded stretch of a seeded background that is long
-        enough. Raises UserError where none is.
+        enough, one whose captions tell of none of the clips' actions where there is one. Raises
+        UserError where none is long enough.
         """
         probes = [self.probe(clip, seed) for clip in clips]
         shown = sum(p.end - p.start for p in probes)
@@ -90,7 +105,8 @@ class Making:
                 + ("lower the lengths in ladder=" if self.total_seconds is not None else way)
             )
         draw = random.Random(f"{seed}/background")
-        chosen = draw.choice(enough)
+        labels = {clip.label for clip in clips} - {""}
+        chosen = draw.choice([b for b in enough if not b.tells(labels)] or enough)
         length = chosen.duration if wanted is None else wanted
         start = draw.random() * (chosen.duration - length)
         try:

@@ -91,15 +91,19 @@ def _lines(text: str, parts: Schema) -> dict[str, Any]:
     """Each part from the line that has its name."""
     found: dict[str, Any] = {}
     for name, part in parts.items():
-        line = re.search(rf"^[\s*]*{name}: *(.*)$", text, re.IGNORECASE | re.MULTILINE)
+        label = name.replace("_", "[ _]")
+        line = re.search(rf"^[\s*]*{label}: *(.*)$", text, re.IGNORECASE | re.MULTILINE)
         said = line[1].strip() if line else ""
-        if part["type"] == "string":
-            found[name] = said[:1] if "enum" in part else said
+        if part["type"] == "integer":
+            found[name] = int(said) if said.isdecimal() else 0
+        elif part["type"] == "string":
+            named = (v for v in part.get("enum", ()) if said.upper().startswith(v.upper()))
+            found[name] = next(named, said[:1]) if "enum" in part else said
         elif part["items"]["type"] == "string":
             found[name] = re.findall(r"[A-Z]", said)
         else:
             found[name] = _stretches(said)
-    return found if found.get("answer") else dict.fromkeys(parts)
+    return found if found.get("answer", True) else dict.fromkeys(parts)
 
 
 def _questions(text: str, item: Schema) -> list[Any]:

@@ -18,9 +18,8 @@ from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
 from mustsee.conditions.options import order
 from mustsee.conditions.seen import Seen, plan
-from mustsee.errors import BadRow, Transient, Unparsed, UserError
+from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answered, answers, with_answers
-from mustsee.evaluate.rubric import SCALES, grades
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
@@ -275,26 +274,3 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     (named,) = work(Grade(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
     told = json.loads(named.verdicts[-1].detail)
     assert (told["of"], told["judge"]) == ("NaN-7B", [None, None, 0, 0])
-
-
-@pytest.mark.parametrize(
-    ("reply", "first", "second"),
-    [
-        ('{"accuracy": 4.5, "relevance": 3}', 4.5, 3.0),
-        ('Sure: ```json\n{"score_accuracy": 1, "score_relevance": 5, "total_score": 6}\n```', 1, 5),
-        ('{"a": 1} then {"accuracy": 2, "relevance": 2.25}', 2.0, 2.25),
-    ],
-)
-def test_rubric_replies_keep_fractions(reply: str, first: float, second: float) -> None:
-    found = grades(SCALES["subPlot"]).read(reply)
-    assert (found.first, found.second) == (first, second)
-    assert found.total == first + second
-
-
-@pytest.mark.parametrize(
-    "reply", ["5 and 4", '{"accuracy": 6, "relevance": 3}', '{"accuracy": 4}',
-              '{"accuracy": "good", "relevance": 3}', '{"accuracy": true, "relevance": 3}']
-)  # fmt: skip
-def test_rubric_replies_of_a_wrong_form_are_refused(reply: str) -> None:
-    with pytest.raises(Unparsed):
-        grades(SCALES["subPlot"]).read(reply)

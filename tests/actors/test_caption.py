@@ -19,13 +19,14 @@ from safetensors.numpy import save_file
 from actors.caption.jax import JaxCaptioner
 from actors.caption.openai import OpenAICaptioner
 from actors.caption.pixels import Pixels
-from actors.caption.transformers import TransformersCaptioner
+from actors.caption.transformers import TYPED, TransformersCaptioner, sentence
 from actors.llm.openai import OpenAI
 from actors.part import Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.prompts import Prompts
 from mustsee.records import Caption, Keyframe, Video
-from mustsee.store import Store, digest
+from mustsee.store import Store, digest, identity
 from ray_jobs.benches.loopback import Loopback, Refused
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor
@@ -214,3 +215,33 @@ def test_what_decides_a_caption_is_identity_and_hardware_is_not(tmp_path: Path) 
         base = make(model=model)
         assert digest(base) == digest(make(model=model, **quick))
         assert digest(base) != digest(make(model=model, prompt="ocr"))
+
+
+def test_the_sentence_behind_the_typed_answers_is_the_caption() -> None:
+    typed = "PEOPLE: a man\nMOOD: calm\n\n**CAPTION:** A man\u00a0rows a boat.**\n"
+    assert sentence(typed) == "A man rows a boat."
+    assert sentence("CAPTION: a\nCAPTION: the better one") == "the better one"
+    assert sentence("A man rows\na boat.") == "A man rows a boat."  # it could not follow
+    assert "MOOD:" in Prompts().render(TYPED).user
+
+
+def test_the_weights_and_the_typed_questions_are_the_captioners_identity(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (typed, told) = (TransformersCaptioner(model=str(tmp_path), prompt=p) for p in (None, "ocr"))
+    assert identity(typed)["prompt"] == Prompts().digest(TYPED)
+    assert (identity(told)["prompt"], identity(told)["revision"] is None) == ("ocr", False)
+    before = digest(typed)
+    (tmp_path / "config.json").write_text("{ }")
+    assert digest(typed) != before
+
+
+def test_typed_questions_are_answered_behind_the_caption(
+    checkpoints: dict[str, str], tmp_path: Path
+) -> None:
+    plain = JaxCaptioner(model=checkpoints["paligemma"], max_tokens=3, batches=(4,))
+    both = dataclasses.replace(plain, also=("answer en where is it?", "caption en"))
+    texts = [[c.text for c in worker(part, Store(str(tmp_path)))[0](ROWS[0])[0].captions]
+             for part in (plain, both)]  # fmt: skip
+    for one, several in zip(*texts, strict=True):
+        assert several.split("; ")[0] == one
+        assert len(several.split("; ")) <= 2  # the same task says the same, once

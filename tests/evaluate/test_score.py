@@ -259,3 +259,23 @@ def test_the_released_scorers_stand_beside_ours() -> None:
     assert found.weighted is not None
     assert found.weighted.value == 1.0
     assert found.released == {"CinePile": 0.5, "MLVU": 1.0}
+
+
+def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
+    """The score comes last, in a line; without types there are no pictures, and none are named."""
+    drawn = [right(ask(0)), wrong(ask(3))]
+    score_show.write(tmp_path, score.score(drawn), drawn)
+    assert score_show.made(tmp_path).endswith("replies.parquet (2 replies), pictures/ (1)")
+    (line,) = score_show.headline(score.score(drawn))
+    assert line.startswith("score: m: 50.0 (")
+    written = [grade(ask(0, "summary", options=(), answer_index=None, answer="x"), "x",
+                     {"first": 4, "second": 3}, None)]  # fmt: skip
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    score_show.write(bare, score.score(written), written)
+    assert sorted(p.name for p in bare.iterdir()) == ["replies.parquet", "results.json"]
+    assert "pictures" not in score_show.made(bare)
+    assert score_show.headline(score.score(written)) == [
+        "score: m: summary 7.00 of 10; graded by judge x"
+    ]
+    assert "nothing" in score_show.headline(score.score([ask(0)], models=["m"]))[0]

@@ -92,6 +92,34 @@ def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
     assert ranking(5).read(reply) == tuple(order)
 
 
+PICK = Guess(name="blind", prompt="filters/pick", ranks=False, runs=1, min_failures=1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "right", "drop"),
+    [
+        ("D", True, "blind: right in 1 of 1 runs"), ("(D)", True, "blind: right in 1 of 1 runs"),
+        ("Honey.", True, "blind: right in 1 of 1 runs"), ("B", False, None),
+        ("The answer is A.", False, None),
+    ],
+)  # fmt: skip
+def test_egoschemas_form_is_one_letter(reply: str, right: bool, drop: str | None) -> None:
+    llm = Rules({"filters/pick": lambda r: reply})
+    (found,) = vetted(row(question()), llm, replace(PICK, shuffle=False))
+    assert ([v.correct for v in found.verdicts], found.drop) == ([right], drop)
+    text = llm.asked[0].messages[-1].text
+    assert "just one of A, B, C, D, E" in text
+    assert "EXPLANATION" not in text
+
+
+def test_no_letter_is_no_vote_and_the_camera_wearer_is_no_option() -> None:
+    unread = ("It depends.", "A or B", "C and the man talk, I think, but who knows")
+    for reply in unread:
+        llm = Rules({"filters/pick": lambda r, said=reply: said})
+        (found,) = vetted(row(question()), llm, PICK)
+        assert (found.drop, found.unvetted_by) == (None, ("blind",))
+
+
 def test_what_a_model_knows_without_the_video_is_dropped() -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, all_runs=True))

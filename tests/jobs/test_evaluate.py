@@ -64,6 +64,29 @@ def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
 
 
+def test_a_model_does_not_grade_itself_unasked(tmp_path: Path) -> None:
+    """By rubrics or as the judge: refused before any work, unless it is allowed; rules are none."""
+    (tmp_path / "9_summary.json").write_text(json.dumps([
+        {"video": "a.mp4", "duration": 300, "question": "Summarise it.", "answer": "A boat.",
+         "question_type": "summary"}]))  # fmt: skip
+    given = [f"questions={tmp_path}", f"out={tmp_path / 'out'}", "llm=openai", "key_env=null",
+             "base_url=http://127.0.0.1:9/v1", "try_endpoints=false", "answer=blind"]  # fmt: skip
+    with pytest.raises(UserError, match=r"would grade its own answers.*grade\.llm\.model"):
+        build(compose("evaluate", given))()
+    detail = [*given, "grade.llm.detail=high"]  # the same model, asked otherwise
+    with pytest.raises(UserError, match="would grade its own answers"):
+        build(compose("evaluate", detail))()
+    part = build(compose("evaluate", [*given, "grade.llm.model=other"]))
+    part.grade.apart(part.answer.llm, rubrics=True, judged=False)
+    own = build(compose("evaluate", [*given, "grade.own=true"]))
+    own.grade.apart(own.answer.llm, rubrics=True, judged=True)
+    rules = build(compose("evaluate", [*given[:2], "answer=blind"]))
+    rules.grade.apart(rules.answer.llm, rubrics=True, judged=True)
+    judged = build(compose("evaluate", [*given, "judge=llm", "grade/llm=offline"]))
+    with pytest.raises(UserError, match=r"judge\.engine\.llm\.model"):
+        judged.grade.apart(judged.answer.llm, rubrics=True, judged=True)
+
+
 def spoken(payload: Any) -> str:
     """A model with an opinion about every prompt."""
     text = json.dumps(payload["messages"])

@@ -13,16 +13,19 @@ from typing import Any
 
 import pytest
 
+from actors.judge.bem import Bem
 from actors.judge.compass import Compass, CompassEngine
 from actors.judge.nli import Nli, said
 from actors.judge.roberta import Roberta
 from actors.judge.simpleqa import Grader, SimpleQa
 from actors.llm.offline import Offline
 from mustsee.errors import UserError
+from mustsee.judge.data import Pair, Sources
 from mustsee.judge.judge import Engine, Item, JudgeConfig
 from mustsee.judge.prompt import Triple
 from mustsee.llm import Message, Reply, Request
 from mustsee.prompts import Prompts
+from ray_jobs import judge_calibrate
 from tests.support import tiny_judges as tiny
 
 pytest.importorskip("torch")
@@ -80,6 +83,39 @@ def test_roberta_refuses_what_does_not_fit(tmp_path: Path) -> None:
         Roberta(model=str(tiny.roberta(tmp_path / "3", classes=3)), device="cpu").open()
     with pytest.raises(UserError, match="hf download"):
         Roberta(model="nobody/has-this-one").open()
+
+
+def test_bem_is_asked_in_its_order_and_read_by_softmax(tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = tiny.bert(tmp_path / "m")
+    found = logits(Bem(model=str(folder), device="cpu").open())
+    model: Any = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    for triple, ours in zip(TRIPLES, found, strict=True):
+        first = f"[CLS] {triple.candidate} [SEP]"
+        second = f"{triple.reference} [SEP] {triple.question} [SEP]"
+        parts = [tokenizer(t, add_special_tokens=False)["input_ids"] for t in (first, second)]
+        ids = torch.tensor([[*parts[0], *parts[1]]])
+        kinds = torch.tensor([[0] * len(parts[0]) + [1] * len(parts[1])])
+        theirs = torch.softmax(model(ids, token_type_ids=kinds).logits[0], 0)[1]
+        assert torch.sigmoid(torch.tensor(ours)).item() == pytest.approx(float(theirs), abs=1e-4)
+    with pytest.raises(UserError, match="has 3 classes"):
+        Bem(model=str(tiny.bert(tmp_path / "3", classes=3)), device="cpu").open()
+
+
+def test_calibration_shows_cider_and_bem_beside_the_judge(tmp_path: Path) -> None:
+    answers = [("person number {}", True), ("nobody", False), ("the person of number {}", True)]
+    pairs = [Pair(question=f"who is {n}", candidate=a.format(n), references=(f"person number {n}",),
+                  label=y, group=f"q{n}") for n in range(6) for a, y in answers]  # fmt: skip
+    scores = [float(p.label) for p in pairs]
+    given = ("me", pairs, scores, [s > 0.5 for s in scores], Sources())
+    rows = judge_calibrate.table(*given, bem=str(tiny.bert(tmp_path / "m")))
+    assert list(rows) == ["me", "rouge_l", "token_f1", "token_recall", "cider_d", "BEM"]
+    assert rows["cider_d"]["auc"][0] == 1.0
+    assert 0 <= rows["BEM"]["auc"][0] <= 1
+    assert "BEM" not in judge_calibrate.table(*given)
 
 
 @pytest.mark.parametrize("labels", [("contradiction", "entailment", "neutral"),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from actors.caption.transformers import sentence
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
@@ -27,16 +28,20 @@ from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
+from mustsee.recipes.cinepile.fits import fits
 from mustsee.recipes.cinepile.question_lists import Asked
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, induced
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.no_question import Settings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
+from mustsee.recipes.mlvu.absent import Look, looked_for
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.recipes.neptune.people import perceived
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
-from mustsee.records import Caption, Line, Question, SceneText, Segment, Video
+from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Video
+from mustsee.synth.plan import Plan
 from ray_jobs.templates import _without_names
 from tests.support import looker
 from tests.support.neptune_film import SAID, film
@@ -106,6 +111,8 @@ async def _all(heard: Heard) -> None:
     needle = Segment(start=0, end=8, topic="needle", dense_caption="two dogs run in a park")
     video = Video(video_id="v", uri="v.mp4", segments=(needle,))
     await ask_needle(video, heard, NeedleSettings())
+    plan = Plan(background="film.mp4", end=60.0)
+    await looked_for(video, plan, looker.Stills(looker.row()), heard, Look())
     _judged(heard)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
@@ -125,6 +132,8 @@ async def _neptune(heard: Heard) -> None:
     some = replace(heard, llm=Rules(others))
     await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
     await whole(long, heard, WholeSettings(see=Seen()))
+    shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
+    await perceived(replace(long, keyframes=shown), heard, pictures=2)
 
 
 async def _filters(heard: Heard) -> None:
@@ -138,6 +147,7 @@ async def _filters(heard: Heard) -> None:
     guesses = (
         Guess(name="blind", prompt="filters/blind"),
         Guess(name="asr", prompt="filters/asr", transcript=True),
+        Guess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 
     async def same(question: str, candidate: str, reference: str) -> bool:
@@ -156,11 +166,14 @@ async def _cinepile(heard: Heard) -> None:
              for n in range(30)]  # fmt: skip
     video = Video(video_id="clip", uri="clip.mp4", scene=scene, duration=80.0)
     listed = "\n".join(f"- {letter}) {o}" for letter, o in zip("ABCDE", OPTIONS, strict=True))
-    made = f"Question: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
+    made = (
+        f"Template: Kind 1\nQuestion: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
+    )
     some = replace(heard, llm=Rules({"cinepile/questions": made}))
     askers = {"reasoning": some, "perceptual": some}
     await cinepile.ask(video, askers, cinepile.Settings(templates=tuple(kinds)))
     await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
+    await fits(looker.question(question=CHOICE, options=OPTIONS), heard, SCENE)
     questions = ["Why does he open the door?", "Where does she go after the call?"]
     asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)
@@ -206,11 +219,13 @@ def _judged(heard: Heard) -> None:
         name = f"evaluate/{own}"
         heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
     heard.calls["evaluate/open"] = Call("evaluate/open", free(_said), {**seen, "words": 50})
+    heard.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_said), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
     heard.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
     heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
+    heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
 
 

@@ -57,6 +57,22 @@ def roberta(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
     return folder
 
 
+def bert(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+    tokens = _tokenizer(folder, special, "[CLS] $A [SEP] $B:1 [SEP]:1")
+    torch.manual_seed(seed)
+    settings: dict[str, Any] = dict(  # noqa: C408
+        vocab_size=len(tokens), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=64, max_position_embeddings=512, num_labels=classes, type_vocab_size=2,
+        initializer_range=0.5, pad_token_id=tokens.pad_token_id,
+    )  # fmt: skip
+    BertForSequenceClassification(BertConfig(**settings)).save_pretrained(folder)
+    return folder
+
+
 def deberta(folder: Path, labels: tuple[str, ...], *, seed: int = 0) -> Path:
     import torch
     from transformers import DebertaV2Config, DebertaV2ForSequenceClassification

@@ -19,7 +19,7 @@ from mustsee.forms import Form, form, many, only, whole
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import clipped, finished
-from mustsee.recipes.cinepile.mcq import Mcq, mcqs
+from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
 from mustsee.recipes.cinepile.scene import told, written
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
@@ -38,7 +38,7 @@ class Settings:
     `threshold`: probability from which a line is the narrator's.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration")
     area: ClassVar[str] = "cinepile"
 
@@ -92,18 +92,19 @@ def _drawn(templates: Sequence[Template], count: int, rng: random.Random) -> lis
 
 
 async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) -> list[Template]:
-    """The templates that the model finds most fitting; all of them where they are no more."""
+    """The templates that the model finds fitting; all of them where all can be drawn anyway."""
     known = settings.of("reasoning")
-    if len(known) <= settings.shortlist:
+    if len(known) <= settings.pick[0]:
         return known
+    most = min(settings.shortlist, len(known))
     places = await asker.ask(
         "cinepile/shortlist",
-        shortlist(len(known), settings.shortlist),
+        shortlist(len(known), most),
         seed=seed,
         scene=scene,
         tags=TAGS,
         templates=[{"name": t.name, "prototype": t.prototype} for t in known],
-        count=settings.shortlist,
+        count=most,
     )
     return [known[place] for place in places]
 
@@ -150,9 +151,10 @@ async def _questions(
     settings: Settings,
     seed: int,
 ) -> list[Question]:
+    names = [t.name for t in templates]
     found = await asker.ask(
         "cinepile/questions",
-        mcqs(or_none=kind == "perceptual"),
+        mcqs(or_none=kind == "perceptual", kinds=names),
         seed=seed,
         scene=scene,
         tags=TAGS,
@@ -161,17 +163,12 @@ async def _questions(
         each=settings.each,
     )
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("cinepile"))
-    made = [record(video, mcq, category(mcq, templates), settings.seed, origin) for mcq in found]
+    kinds = [templates[kind_of(mcq.template, names) or 0].category for mcq in found]
+    made = [
+        record(video, mcq, category, settings.seed, origin)
+        for mcq, category in zip(found, kinds, strict=True)
+    ]
     return made[: settings.each * len(templates)]
-
-
-def category(mcq: Mcq, templates: Sequence[Template]) -> str:
-    """The category of the template that a question names; of the first where it names none."""
-    named = normal(mcq.template)
-    for template in templates:
-        if named and (normal(template.name) in named or named in normal(template.name)):
-            return template.category
-    return templates[0].category
 
 
 def record(

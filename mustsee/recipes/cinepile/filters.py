@@ -1,4 +1,4 @@
-"""CinePile's measures as question filters: degeneracy, vision reliance, hardness."""
+"""CinePile's measures as filters: degeneracy, fitting options, vision reliance, hardness."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from mustsee.filters.vetting import Vetting
 from mustsee.recipes.cinepile.degenerate import degenerate
+from mustsee.recipes.cinepile.fits import PROMPT, fits
 from mustsee.recipes.cinepile.hardness import hardness
 from mustsee.recipes.cinepile.scene import Told, told, written
 from mustsee.recipes.cinepile.vision import vision
@@ -31,6 +32,26 @@ class Degenerate:
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         guessers = {role: vetting.askers[role] for role in GUESSERS}
         return await degenerate(question, guessers, seed=vetting.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """Drops, with the whole scene before `reader`, what hangs on a speaker whom the scene leaves
+    open, and from the test split (with `train`, from both) what has two fitting options.
+    """
+
+    name: ClassVar[str] = "fits"
+    roles: ClassVar[tuple[str, ...]] = ("reader",)
+    prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
+    reads: ClassVar[tuple[str, ...]] = ("scene",)
+
+    threshold: float = 0.5
+    train: bool = False
+
+    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+        scene = written(_told(video, self.threshold))
+        reader = vetting.askers["reader"]
+        return await fits(question, reader, scene, seed=vetting.seed, train=self.train)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,9 +68,11 @@ class _Block:
     last: str = "question"
 
 
-def mcqs(*, options: int = 5, or_none: bool = False) -> Form[tuple[Mcq, ...]]:
+def mcqs(
+    *, options: int = 5, or_none: bool = False, kinds: Sequence[str] = ()
+) -> Form[tuple[Mcq, ...]]:
     """All whole questions of a reply, in order. `or_none`: there may be none, which it then says.
-    Unparsed otherwise, with the first fault.
+    Unparsed otherwise, with the first fault; and where a question names none of several `kinds`.
     """
 
     def sound(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
@@ -83,6 +85,12 @@ def mcqs(*, options: int = 5, or_none: bool = False) -> Form[tuple[Mcq, ...]]:
                 faults.append(str(error))
         if not found and (faults or not or_none):
             raise Unparsed([*faults, NO_QUESTION][0])
+        for one in found:
+            if kinds and kind_of(one.template, kinds) is None:
+                raise Unparsed(
+                    f"the question {one.question[:60]!r} has no line 'Template: ...' with one of "
+                    f"the kinds {', '.join(kinds)}"
+                )
         return tuple(found)
 
     def written(reply: str) -> Sequence[_Block]:
@@ -102,6 +110,20 @@ def mcqs(*, options: int = 5, or_none: bool = False) -> Form[tuple[Mcq, ...]]:
         evidence=stretches("what shows it, in seconds"),
     )
     return form(text=written, shape=only("questions", many(one, "the questions"))).then(sound)
+
+
+def kind_of(named: str, kinds: Sequence[str]) -> int | None:
+    """The place of the kind that a question names; the longest of those that it holds."""
+    said = normal(named)
+    if len(kinds) == 1:
+        return 0
+    if not said:
+        return None
+    for place, kind in enumerate(kinds):
+        if normal(kind) == said:
+            return place
+    near = [n for n, kind in enumerate(kinds) if normal(kind) in said or said in normal(kind)]
+    return max(near, key=lambda n: len(kinds[n]), default=None)
 
 
 NO_QUESTION = "it holds no line 'Question: ...' followed by '- A) ...'"

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from actors.llm.offline import OfflineLlm
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.mcq import kind_of, mcqs
 from mustsee.recipes.cinepile.scene import told, written
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, read_templates
 from mustsee.records import Line, Question, SceneText, Video
@@ -184,10 +185,55 @@ def test_of_equal_questions_a_sound_one_stays() -> None:
         identity = "repeats"
 
         async def complete(self, request: Request) -> Reply:
-            return Reply(text=reply, model="repeats")
+            kind = request.variables["templates"][0]["name"]
+            return Reply(text=f"Template: {kind}\n{reply}", model="repeats")
 
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     known = tuple(t for t in own() if t.kind == "perceptual")
     (one,) = asyncio.run(ask(video, askers, Settings(templates=known))).questions or ()
     assert one.drop is None
+
+
+def test_the_default_templates_are_shortlisted_too() -> None:
+    """There are more of them than are shortlisted, and a model that takes few of them is heeded."""
+    asked: list[Request] = []
+
+    class Few:
+        identity = "few"
+
+        async def complete(self, request: Request) -> Reply:
+            asked.append(request)
+            if request.prompt == "cinepile/shortlist":
+                return Reply(text="TEMPLATES: 2, 3, 5, 7, 11", model="few")
+            return await OfflineLlm("offline").complete(request)
+
+    folder = Path(Prompts().root) / "cinepile"
+    known = tuple(read_templates(folder / "reasoning.md"))
+    assert len(known) > Settings().shortlist
+    assert len({t.category for t in known}) == 4
+    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Few(), prompts=Prompts()))
+    video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+    asyncio.run(ask(video, askers, Settings(templates=known)))
+    asyncio.run(ask(video, askers, Settings(templates=known[:12])))
+    lists = [r for r in asked if r.prompt == "cinepile/shortlist"]
+    assert [r.variables["count"] for r in lists] == [20, 12]
+    drawn = [{t["name"] for t in r.variables["templates"]}
+             for r in asked if r.variables.get("kind") == "reasoning"]  # fmt: skip
+    assert drawn == [{known[n - 1].name for n in (2, 3, 5, 7, 11)}] * 2
+
+
+def test_a_question_without_its_kind_is_an_error_of_the_reply() -> None:
+    """It was once taken for the first kind, and so got that one's category."""
+    kinds = ("Thing in hand", "Face")
+    block = "Question: What falls?\n- A) a\n- B) b\n- C) c\n- D) d\n- E) e\nCorrect Answer: A\n"
+    for head in ("", "Template: Weather\n"):
+        with pytest.raises(
+            Unparsed, match=r"'Template: \.\.\.' with one of the kinds Thing in hand"
+        ):
+            mcqs(kinds=kinds).read(f"{head}{block}")
+    (found,) = mcqs(kinds=kinds).read(f"Template: 2. Face (close)\n{block}")
+    assert kind_of(found.template, kinds) == 1
+    (alone,) = mcqs(kinds=kinds[:1]).read(block)
+    assert kind_of(alone.template, kinds[:1]) == 0
+    assert kind_of("Face", ("Face in the crowd", "Face")) == 1

@@ -8,6 +8,7 @@ import pytest
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.degenerate import degenerate
+from mustsee.recipes.cinepile.fits import fits
 from mustsee.recipes.cinepile.hardness import hardness
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question
@@ -66,3 +67,52 @@ def test_vision_and_hardness_are_zero_where_the_model_is_right() -> None:
         assert ("hard" in hard.subsets) == bool(value)
     assert "vision_reliance" not in asyncio.run(vision(ONE, asker(None), "words")).metrics
     assert "hardness" not in asyncio.run(hardness(ONE, asker(None), "scene")).metrics
+
+
+class Words:
+    """Says the same to everything."""
+
+    identity = "words"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply(text=self.text, model="words")
+
+
+def fit(reply: str, split: str = "test", **given: bool) -> Question:
+    reader = Asker(llm=Words(reply), prompts=Prompts(), tries=1)
+    return asyncio.run(fits(replace(ONE, subsets=(split,)), reader, "a scene", **given))
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed", "drop"),
+    [
+        ("WHY: x\nFITS: C\nSPEAKER: NONE", 1.0, None),
+        ("WHY: x\nFITS: C, D\nSPEAKER: TOLD", 0.0, "fits: D fits as well as the answer"),
+        ("**FITS:** C\n**SPEAKER:** OPEN", 0.0, "fits: the scene leaves open who speaks"),
+        ("FITS: A\nSPEAKER: NONE", 1.0, None),  # an error of the answer is for hardness and sight
+        ('{"why": "x", "fits": ["C", "A"], "speaker": "none"}', 0.0,
+         "fits: A fits as well as the answer"),
+        ("FITS: NONE\nSPEAKER: NONE", 1.0, None),
+    ],
+)  # fmt: skip
+def test_two_fitting_options_and_open_speakers_fall(
+    reply: str, passed: float, drop: str | None
+) -> None:
+    found = fit(reply)
+    assert (found.metrics["fits_passed"], found.drop) == (passed, drop)
+    assert found.verdicts[-1].passed == bool(passed)
+
+
+def test_train_keeps_what_is_ambiguous_unless_told_otherwise() -> None:
+    two = "WHY: x\nFITS: C, D\nSPEAKER: NONE"
+    assert (fit(two, "train").drop, fit(two, "train").metrics["fits_passed"]) == (None, 0.0)
+    assert fit(two, "train", train=True).drop == "fits: D fits as well as the answer"
+    assert fit("FITS: C\nSPEAKER: OPEN", "train").drop is not None
+
+
+def test_a_fit_that_cannot_be_read_is_unvetted() -> None:
+    for reply in ("It is C.", "FITS: C", "FITS: J\nSPEAKER: NONE", "FITS: some\nSPEAKER: NONE"):
+        assert fit(reply).unvetted_by == ("fits",)

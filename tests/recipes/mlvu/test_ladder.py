@@ -18,7 +18,7 @@ from mustsee.synth import absence
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.make import Settings
 from mustsee.synth.plan import Spread
-from ray_jobs.mlvu import Ladder, Synthetic
+from ray_jobs.mlvu import Annotated, Ladder, Synthetic
 from tests.support.films import cuts, write
 from tests.support.material import material
 from tests.support.mlvu import FILM, Counted, ask, making
@@ -36,7 +36,7 @@ def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
 
 @given(
     st.floats(60, 4000),
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), max_size=3),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), min_size=1, max_size=3),
     st.integers(0, 50),
 )
 def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
@@ -52,8 +52,9 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
         evidence=spans,
     )
     row = Video(video_id="v", uri="v.mp4", duration=duration, questions=(asked,))
-    made = ladder.rungs(row, seed=seed)
-    assert made == ladder.rungs(row, seed=seed)
+    made, left = ladder.rungs(row, seed=seed)
+    assert (made, left) == ladder.rungs(row, seed=seed)
+    assert len(made) + left.total() == len(ladder.LENGTHS)
     wide = max((s.end for s in spans), default=0) - min((s.start for s in spans), default=0)
     assert len(made) == sum(duration >= n >= wide for n in ladder.LENGTHS)
     for rung in made:
@@ -69,14 +70,46 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
         assert shorter.end <= longer.end + 1e-6
 
 
-def test_options_without_evidence_are_not_cut() -> None:
+def test_an_answer_that_is_nowhere_is_not_cut() -> None:
     asked = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
     )  # fmt: skip
     row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(asked,))
-    assert ladder.rungs(row) == []
-    assert len(ladder.rungs(replace(row, questions=(replace(asked, options=()),)))) == 3
+    assert ladder.rungs(row) == ([], {ladder.NOWHERE: 3})
+    scene = replace(asked, question_type="subPlot", options=(), answer="A lamp falls.")
+    assert ladder.rungs(replace(row, questions=(scene,))) == ([], {ladder.OTHER_LENGTH: 3})
+    marked = replace(scene, evidence=(Span(200, 230),))
+    made, left = ladder.rungs(replace(row, questions=(marked,)))
+    assert (len(made), left) == (3, {})
+
+
+@pytest.mark.parametrize(("marked", "rung"), [(180, 180), (360.5, 360), (None, 600), (400, None)])
+def test_a_summary_is_of_the_length_that_it_was_written_for(marked, rung) -> None:
+    asked = Question(
+        question_id="q", video_id="v", recipe="mlvu", question="Summarise it.",
+        question_type="summary", answer="A boat is built.",
+        evidence=() if marked is None else (Span(0, marked),),
+    )  # fmt: skip
+    row = Video(video_id="v", uri="v.mp4", duration=600.0, questions=(asked,))
+    made, left = ladder.rungs(row)
+    assert [m.questions[0].subsets for m in made] == ([(f"ladder_{rung}",)] if rung else [])
+    assert left == {ladder.OTHER_LENGTH: 2 if rung else 3}
+    for one in made:
+        assert (one.start, one.end, one.questions[0].evidence) == (0, marked or 600, ())
+
+
+def test_forms_give_a_ladder_its_summaries(tmp_path, capsys) -> None:
+    film = write(tmp_path / "v.mp4", cuts([400]))
+    table = tmp_path / "forms.csv"
+    table.write_text(
+        "video_id,kind,answer,start,end\nv,summary,A door opens.,0,4\nv,summary,It all ends.,,\n"
+    )
+    task = Ladder(questions=None, annotations=str(table), videos=str(film), lengths=[4.0, 8.0])
+    assert [(r.duration, r.questions[0].answer) for r in task.rows()] == [(4.0, "A door opens.")]
+    assert "3 rungs of the ladder: their reference was written" in capsys.readouterr().out
+    whole = Annotated(annotations=str(table), videos=str(film)).rows()
+    assert [q.answer for r in whole for q in r.questions] == ["It all ends."]
 
 
 def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
@@ -106,7 +139,7 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
         evidence=(Span(100, 104),),
     )
     whole = Video(video_id="v", uri=str(material(FILM)), duration=231.4, questions=(asked,))
-    (rung,) = ladder.rungs(whole, lengths=(20.0,))
+    ((rung,), _) = ladder.rungs(whole, lengths=(20.0,))
     part = Synthesise(folder=str(tmp_path), settings=Settings(preset="ultrafast"))
     made = part.open(Counted().context(tmp_path / "store"))(rung)
     assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"

@@ -1,5 +1,6 @@
 """Needles: what is asked of them, and that nothing like them is in their background."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -7,7 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from actors.synthesise import Synthesise, checked
+from actors.absent import Absent, checked
+from actors.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.layouts import mlvu as layout
@@ -94,18 +96,15 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     places = [Background(uri=str(material(FILM)), duration=231.4)]
     task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
     (row,) = task.rows(places, clips)
-    part = Synthesise(
-        folder=str(tmp_path / "videos"),
-        settings=Settings(preset="ultrafast"),
-        absence=Absence(every=4.0),
-    )
+    part = Synthesise(folder=str(tmp_path / "videos"), settings=Settings(preset="ultrafast"))
     counted = Counted()
-    make = part.open(counted.context(tmp_path / "store"))
-    made = ask(make(row))
+    context = counted.context(tmp_path / "store")
+    check = Absent(rule=Absence(every=4.0)).open(context)
+    made = ask(part.open(context)(asyncio.run(check(row))))
     assert made.drop is None
     assert "nearest picture at" in made.segments[0].visual_support
     assert made.duration == pytest.approx(66, abs=0.05)
-    assert counted.counts == {"synth.copy": 1}
+    assert counted.counts == {"synth.copy": 1, "absent.not_looked_at": 1}
     assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][
         "placed"
     ]
@@ -117,7 +116,7 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     assert made.segments[0].start <= time <= made.segments[0].end
 
     itself = with_itself(row, places[0])
-    dropped = make(itself)
+    dropped = asyncio.run(check(itself))
     assert dropped.drop.startswith("needle: ")
     assert dropped.uri == itself.uri
 

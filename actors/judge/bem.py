@@ -1,0 +1,64 @@
+"""The judge `bem`: BERT fine-tuned on answer equivalence (Bulian et al. 2022, arXiv 2202.07654), as
+in Neptune's table of judges.
+
+The released checkpoint is a TensorFlow SavedModel; what is read here is the same network in Hugging
+Face's form. Candidate, reference and question stand in this order, closed by "[SEP]" each, the
+candidate as the first segment; the score is the softmax of the two logits. What the authors cut at
+512 tokens is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.judge.checkpoint import Loaded, found
+from actors.part import hardware
+from mustsee.errors import UserError
+from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.prompt import Triple
+from mustsee.nn import weights
+
+FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bem:
+    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+
+    model: str
+    revision: str | None = weights.pinned()
+    device: str = hardware("auto")
+    budget: int = hardware(4096)
+
+    def open(self) -> Engine:
+        return BemEngine(self)
+
+
+class BemEngine:
+    limit = 512
+
+    def __init__(self, config: Bem) -> None:
+        folder, digest = found(config.model, config.revision)
+        kind = "AutoModelForSequenceClassification"
+        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        classes = int(self._loaded.model.config.num_labels)
+        if classes != 2:
+            raise UserError(f"{config.model!r} has {classes} classes: BEM has two")
+        self.identity = Identity(engine="bem", weights=digest, prompt="\n".join(FORMAT))
+
+    def prepare(self, triple: Triple) -> Prepared:
+        first, second = (
+            self._loaded.tokenizer(side.format(**vars(triple)), add_special_tokens=False).input_ids
+            for side in FORMAT
+        )
+        ids = {
+            "input_ids": [*first, *second],
+            "token_type_ids": [0] * len(first) + [1] * len(second),
+            "attention_mask": [1] * (len(first) + len(second)),
+        }
+        return Prepared(triple, len(ids["input_ids"]), ids)
+
+    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+        logits = self._loaded.logits([p.payload for p in prepared])
+        return [Reading(float(pair[1] - pair[0])) for pair in logits]

@@ -1,0 +1,77 @@
+"""`people`: how old, and of which gender, the people of a video are perceived to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from actors.ask import prompts_in
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from mustsee.errors import UserError
+from mustsee.llm import Asker, Sampling
+from mustsee.prompts import ENGLISH
+from mustsee.recipes.neptune.people import PROMPT, perceived
+from mustsee.records import Video
+from mustsee.store import identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
+    the `looker` sees them: an impression, no fact about anybody. `looker` null: nobody looks.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
+
+    looker: LlmConfig | None = None
+    pictures: int = 8
+    seed: int = 0
+    prompts: str | None = None
+    language: str = ENGLISH
+    sampling: Sampling = field(default_factory=Sampling)
+    tries: int = 3
+
+    @property
+    def roles(self) -> dict[str, LlmConfig]:
+        return {"looker": self.looker} if self.looker is not None else {}
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the model takes pictures. Raises UserError."""
+        if isinstance(self.looker, TakesPictures) and not self.looker.looks:
+            raise UserError(
+                f"people.looker={self.looker!r} takes no pictures: set people/looker= to a model "
+                "that does, or people=none"
+            )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "People",
+            "version": self.version,
+            "looker": identity(self.looker),
+            "prompt": prompts_in(self.prompts, self.language).digest(PROMPT),
+            "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        assert self.looker is not None, "the job leaves this stage out"
+        asker = Asker(
+            llm=run.llm(self.looker),
+            prompts=prompts_in(self.prompts, self.language),
+            sampling=self.sampling,
+            tries=self.tries,
+        )
+
+        async def look(video: Video) -> Video:
+            found = await perceived(video, asker, pictures=self.pictures, seed=self.seed)
+            return replace(
+                video,
+                perceived_age=found.age,
+                perceived_gender=found.gender,
+                perceived_by=asker.llm.identity,
+            )
+
+        return look

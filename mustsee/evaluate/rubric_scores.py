@@ -1,0 +1,60 @@
+"""MLVU's two graded tasks as results: what the grades of `mustsee.evaluate.rubric` come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mustsee import stats
+from mustsee.evaluate import metrics
+from mustsee.evaluate.answers import Answer, grades_of, mean_of
+from mustsee.evaluate.rubric import SCALES
+from mustsee.records import Question
+from mustsee.stats import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rubric:
+    """MLVU's graded tasks, 2 to 10 each, and the means of their scales; G-Avg is the mean of the
+    tasks. `failed`: answers without a grade. `grader`: the model that gave the grades.
+    """
+
+    tasks: Mapping[str, Estimate]
+    scales: Mapping[str, float]
+    g_avg: float | None
+    failed: Mapping[str, int]
+    grader: str
+
+
+def rubric(
+    model: str,
+    questions: Sequence[Question],
+    mine: Mapping[str, Sequence[Answer]],
+    cluster: Mapping[str, str],
+) -> Rubric | None:
+    """What a model's graded answers come to; None where it was asked for none."""
+    tasks, scales, failures = dict[str, Estimate](), dict[str, float](), dict[str, int]()
+    graders: dict[str, None] = {}
+    for kind in metrics.MLVU_WRITTEN:
+        asked = [q for q in questions if q.question_type == kind and not q.options]
+        asked = [q for q in asked if mine[q.question_id]]
+        grades = {q.question_id: [g for g in grades_of(q, model) if "first" in g] for q in asked}
+        good = [q for q in asked if grades[q.question_id]]
+        if asked:
+            failures[kind] = len(asked) - len(good)
+        if good:
+            firsts, seconds = (
+                [mean_of([g[key] for g in grades[q.question_id]]) for q in good]
+                for key in ("first", "second")
+            )
+            sums = [a + b for a, b in zip(firsts, seconds, strict=True)]
+            tasks[kind] = stats.mean(sums, [cluster.get(q.video_id, q.video_id) for q in good])
+            scales |= zip(SCALES[kind], (mean_of(firsts), mean_of(seconds)), strict=True)
+            graders |= dict.fromkeys(g["by"] for q in good for g in grades[q.question_id])
+    if not failures:
+        return None
+    both = set(metrics.MLVU_WRITTEN) <= set(tasks)
+    g_avg = metrics.macro({k: e.value for k, e in tasks.items()}) if both else None
+    return Rubric(
+        tasks=tasks, scales=scales, g_avg=g_avg, failed=failures, grader=", ".join(graders)
+    )

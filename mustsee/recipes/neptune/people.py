@@ -1,0 +1,68 @@
+"""Perceived age and gender of the people in a video (Neptune, C.1), as strata of the diversity
+sample. What a model takes somebody for is an impression from a few pictures: it says nothing about
+who they are, is never asked about, and is off unless it is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mustsee.errors import BadRow, Unparsed
+from mustsee.forms import Form, form, one_of, record
+from mustsee.llm import Asker
+from mustsee.records import Video
+
+PROMPT = "neptune/people"
+AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NOBODY", "UNCLEAR")
+GENDERS = ("WOMEN", "MEN", "MIXED", "NOBODY", "UNCLEAR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perceived:
+    """One of `AGES` and of `GENDERS`, in small letters."""
+
+    age: str
+    gender: str
+
+
+UNCLEAR = Perceived(age="unclear", gender="unclear")
+
+
+async def perceived(video: Video, asker: Asker, *, pictures: int, seed: int = 0) -> Perceived:
+    """What the people in evenly spread keyframes are taken for; "nobody" of a video without any,
+    "unclear" where the reply cannot be read.
+    """
+    frames = video.keyframes or ()
+    if not frames:
+        return Perceived(age="nobody", gender="nobody")
+    count = min(pictures, len(frames))
+    chosen = [frames[(2 * n + 1) * len(frames) // (2 * count)].jpeg for n in range(count)]
+    try:
+        return await asker.ask(PROMPT, impression(), images=chosen, seed=seed, count=count)
+    except BadRow:
+        return UNCLEAR
+
+
+def impression() -> Form[Perceived]:
+    """`AGE: MIDDLE` and `GENDER: WOMEN`."""
+
+    def found(age: str, gender: str) -> Perceived:
+        return Perceived(age=age.lower(), gender=gender.lower())
+
+    def written(reply: str) -> Perceived:
+        parts: list[str] = []
+        for name, values in (("AGE", AGES), ("GENDER", GENDERS)):
+            line = rf"^[\s>*_#-]*{name}[*_]*\s*[:：][\s*_]*({'|'.join(values)})\b"
+            said = re.search(line, reply, re.IGNORECASE | re.MULTILINE)
+            if not said:
+                raise Unparsed(f"it holds no line '{name}: ...' with one of {', '.join(values)}")
+            parts.append(said[1])
+        return found(*parts)
+
+    shape = record(
+        found,
+        age=one_of(AGES, "how old they look"),
+        gender=one_of(GENDERS, "how they present"),
+    )
+    return form(text=written, shape=shape)

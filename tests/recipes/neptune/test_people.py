@@ -1,0 +1,101 @@
+"""Perceived age and gender: off unless wanted, one look a video, strata, and named in the card."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from actors.llm.openai import OpenAI
+from actors.part import RunContext
+from actors.people import People
+from mustsee.errors import Unparsed, UserError
+from mustsee.layouts import hugging_face
+from mustsee.llm import Reply, Request
+from mustsee.recipes.neptune.diversity import Diversity
+from mustsee.recipes.neptune.people import impression
+from mustsee.records import Keyframe, Video
+from mustsee.schemas import table
+from mustsee.store import Store
+from ray_jobs.running.build import build
+from ray_jobs.running.compose import compose
+from tests.layouts.test_exports import made
+
+
+@dataclass
+class Sees:
+    """Says what the last picture says."""
+
+    identity: str = "looker 7"
+    asked: list[Request] = field(default_factory=list[Request])
+
+    def open(self) -> "Sees":
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        return Reply(text=request.messages[-1].images[-1].decode(), model="m")
+
+
+def look(video: Video, sees: Sees, tmp_path: Path) -> Video:
+    context = RunContext(store=Store(str(tmp_path)), llm=lambda c: c, count=lambda n, k: None)  # type: ignore[arg-type,return-value]
+    return asyncio.run(People(looker=sees, pictures=2, tries=1).open(context)(video))  # type: ignore[arg-type]
+
+
+def shown(*texts: str) -> Video:
+    frames = tuple(Keyframe(time=float(n), shot=n, jpeg=t.encode()) for n, t in enumerate(texts))
+    return Video(video_id="v", uri="v.mp4", keyframes=frames)
+
+
+def test_a_video_is_looked_at_once_from_spread_pictures(tmp_path: Path) -> None:
+    sees = Sees()
+    video = shown("a", "b", "c", "AGE: old\n**GENDER:** Women", "d")
+    found = look(video, sees, tmp_path)
+    assert [r.messages[-1].images for r in sees.asked] == [(b"b", b"AGE: old\n**GENDER:** Women")]
+    said = (found.perceived_age, found.perceived_gender, found.perceived_by)
+    assert said == ("old", "women", "looker 7")
+    empty = look(shown(), sees, tmp_path)
+    assert (empty.perceived_age, len(sees.asked)) == ("nobody", 1)
+    muddled = look(shown("x"), sees, tmp_path)
+    assert (muddled.perceived_age, muddled.perceived_gender) == ("unclear", "unclear")
+
+
+def test_only_known_words_are_taken() -> None:
+    assert impression().read('{"age": "mixed", "gender": "NOBODY"}').gender == "nobody"
+    for reply in ("AGE: 34\nGENDER: MEN", "AGE: OLD", "They are old men."):
+        with pytest.raises(Unparsed):
+            impression().read(reply)
+
+
+def test_it_is_off_unless_it_is_wanted() -> None:
+    given = ["videos=v", "out=o"]
+    job = build(compose("neptune", given))
+    assert job.people.looker is None
+    strata = "diversity.strata=[perceived_age,perceived_gender]"
+    with pytest.raises(UserError, match="people=looker"):
+        build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
+    wanted = build(compose("neptune", [*given, "people=looker", "llm=openai", "key_env=null"]))
+    assert wanted.people.looker.model == "gpt-4.1-mini"
+    with pytest.raises(UserError, match="takes no pictures"):
+        People(looker=OpenAI(model="m", base_url="http://x", looks=False)).check()
+
+
+def test_strata_of_perceived_people_even_out_the_sample() -> None:
+    rows = [replace(shown(), video_id=f"v{n}", perceived_gender="men" if n % 8 else "women")
+            for n in range(64)]  # fmt: skip
+    even = Diversity(size=16, clusters=1, boost=0.0, strata=("perceived_gender",))
+    kept = even.choose(table(rows, Video)).kept
+    assert sum(int(name[1:]) % 8 == 0 for name in kept) == 8
+
+
+def test_the_card_names_who_perceived_what() -> None:
+    rows = [Video(video_id=f"v{n}", uri="", perceived_age="old", perceived_gender="men",
+                  perceived_by="looker 7") for n in range(6)]  # fmt: skip
+    questions = made()
+    parts = hugging_face.split(questions)
+    given = (hugging_face.Card(), parts, questions)
+    text = hugging_face.card_text(*given, rows, files="{}")
+    for part in ("`looker 7` perceived", "old 6", "impressions of a model"):
+        assert part in text
+    plain = [replace(row, perceived_by=None) for row in rows]
+    assert "perceived" not in hugging_face.card_text(*given, plain, files="{}")

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import RenderableType
 
 from actors.answer.battery import Battery, Put, puts
@@ -23,10 +25,13 @@ from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, Repeated, audit
 from mustsee.audit.clean import write_clean
+from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
 from mustsee.layouts import Reading, read
 from mustsee.layouts.table import Columns
+from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
+from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.evaluate import rows_of
 from ray_jobs.running.launch import launch
@@ -61,6 +66,8 @@ class AuditJob:
         reading = read(self.questions, self.format, self.columns)
         if unknown := sorted(set(self.drops) - set(FAILS)):
             raise UserError(f"drops: {unknown} are none of {', '.join(FAILS)}")
+        if len(self.benchmark_videos) > len(self.benchmarks):
+            raise UserError("benchmark_videos: one for each of benchmarks=, in the same order")
         earlier = [versions.earlier(folder) for folder in self.against]
         others = {path: read(path) for path in self.benchmarks}
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
@@ -104,12 +111,17 @@ class AuditJob:
 
     def models(self) -> list[LlmConfig]:
         assert isinstance(self.answer, AnswerLlm)
+        """Those that are asked, under names of their own. Raises UserError."""
         first: Any = self.answer.llm
         known = {f.name for f in fields(first)}
         for differs in self.also:
             if wrong := sorted(set(differs) - known):
                 raise UserError(f"also: {wrong} are no keys of llm: {', '.join(sorted(known))}")
-        return [first, *(replace(first, **differs) for differs in self.also)]
+        every = [first, *(replace(first, **differs) for differs in self.also)]
+        names = [model.identity for model in every]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
+        return every
 
     def found(self, tables: Tables, battery: Battery, others: Mapping[str, Reading]) -> Audit:
         questions, videos = list(tables.questions()), list(tables.videos())
@@ -132,16 +144,29 @@ class AuditJob:
             for name, reading in others.items()
             for pair in repeats.overlap(questions, reading.questions, name, embed, alike=self.alike)
         ]
-        films = [
-            film
-            for name, reading in others.items()
-            for film in repeats.films(videos, reading.videos, name)
-        ]
         return Repeated(
             duplicates=repeats.within(questions, embed, alike=self.alike),
             overlap=overlap,
-            films=films,
+            films=self.films(videos, others),
         )
+
+    def films(
+        self, videos: Sequence[Video], others: Mapping[str, Reading]
+    ) -> list[repeats.SameFilm]:
+        """Those that a benchmark has, too: by id; by content and looks where it has films."""
+        folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
+        mine = {v.uri: found for v in videos if folders and v.uri
+                if (found := looks(v.uri)) is not None}  # fmt: skip
+        same: list[repeats.SameFilm] = []
+        for name, reading in others.items():
+            known = list(reading.videos)
+            theirs = dict[str, NDArray[np.float32]]()
+            if name in folders:
+                files = read_videos(folders[name]).select(["video_id", "uri"]).to_pylist()
+                known += [Video(**row, digest=content_digest(row["uri"])) for row in files]
+                theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
+            same += repeats.films(videos, known, name, {**theirs, **mine})
+        return same
 
     def embed(self) -> repeats.Embed | None:
         """The sentence encoder; none where it is not installed: words alone are compared then."""

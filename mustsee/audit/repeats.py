@@ -28,9 +28,11 @@ NEAR = 0.92  # cosine of tf-idf: one or two words of twenty differ
 APART = 0.03  # root mean square of descriptors, of pictures at equal distances: the same film
 LOOKS = 16  # pictures of a film that are compared
 DECIDING = frozenset(
-    "first second third fourth fifth last next before after during while until left right upper "
-    "lower top bottom above below up down inside outside more less most least not no never always "
-    "without except beginning middle end start".split()
+    words(
+        "first second third fourth fifth last next before after during while until left right "
+        "upper lower top bottom above below up down inside outside more less most least not no "
+        "never always without except beginning middle end start"
+    )
 ) | set(NUMBERS)
 
 

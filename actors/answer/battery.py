@@ -54,16 +54,18 @@ def puts(
     if answer.open_ended or answer.rag.on:
         raise UserError("an audit asks multiple choice, and shows what its conditions say: leave "
                         "answer.open_ended and answer.rag alone")  # fmt: skip
-    found: list[Put] = []
-    for model in models:
-        sees = looks and answer.see.looks
-        sees = sees and (model.looks if isinstance(model, TakesPictures) else True)
-        for name, see in _seen(answer.see, few=few, looks=sees, listens=listens):
-            found.append(Put(condition=name, part=replace(answer, llm=model, see=see, drawn=True)))
-    return tuple(found)
+    silent = dict(_seen(answer.see, few=few, looks=False, listens=listens))
+    every = dict(_seen(answer.see, few=few, looks=looks and answer.see.looks, listens=listens))
+    return tuple(  # condition by condition: what was decoded for one model serves the next
+        Put(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
+        for name, see in every.items()
+        for model in models
+        if name in silent or not isinstance(model, TakesPictures) or model.looks
+    )
 
 
 def _seen(see: Seen, *, few: int, looks: bool, listens: bool) -> list[tuple[str, Seen]]:
+    """The conditions, those of the same pictures one after the other."""
     blind = replace(see, condition="blind", frames=SILENT, fps=None, transcript=False)
     found = [("blind", blind)]
     if listens:
@@ -76,7 +78,7 @@ def _seen(see: Seen, *, few: int, looks: bool, listens: bool) -> list[tuple[str,
         found.append(("few", replace(silent, condition="frames", frames=few, fps=None)))
     found += [(name, replace(silent, condition=name)) for name in ("frames", "shuffled")]
     heard = replace(see, transcript=listens)
-    return [*found, *((name, replace(heard, condition=name)) for name in (*SPANS, "whole"))]
+    return [*found, *((name, replace(heard, condition=name)) for name in ("whole", *SPANS))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mustsee.audit.audit import Audit
-from mustsee.layouts import Reading, cinepile, egoschema, mlvu, neptune, ours, table
+from mustsee.layouts import (
+    Reading,
+    cinepile,
+    egoschema,
+    hugging_face,
+    mlvu,
+    neptune,
+    ours,
+    table,
+)
 from mustsee.layouts.table import Columns
+from mustsee.records import Question
 
 WRITERS: dict[str, Callable[..., None]] = {
     "ours": ours.write,
@@ -17,6 +27,7 @@ WRITERS: dict[str, Callable[..., None]] = {
     "egoschema": egoschema.write,
     "mlvu": mlvu.write,
 }
+NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
 
 
 def write_clean(
@@ -32,9 +43,32 @@ def write_clean(
         else q
         for q in reading.questions
     ]
-    if reading.layout == "table":
+    if reading.layout == "ours" and source.is_dir() and not (source / "questions.parquet").exists():
+        _write_dataset(questions, folder, source)
+    elif reading.layout == "table":
         table.write(questions, folder, source=source, given=columns)
     elif reading.layout == "mlvu" and source.stem == "test_mcq_gt":
         mlvu.write_test(questions, folder, reading.videos)
     else:
         WRITERS[reading.layout](questions, folder, reading.videos)
+
+
+def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) -> None:
+    """A Hugging Face folder, split as it was, with a card of its own. The task file of an lmms-eval
+    folder names its data by a full path and is not copied: `ray_jobs.export layout=lmms_eval`
+    makes one.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    kept = {q.question_id: q for q in questions if q.drop is None}
+    parts: dict[str, list[Question]] = {}
+    for file in sorted(source.rglob("*.parquet")):
+        rows = pq.read_table(file)
+        chosen = rows.filter(pc.is_in(rows["question_id"], pc.SetLookupOptions(list(kept))))
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
+        parts[file.stem] = [kept[name] for name in chosen["question_id"].to_pylist()]
+    card = hugging_face.Card(notes=NOTE)
+    text = hugging_face.card_text(card, parts, questions, [], files="data/{}.parquet")
+    (folder / "README.md").write_text(text, encoding="utf-8")

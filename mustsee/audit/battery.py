@@ -140,11 +140,18 @@ def tried(
         name=name,
         kind=kind,
         answerer=answerer,
-        right=stats.mean(right, where),
+        right=_within(stats.mean(right, where)),
         chance=sum(chances) / len(chances),
         over=stats.paired(right, chances, where),
         known=stats.mean(known, where),
     )
+
+
+def _within(share: Estimate) -> Estimate:
+    """A share's interval, cut to where shares are."""
+    if share.low is None or share.high is None:
+        return share
+    return replace(share, low=max(0.0, share.low), high=min(1.0, share.high))
 
 
 def _condition(

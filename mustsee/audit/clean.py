@@ -58,14 +58,14 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
     folder names its data by a full path and is not copied: `ray_jobs.export layout=lmms_eval`
     makes one.
     """
-    import pyarrow.compute as pc
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     kept = {q.question_id: q for q in questions if q.drop is None}
     parts: dict[str, list[Question]] = {}
     for file in sorted(source.rglob("*.parquet")):
         rows = pq.read_table(file)
-        chosen = rows.filter(pc.is_in(rows["question_id"], pc.SetLookupOptions(list(kept))))
+        chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
         parts[file.stem] = [kept[name] for name in chosen["question_id"].to_pylist()]

@@ -1,16 +1,17 @@
 """Questions and videos that occur twice: within a dataset, and in others that it should not share.
 
 Two questions are the same exactly where their words and those of their answer are; nearly where the
-words of question, answer and options are alike by tf-idf; by embedding where a sentence encoder
-says so of question and answer. Across videos half of the options must be the same, too: "What does
-he do then?" and "Nothing." are no copy. Words that decide (first, before, left, two, not) must be
-the same everywhere: to both measures they are hardly a difference.
+questions differ in small words and endings alone; by embedding where a sentence encoder says so of
+question and answer. Across videos half of the options must be the same, too: "What does he do
+then?" and "Nothing." are no copy. Words that decide (first, before, left, two, not) must be the
+same everywhere: to an encoder they are hardly a difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -19,12 +20,11 @@ from numpy.typing import NDArray
 from mustsee.audit.guessers import plain
 from mustsee.layouts.reading import answer_of
 from mustsee.records import Question, Video
-from mustsee.text import NUMBERS, Terms, words
+from mustsee.text import NUMBERS, terms, words
 from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
-NEAR = 0.92  # cosine of tf-idf: one or two words of twenty differ
 APART = 0.03  # root mean square of descriptors, of pictures at equal distances: the same film
 LOOKS = 16  # pictures of a film that are compared
 DECIDING = frozenset(
@@ -64,15 +64,15 @@ def within(
     questions: Sequence[Question], embed: Embed | None = None, *, alike: float = 0.95
 ) -> list[Pair]:
     """The pairs in one dataset, each once, by the first way that finds it."""
-    texts = [_text(q) for q in questions]
     found: dict[tuple[int, int], tuple[How, float]] = {}
-    for same in _exact(questions):
-        pairs = ((a, b) for n, a in enumerate(same) for b in same[n + 1 :])
-        found |= {(a, b): ("exact", 1.0) for a, b in pairs if _offered(questions[a], questions[b])}
-    for a, b, cosine in _near(texts, texts):
-        one, two = questions[a], questions[b]
-        if a < b and _agree(one, two) and _same(one, two):
-            found.setdefault((a, b), ("near", cosine))
+    for how, key in KEYS.items():
+        families: dict[tuple[str, ...], list[int]] = {}
+        for number, question in enumerate(questions):
+            families.setdefault(key(question), []).append(number)
+        for same in families.values():
+            for a, b in combinations(same, 2):
+                if _offered(questions[a], questions[b]):
+                    found.setdefault((a, b), (how, 1.0))
     if embed is not None and len(questions) > 1:
         for a, b, cosine in _embedded(questions, questions, embed, alike):
             if a < b and _same(questions[a], questions[b]):
@@ -83,26 +83,26 @@ def within(
     ]
 
 
-def _exact(questions: Sequence[Question]) -> list[list[int]]:
-    """Those of the same question and answer."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for number, q in enumerate(questions):
-        asked, answer = plain(q.question), plain(answer_of(q))
-        found.setdefault((asked, answer), []).append(number)
-    return [same for same in found.values() if len(same) > 1]
+def _exact(question: Question) -> tuple[str, ...]:
+    return plain(question.question), plain(answer_of(question))
 
 
-def _agree(one: Question, two: Question) -> bool:
-    """Whether the answers have the same words in the same order."""
-    return plain(answer_of(one)) == plain(answer_of(two))
+def _near(question: Question) -> tuple[str, ...]:
+    """The stems of the words that carry meaning, and the words that decide."""
+    stems = " ".join(terms(question.question))
+    return stems, " ".join(_deciding(question)), plain(answer_of(question))
+
+
+KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {"exact": _exact, "near": _near}
+
+
+def _deciding(question: Question) -> list[str]:
+    return [w for w in words(question.question) if w in DECIDING or w.isdecimal()]
 
 
 def _same(one: Question, two: Question) -> bool:
     """Whether they may be one question, if their words are alike."""
-    mine, other = (
-        sorted(w for w in words(q.question) if w in DECIDING or w.isdecimal()) for q in (one, two)
-    )
-    return mine == other and _offered(one, two)
+    return sorted(_deciding(one)) == sorted(_deciding(two)) and _offered(one, two)
 
 
 def _offered(one: Question, two: Question) -> bool:
@@ -122,34 +122,25 @@ def overlap(
     alike: float = 0.95,
 ) -> list[Pair]:
     """Questions that another dataset has, too, each with the likest of them."""
-    known: dict[tuple[str, str], list[int]] = {}
-    for number, q in enumerate(others):
-        known.setdefault((plain(q.question), plain(answer_of(q))), []).append(number)
     found: dict[int, tuple[int, How, float]] = {}
-    for number, q in enumerate(questions):
-        for at in known.get((plain(q.question), plain(answer_of(q))), ()):
-            if _offered(q, others[at]):
-                found.setdefault(number, (at, "exact", 1.0))
+    for how, key in KEYS.items():
+        known: dict[tuple[str, ...], list[int]] = {}
+        for number, question in enumerate(others):
+            known.setdefault(key(question), []).append(number)
+        for number, question in enumerate(questions):
+            for at in known.get(key(question), ()):
+                if _offered(question, others[at]):
+                    found.setdefault(number, (at, how, 1.0))
     left = [n for n in range(len(questions)) if n not in found]
-    for a, b, cosine in _near([_text(questions[n]) for n in left], [_text(q) for q in others]):
-        if _agree(questions[left[a]], others[b]) and _same(questions[left[a]], others[b]):
-            _better(found, left[a], b, "near", cosine)
-    left = [n for n in left if n not in found]
     if embed is not None and left and others:
         for a, b, cosine in _embedded([questions[n] for n in left], others, embed, alike):
-            if _same(questions[left[a]], others[b]):
-                _better(found, left[a], b, "embedding", cosine)
+            known_better = left[a] in found and found[left[a]][2] >= cosine
+            if _same(questions[left[a]], others[b]) and not known_better:
+                found[left[a]] = b, "embedding", cosine
     return [
         _pair(questions[n], others[b], how, likeness, dataset)
         for n, (b, how, likeness) in sorted(found.items())
     ]
-
-
-def _better(
-    found: dict[int, tuple[int, How, float]], number: int, other: int, how: How, likeness: float
-) -> None:
-    if number not in found or likeness > found[number][2]:
-        found[number] = other, how, likeness
 
 
 def _pair(one: Question, two: Question, how: How, likeness: float, dataset: str = "") -> Pair:
@@ -161,21 +152,6 @@ def _pair(one: Question, two: Question, how: How, likeness: float, dataset: str 
         video=one.video_id == two.video_id,
         dataset=dataset,
     )
-
-
-def _text(question: Question) -> str:
-    return " ".join((question.question, *sorted(question.options)))
-
-
-def _near(texts: Sequence[str], others: Sequence[str]) -> list[tuple[int, int, float]]:
-    if not texts or not others:
-        return []
-    terms = Terms(others)
-    found: list[tuple[int, int, float]] = []
-    for number, text in enumerate(texts):
-        likeness = terms.likeness(text)
-        found += [(number, int(b), float(likeness[b])) for b in np.flatnonzero(likeness >= NEAR)]
-    return found
 
 
 def _embedded(

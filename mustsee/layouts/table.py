@@ -153,8 +153,10 @@ def _kind(
         fits.append("letter")
     if all(re.fullmatch(r"\d+(?:\.0)?", a) for a, _ in pairs):
         numbers = [(int(float(a)), len(o)) for a, o in pairs]
-        fits += ["number from 0"] if all(n < count for n, count in numbers) else []
-        fits += ["number from 1"] if all(1 <= n <= count for n, count in numbers) else []
+        if all(n < count for n, count in numbers):
+            fits.append("number from 0")
+        if all(1 <= n <= count for n, count in numbers):
+            fits.append("number from 1")
     if len(fits) == 1 or not pairs:
         return fits[0] if fits else "text"
     some = sorted({a for a, _ in pairs})[:4]

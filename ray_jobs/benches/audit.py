@@ -35,6 +35,9 @@ from ray_jobs.benches.figures import Cell, Figures
 from ray_jobs.benches.loopback import Loopback
 
 FRAMES, LONGEST = 30, 160
+ALSO = {  # kind -> the conditions that show enough
+    "blind": set(SHORTCUTS), "one_frame": {"one_frame", "shuffled"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,14 +140,14 @@ def found(planted: Planted, item: Item) -> bool:
     """Whether a question is told as what it is."""
     fails = set(item.fails) - {"balance"}
     if planted.kind in SHORTCUTS:
-        return planted.kind in item.shortcuts
+        return bool(ALSO.get(planted.kind, {planted.kind}) & set(item.shortcuts))
     if planted.kind in GUESSED:
         return GUESSED[planted.kind] in item.guessers
     marks = {"repeat": "duplicate", "repeat elsewhere": "duplicate", "wrong key": "error",
              "taken": "overlap"}  # fmt: skip
     if planted.kind in marks:
         return marks[planted.kind] in fails
-    return not fails and not item.guessers
+    return not fails
 
 
 def alarms(found: Audit) -> list[str]:
@@ -162,11 +165,11 @@ async def answered(
     kept, costs = Store(str(folder / "store")), dict[str, Tally]()
     done = list(rows)
     room = asyncio.Semaphore(8)
+    model = battery.puts[0].part.llm
+    assert isinstance(model, OpenAI)
+    chat = model.open()
     for put in battery.puts:
         coordinator = Coordinator()
-        model = put.part.llm
-        assert isinstance(model, OpenAI)
-        chat = model.open()
 
         def gateway(config: LlmConfig, chat: Llm = chat, counted: Coordinator = coordinator) -> Llm:
             assert isinstance(config, OpenAI)

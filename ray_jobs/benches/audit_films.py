@@ -27,6 +27,10 @@ STEPS = {"first shape after": 1, "second shape after": 2, "first shape before": 
          "second shape before": -2}  # fmt: skip
 FAULTS = ("repeat", "repeat elsewhere", "wrong key", "taken")
 KINDS = (*SHORTCUTS, *GUESSED, *FAULTS)
+LOOKS = (("large", "small"), ("near", "far"), ("still", "moving"), ("bright", "dull"),
+         ("rough", "smooth"), ("thick", "thin"))  # fmt: skip
+AROUND = ((0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 1, 0))  # wrong options differ here from the right
+COMMON = ("grandmother", "marketplace", "wheelbarrow", "candlelight", "countryside")
 SYLLABLES = ("bru", "kel", "tav", "mor", "zin", "fop", "lud", "wex", "gri", "yan")
 
 
@@ -169,16 +173,14 @@ class Asking:
             own = f"the {how} the {scene.form}: "
             options = [(own if n == right else other) + o for n, o in enumerate(options)]
         elif kind == "central":
-            where = ("near", "far", "high", "low", "small")
+            looks = [self.rng.sample(pair, 2) for pair in self.rng.sample(LOOKS, 3)]
             rest = [n for n in range(len(options)) if n != right]
-            for place, n in enumerate(rest):
-                options[n] += f" and {where[place]}, as a {self._word()}"
-            options[right] += " and " + " and ".join(f"{where[p]}" for p in range(len(rest)))
-            options[right] = " ".join(dict.fromkeys(options[right].split()))
+            signs = {right: (0, 0, 0)} | dict(zip(rest, AROUND, strict=True))
+            for n, sign in signs.items():
+                options[n] += ", " + ", ".join(pair[s] for pair, s in zip(looks, sign, strict=True))
         elif kind == "novel":
-            common = ("like a stone", "like a cloud", "like a door", "like a coat", "like a leaf")
             options = [
-                f"{o} like a {self._word()}" if n == right else f"{o} {common[n]}"
+                f"{o} like a {self._word() if n == right else COMMON[n]}"
                 for n, o in enumerate(options)
             ]
         else:  # prior: one answer is always right

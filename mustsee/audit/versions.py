@@ -13,10 +13,12 @@ from mustsee.audit.audit import Audit
 from mustsee.audit.battery import Asked, Replies
 from mustsee.audit.figures import shortcut
 from mustsee.audit.guessers import asked as put
+from mustsee.audit.guessers import plain
 from mustsee.audit.show import p_value, points
 from mustsee.errors import UserError
 from mustsee.evaluate.score_show import percent
 from mustsee.layouts import read
+from mustsee.layouts.reading import answer_of
 from mustsee.records import Question
 from mustsee.run.tables import Tables
 from mustsee.stats import Difference, Estimate
@@ -46,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """`shared`: questions that are in both, by id."""
+    """`shared`: questions that are in both, of one video with the same words."""
 
     folder: str
     mine: int
@@ -67,8 +69,8 @@ def earlier(folder: str) -> Version:
 
 def compare(found: Audit, tables: Tables, old: Version) -> Compared:
     """The battery of both, and the shortcut ratio, with the difference on shared questions."""
-    mine = {q.question_id: q for q in put(list(tables.questions()))}
-    theirs = {q.question_id: q for q in put(old.questions)}
+    mine = {_key(q): q for q in put(list(tables.questions()))}
+    theirs = {_key(q): q for q in put(old.questions)}
     shared = [n for n in mine if n in theirs]
     before = {(t["answerer"], t["name"]): t for t in old.record["battery"]}
     lines = [
@@ -90,11 +92,16 @@ def compare(found: Audit, tables: Tables, old: Version) -> Compared:
     )
     return Compared(
         folder=old.folder,
-        mine=len(mine),
-        theirs=len(theirs),
+        mine=found.questions,
+        theirs=old.record["questions"],
         shared=len(shared),
         lines=(ratio, *lines),
     )
+
+
+def _key(question: Question) -> tuple[str, str, str]:
+    """What makes it the same question in another version, whose ids may count rows."""
+    return question.video_id, plain(question.question), plain(answer_of(question))
 
 
 def _estimate(told: Mapping[str, Any] | None) -> Estimate | None:

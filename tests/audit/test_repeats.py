@@ -56,7 +56,7 @@ def test_another_wording_is_found_by_embedding() -> None:
         named = [[("leav" in t or "go out" in t), "build" in t, "bread" in t] for t in texts]
         return np.array(named, dtype=np.float32) + 0.01
 
-    other = alike("For what reason does she go out?")
+    other = alike("For what reason does she go out before the guests come?")
     assert [p.how for p in repeats.within([BASE, other], embed)] == ["embedding"]
     assert repeats.within([BASE, alike("What does he build?")], embed) == []
     (pair,) = repeats.overlap([other], [BASE], "bench", embed)

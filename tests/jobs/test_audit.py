@@ -11,8 +11,7 @@ import pytest
 
 import mustsee
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile, egoschema, hugging_face, lmms_eval, mlvu, neptune
-from mustsee.records import Question
+from mustsee.layouts import neptune, ours
 from ray_jobs.benches.audit_films import planted
 from ray_jobs.benches.audit_model import Answering
 from ray_jobs.benches.loopback import Loopback
@@ -20,11 +19,9 @@ from ray_jobs.running.cluster import connected
 from ray_jobs.running.launch import build, compose
 from tests.support.evaluation import questions
 
-pytestmark = pytest.mark.slow
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _ray() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def ray() -> Iterator[None]:
     with connected():
         yield
 
@@ -37,6 +34,8 @@ def told(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "audit.json").read_text())
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: Path) -> None:
     file, out = tmp_path / "val.csv", tmp_path / "out"
     asked = questions(40)
@@ -69,43 +68,15 @@ def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: 
     assert run(questions=out / "clean" / "val.csv", out=again, encoder="null",
                against=f"[{out}]") == 0  # fmt: skip
     (compared,) = told(again)["against"]
-    assert (compared["theirs"], compared["shared"]) == (41, 0)  # ids count rows
+    assert (compared["theirs"], compared["shared"]) == (41, record["clean"])
     assert compared["lines"][0]["name"] == "shortcut ratio"
 
 
-@pytest.mark.parametrize(
-    "write", [neptune.write, cinepile.write, egoschema.write, mlvu.write, hugging_face.write,
-              lmms_eval.write],
-)  # fmt: skip
-def test_every_layout_gives_the_same_figures(write: Any, tmp_path: Path) -> None:
-    made = questions(24)
-    write(made, tmp_path / "release")
-    assert run(questions=tmp_path / "release", out=tmp_path / "out", guessers_only=True,
-               encoder="null", drops="[duplicate]") == 0  # fmt: skip
-    found = told(tmp_path / "out")
-    assert found["questions"] == 24
-    longest = next(t for t in found["battery"] if t["name"] == "longest")
-    right = [max(map(len, q.options)) == len(q.answer) for q in made]
-    assert longest["right"]["value"] == pytest.approx(shares(made), abs=1e-9)
-    assert sum(right) >= 24 * longest["right"]["value"]
-    assert len(mustsee.read(tmp_path / "out" / "clean")) == 24
-
-
-def shares(made: list[Question]) -> float:
-    """How often the longest option is right, equals counting in parts."""
-    total = 0.0
-    for q in made:
-        sizes = [len(o) for o in q.options]
-        best = max(sizes)
-        total += (len(q.answer) == best) / sizes.count(best)
-    return total / len(made)
-
-
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
 def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
-    made = planted(tmp_path, 4)
+    made = planted(tmp_path, 3)
     release = tmp_path / "questions.parquet"
-    from mustsee.layouts import ours
-
     ours.write(made.questions, release)
     bench = tmp_path / "bench.json"
     neptune.write(made.benchmark, bench)
@@ -118,14 +89,13 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
             "benchmarks": f"[{bench}]", "encoder": "null", "out": out, "budget_usd": "null",
         }  # fmt: skip
         assert run(**given, dry_run=True) == 0
-        assert server.stats.get("chat", 0) == 0
+        assert server.counts.total() == 0
         assert not (out / "audit.json").exists()
         assert run(**given) == 0
-        asked = server.stats
+        asked = server.counts.total()
+        assert asked > 400
         assert run(**given) == 0
-        assert {k: v for k, v in server.stats.items() if k in ("chat", "/v1/chat/completions")} == {
-            k: v for k, v in asked.items() if k in ("chat", "/v1/chat/completions")
-        }
+        assert server.counts.total() == asked
     record = told(out)
     assert [f["answerer"] for f in record["figures"]] == sorted(
         {t["answerer"] for t in record["battery"] if t["answerer"]}

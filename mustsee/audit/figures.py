@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mustsee import stats
 from mustsee.audit.battery import SHORTCUTS, Asked, Replies
@@ -96,10 +96,15 @@ def ratio(
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
     where = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
     return Ratio(
-        ratio=stats.mean([u for _, u in counted], where) if counted else None,
+        ratio=_cut(stats.mean([u for _, u in counted], where)) if counted else None,
         raw=raw,
         untold=len(pairs) - len(counted),
     )
+
+
+def _cut(found: Estimate) -> Estimate:
+    """No more than all have one."""
+    return found if found.high is None else replace(found, high=min(1.0, found.high))
 
 
 def figures(

@@ -23,6 +23,7 @@ from mustsee.run.tables import Tables
 
 FRAMES = 4  # of a question
 LONGEST = 240  # pixels
+GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
 LISTED = 40  # pairs, and keys in doubt
 
 
@@ -42,6 +43,8 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
     page = environment().get_template("audit.html.j2").render(
         record=record,
         audit=audit,
+        name="/".join(Path(audit["dataset"]).parts[-2:]),
+        gains=any(f[key] for f in audit["figures"] for key in GAINS),
         about=ABOUT,
         guessers=sum(t["alarm"] and t["kind"] == "guesser" for t in audit["battery"]),
         chart=list(_chart(audit["battery"])),

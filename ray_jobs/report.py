@@ -14,13 +14,16 @@ from typing import Any
 
 from pyarrow import fs
 
+from mustsee.audit import page
 from mustsee.errors import UserError
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.store import Store, resolve
 from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Page
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
+PAGES: Mapping[str, Page] = {"audit": page.write}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +43,14 @@ class Report:
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
             record = json.loads((folder / "run.json").read_text())
             store = Store(self._store(record))
-            page = write_report(folder, record, store)
+            made = PAGES.get(record["recipe"], write_report)
+            if made is page.write:
+                fs.copy_files(f"{path}/audit.json", str(folder / "audit.json"), filesystem)
+            made(folder, record, store)
             filesystem.create_dir(f"{path}/report", recursive=True)
-            fs.copy_files(str(page), f"{path}/report/index.html", None, filesystem)
+            fs.copy_files(
+                str(folder / "report/index.html"), f"{path}/report/index.html", None, filesystem
+            )
             print(f"{self.out}/report/index.html")
             if self.picture is not None:
                 print(draw_question(folder, store, Path(self.picture), self.question))

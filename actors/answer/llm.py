@@ -7,6 +7,8 @@ it was.
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
@@ -45,7 +47,8 @@ class Asked(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
-    """Each question that is not dropped is answered `rotations` times, with its options turned.
+    """Each question that is not dropped is answered `rotations` times, with its options turned;
+    `drawn`: by turns that are drawn for each question, so that fewer turns than options are fair.
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
     `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
@@ -68,6 +71,7 @@ class AnswerLlm:
     open_ended: bool = False
     answer_words: int = 50
     rotations: int = 1
+    drawn: bool = False
     seed: int = 0
     sampling: Sampling = SAMPLING
     prompts: str | None = None
@@ -87,7 +91,14 @@ class AnswerLlm:
             "see": identity(self.see),
             "rag": identity(self.rag) if self.rag.on else None,
             "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
-            "asked": [self.prompt, self.open_ended, self.answer_words, self.rotations, self.seed],
+            "asked": [
+                self.prompt,
+                self.open_ended,
+                self.answer_words,
+                self.rotations,
+                self.seed,
+                *(["drawn"] if self.drawn else []),
+            ],
             "sampling": identity(self.sampling),
         }
 
@@ -147,7 +158,7 @@ class AnswerLlm:
             *(
                 self._named(video, q, r, shows, llm, prompts)
                 for q, shows in zip(asked, seen, strict=True)
-                for r in range(self._turns(q))
+                for r in self._turns(q)
             ),
             return_exceptions=True,
         )
@@ -164,9 +175,13 @@ class AnswerLlm:
         lines = video.lines or ()
         return said(lines, seen.spans, seen.cuts) if seen.spans else lines
 
-    def _turns(self, question: Question) -> int:
-        """How often it is asked: options that are withheld cannot be turned."""
-        return 1 if self.open_ended else min(self.rotations, max(1, len(question.options)))
+    def _turns(self, question: Question) -> Sequence[int]:
+        """How its options are turned each time: those that are withheld cannot be."""
+        count = max(1, len(question.options))
+        most = 1 if self.open_ended else min(self.rotations, count)
+        if not self.drawn:
+            return range(most)
+        return random.Random(f"{self.seed}/{question.question_id}/turns").sample(range(count), most)
 
     async def _named(
         self, video: Video, question: Question, rotation: int, *rest: Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mustsee.conditions.seen import SPANS, Plan, Seen, plan, stretch
 from mustsee.conditions.watch import Watch, watched
@@ -121,6 +122,14 @@ class Looker:
         return rag.times(span, self._rag.per_clip)
 
     def _jpegs(self, uri: str, times: Sequence[float]) -> tuple[bytes, ...]:
-        from mustsee.media.video import frames_at
+        return _decoded(uri, tuple(times), self._see.longest, self._see.quality)
 
-        return tuple(p.jpeg(self._see.longest, self._see.quality) for p in frames_at(uri, times))
+
+@lru_cache(maxsize=32)
+def _decoded(uri: str, times: tuple[float, ...], longest: int, quality: int) -> tuple[bytes, ...]:
+    """The pictures as JPEGs. What was decoded last is kept: an audit shows the same pictures in
+    order, out of order, and with what is said.
+    """
+    from mustsee.media.video import frames_at
+
+    return tuple(p.jpeg(longest, quality) for p in frames_at(uri, times))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours
+from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, table
 from mustsee.layouts.reading import Reading, rows_of
+from mustsee.layouts.table import Columns
 
 Reader = Callable[[Path], Reading]
 READERS: dict[str, Reader] = {
@@ -17,23 +17,22 @@ READERS: dict[str, Reader] = {
     "cinepile": cinepile.read,
     "egoschema": egoschema.read,
     "mlvu": mlvu.read,
+    "table": table.read,
 }
 
-# Options in columns of their own: as open questions they would be misread.
-_OPTION = re.compile(
-    r"(?:a|option_?|choice_?|answer_)[0-9a-e]|[A-E]|options|choices", re.IGNORECASE
-)
 
-
-def read(path: str | Path, layout: str | None = None) -> Reading:
+def read(path: str | Path, layout: str | None = None, columns: Columns | None = None) -> Reading:
     """Questions from a file or folder in any of the layouts (`layout` names it where the content
-    does not tell). Raises UserError when there is nothing to read.
+    does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
+    is nothing to read.
     """
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
     if layout is not None and layout not in READERS:
         raise UserError(f"layout={layout!r}: expected one of {', '.join(READERS)}")
+    if columns is not None:
+        return table.read(place, columns)
     return READERS[layout or _layout(place)](place)
 
 
@@ -47,7 +46,8 @@ def _layout(place: Path) -> str:
             return "egoschema"
         if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
             return "mlvu"
-        tables = [*sorted(place.rglob("*.parquet")), *sorted(place.rglob("*.csv"))]
+        endings = ("parquet", "csv", "tsv")
+        tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
         if not tables:
             raise UserError(f"no questions in {str(place)!r}: none of the known files is there")
         return _layout(tables[0])
@@ -60,15 +60,12 @@ def _layout(place: Path) -> str:
         return "cinepile"
     if "q_uid" in columns or "video_idx" in columns:
         return "egoschema"
+    plain = table.columns(columns)
     if {"video", "video_name"} & columns and "question" in columns:
-        if elsewhere := sorted(c for c in columns if _OPTION.fullmatch(c)):
-            like = " (as in NExT-QA)" if "a0" in elsewhere else ""
-            raise UserError(
-                f"{str(place)!r} has its options in the columns {elsewhere}{like}, which no known "
-                "layout has: put them into one column 'candidates', a list of texts with 'answer' "
-                "among them, in a .json, .jsonl or .parquet file (layout mlvu)"
-            )
-        return "mlvu"
+        # as open questions of MLVU, options in columns of their own would be misread
+        return "mlvu" if plain is None or plain.options == ("candidates",) else "table"
+    if plain is not None:
+        return "table"
     raise UserError(
         f"{str(place)!r} is in no known layout: its columns are {sorted(columns)}; known are "
         f"{', '.join(READERS)}"

@@ -123,7 +123,7 @@ def _same(left: str, right: str) -> bool:
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The records of a .json (list), .jsonl, .csv or .parquet file. Raises UserError."""
+    """The records of a .json (list), .jsonl, .csv, .tsv or .parquet file. Raises UserError."""
     try:
         value: Any = _loaded(path)
     except (OSError, ValueError, csv.Error) as error:
@@ -143,9 +143,10 @@ def _loaded(path: Path) -> Any:
         import pyarrow.parquet as pq
 
         return pq.read_table(path).to_pylist()
-    if path.suffix == ".csv":
+    if path.suffix in (".csv", ".tsv"):
         with path.open(newline="", encoding="utf-8-sig") as file:
-            return list(csv.DictReader(file))
+            dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
+            return list(csv.DictReader(file, dialect=dialect))
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix == ".jsonl":
         # not splitlines: U+2028 and the like may stand inside a record

@@ -32,7 +32,7 @@ def shortest(question: Question) -> list[float]:
 
 def central(question: Question) -> list[float]:
     """Likeness to the other options: decoys made from the answer lie around it."""
-    bags = [set(_pieces(option)) for option in question.options]
+    bags = [set(pieces(option)) for option in question.options]
     return [
         sum(_overlap(one, other) for k, other in enumerate(bags) if k != n)
         for n, one in enumerate(bags)
@@ -41,11 +41,11 @@ def central(question: Question) -> list[float]:
 
 def echoing(question: Question) -> list[float]:
     """Likeness to the question's words."""
-    asked = set(_pieces(question.question))
-    return [_overlap(set(_pieces(option)), asked) for option in question.options]
+    asked = set(pieces(question.question))
+    return [_overlap(set(pieces(option)), asked) for option in question.options]
 
 
-def _pieces(text: str) -> list[str]:
+def pieces(text: str) -> list[str]:
     """Words, and pairs of neighbours, so that orders of the same words differ."""
     said = words(text)
     return [*said, *(f"{a} {b}" for a, b in pairwise(said))]

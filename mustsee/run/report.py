@@ -77,33 +77,42 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         for video in videos
     ]
     asked = any(step["stage"] == "ask" for step in record["funnel"])
-    environment = Environment(
+    slots = Counter(
+        q.answer_index
+        for q in tables.questions("answer_index", "drop")
+        if q.drop is None and q.answer_index is not None
+    )
+    page = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            record=record,
+            panels=panels,
+            best=list(_best(tables, store)) if asked else [],
+            more=max(0, tables.count() - MAX_VIDEOS),
+            types=bars(record["questions"]["types"]),
+            slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
+            evidence=bars(_positions(panels)),
+            config=json.dumps(record["config"], indent=2, ensure_ascii=False),
+        )
+    )
+    path = folder / "report" / "index.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def environment() -> Environment:
+    """Where the pages' templates are, and what they may use."""
+    found = Environment(
         loader=FileSystemLoader(Path(__file__).parents[1] / "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["clock"] = clock
-    slots = Counter(
-        q.answer_index
-        for q in tables.questions("answer_index", "drop")
-        if q.drop is None and q.answer_index is not None
-    )
-    page = environment.get_template("report.html.j2").render(
-        record=record,
-        panels=panels,
-        best=list(_best(tables, store)) if asked else [],
-        more=max(0, tables.count() - MAX_VIDEOS),
-        types=bars(record["questions"]["types"]),
-        slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-        evidence=bars(_positions(panels)),
-        config=json.dumps(record["config"], indent=2, ensure_ascii=False),
-    )
-    path = folder / "report" / "index.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
-    return path
+    found.filters["clock"] = clock
+    return found
 
 
 def clock(seconds: float) -> str:

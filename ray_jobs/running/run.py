@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
 Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
+Page = Callable[[Path, Mapping[str, Any], Store], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,12 +185,13 @@ class Running:
         layouts: Mapping[str, Layout] | None = None,
         extra: Extra | None = None,
         files: Files | None = None,
+        page: Page = write_report,
     ) -> int:
         """Work through the stages and write the output folder. Returns the exit code.
 
         `layouts`: name -> writer of the kept questions into `export/<name>`. `extra`: what the
         recipe adds to `run.json`, from all rows. `files`: writes further files into the folder, and
-        returns what is said last.
+        returns what is said last. `page`: writes `report/index.html`, given the run's record.
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
@@ -223,7 +225,7 @@ class Running:
         with doing("writing the tables and the report"):
             outputs.publish(
                 self.run.out,
-                lambda folder: self._write(folder, stages, layouts or {}, extra, files),
+                lambda folder: self._write(folder, stages, layouts or {}, extra, files, page),
             )
         forecast.forget(self.run.out)
         told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
@@ -286,6 +288,7 @@ class Running:
         layouts: Mapping[str, Layout],
         extra: Extra | None,
         files: Files | None,
+        page: Page,
     ) -> Mapping[str, Any]:
         git = git_revision()
         # A job that only asks about a dataset leaves the questions of a failed row standing.
@@ -322,7 +325,7 @@ class Running:
             extra_too = {**self.record.extra, "estimate": found}
             self.record = dataclasses.replace(self.record, extra=extra_too)
         plain = self.record.plain()
-        write_report(folder, plain, self.session.store)
+        page(folder, plain, self.session.store)
         self._told = Told(
             videos=listed(written),
             best=best(kept),

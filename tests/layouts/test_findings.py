@@ -1,6 +1,5 @@
 """What is wrong in released files is found and said."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -67,28 +66,6 @@ def test_the_mlvu_mirror_with_letters_and_options_in_the_question(tmp_path: Path
            "task_type": "plotQA"}  # fmt: skip
     (got,) = mustsee.read(save(tmp_path / "m.json", [row]))
     assert (got.question, got.options, got.answer_index) == ("Who?", ("One", "Two"), 1)
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"a0": "One", "a1": "Two", "a2": "x", "a3": "y", "a4": "z", "answer": "1", "qid": "6"},
-        {"option_a": "One", "option_b": "Two", "answer": "A"},
-        {"options": "['One', 'Two']", "answer": "One"},
-        {"A": "One", "B": "Two", "answer": "A"},
-    ],
-)
-def test_options_in_columns_that_no_layout_has_are_refused_not_misread(
-    columns: dict[str, str], tmp_path: Path
-) -> None:
-    row = {"video": "4010069381", "question": "how do they talk", **columns}
-    with (tmp_path / "val.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerow(row)
-    with pytest.raises(UserError, match="candidates") as caught:
-        mustsee.read(tmp_path / "val.csv")
-    assert ("NExT-QA" in str(caught.value)) == ("a0" in columns)
 
 
 def test_candidates_of_a_csv_are_a_list(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from actors.hardware import Hardware
 from actors.llm.openai import OpenAI
-from actors.stage import Hardware
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video

@@ -1,0 +1,281 @@
+"""From questions with their replies to an audit: the battery, the figures, what failed and why."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from mustsee import stats
+from mustsee.audit import guessers
+from mustsee.audit.battery import SHORTCUTS, Asked, Replies, Tried, battery
+from mustsee.audit.figures import Figures, Ratio, figures, groups, length_of, ratio
+from mustsee.audit.repeats import Pair, SameFilm
+from mustsee.evaluate.score import clusters_of
+from mustsee.questions import balance
+from mustsee.records import Question, Video
+
+FAILS = (*SHORTCUTS, "error", "duplicate", "overlap", "balance")
+WATCHED = ("evidence", "whole", "frames")  # where a model that is right must agree with the key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspect:
+    """A question whose key looks wrong: `models` of the answerers name one other option in every
+    turn, wherever they saw what decides it; none names the key.
+    """
+
+    question: str
+    key: str
+    named: str
+    models: int
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One question. `score`: the share of its shortcut conditions in which every turn is right,
+    null where none was asked; `shortcuts`: which; `guessers`: those that are right and beat chance
+    on the dataset or its type; `fails`: why it is not in the clean dataset.
+    """
+
+    question_id: str
+    score: float | None
+    shortcuts: tuple[str, ...]
+    guessers: tuple[str, ...]
+    fails: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A type of questions, or those on films of some length. Alarms are adjusted by Holm over all
+    guessers and conditions of all groups of its kind.
+    """
+
+    name: str
+    questions: int
+    battery: tuple[Tried, ...]
+    shortcuts: Ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What `audit.json` holds. `questions`: multiple choice with a known answer; `left_out`: the
+    others. `any`: the shortcut ratio over all answerers together.
+    """
+
+    questions: int
+    videos: int
+    left_out: int
+    asked: tuple[Asked, ...]
+    battery: tuple[Tried, ...]
+    any: Ratio
+    figures: tuple[Figures, ...]
+    types: tuple[Group, ...]
+    lengths: tuple[Group, ...]
+    duplicates: tuple[Pair, ...]
+    overlap: tuple[Pair, ...]
+    films: tuple[SameFilm, ...]
+    suspects: tuple[Suspect, ...]
+    items: tuple[Item, ...] = field(repr=False)
+
+    @property
+    def clean(self) -> int:
+        return sum(not item.fails for item in self.items)
+
+    @property
+    def alarms(self) -> list[Tried]:
+        return [t for t in self.battery if t.alarm]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON; the questions are in a table of their own."""
+        told = {k: v for k, v in asdict(self).items() if k != "items"}
+        for tried, plain in _paired(self, told):
+            plain["alarm"] = tried.alarm
+        named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
+        fails = {name: sum(name in i.fails for i in self.items) for name in FAILS}
+        return {**told, **named, "clean": self.clean, "fails": fails}
+
+
+def _paired(audit: Audit, told: Mapping[str, Any]) -> Iterator[tuple[Tried, dict[str, Any]]]:
+    """Everything that was tried, and what was made of it."""
+    yield from zip(audit.battery, told["battery"], strict=True)
+    for key, every in (("types", audit.types), ("lengths", audit.lengths)):
+        for group, plain in zip(every, told[key], strict=True):
+            yield from zip(group.battery, plain["battery"], strict=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """What occurs twice (`mustsee.audit.repeats`)."""
+
+    duplicates: Sequence[Pair] = ()
+    overlap: Sequence[Pair] = ()
+    films: Sequence[SameFilm] = ()
+
+
+def audit(
+    questions: Sequence[Question],
+    videos: Sequence[Video],
+    asked: Sequence[Asked],
+    repeated: Repeated,
+    *,
+    drops: Sequence[str] = FAILS,
+    seed: int = 0,
+) -> Audit:
+    """The audit of `questions` (replies inside). `drops`: for which of `FAILS` a question is left
+    out of the clean dataset.
+    """
+    put = guessers.asked(questions)
+    replies, clusters = Replies(put), clusters_of(videos)
+    tried = battery(put, replies, asked, clusters)
+    types = _groups(groups(put, lambda q: q.question_type or None), replies, asked, clusters)
+    lengths = _groups(groups(put, length_of(videos)), replies, asked, clusters)
+    suspects = [s for q in put if (s := suspect(q, replies, asked)) is not None]
+    telling = _telling(put, tried, types)
+    items = _items(put, replies, asked, telling, suspects, repeated, drops)
+    items = _balanced(put, items, telling, seed) if "balance" in drops else items
+    return Audit(
+        questions=len(put),
+        videos=len({q.video_id for q in put}),
+        left_out=sum(q.drop is None for q in questions) - len(put),
+        asked=tuple(asked),
+        battery=tuple(tried),
+        any=ratio(put, replies, asked, clusters),
+        figures=tuple(figures(put, replies, asked, clusters, seed=seed)),
+        types=tuple(types),
+        lengths=tuple(lengths),
+        duplicates=tuple(repeated.duplicates),
+        overlap=tuple(repeated.overlap),
+        films=tuple(repeated.films),
+        suspects=tuple(suspects),
+        items=tuple(items),
+    )
+
+
+def _groups(
+    found: Mapping[str, Sequence[Question]],
+    replies: Replies,
+    asked: Sequence[Asked],
+    clusters: Mapping[str, str],
+) -> list[Group]:
+    tried = {name: battery(some, replies, asked, clusters) for name, some in found.items()}
+    every = [t for some in tried.values() for t in some]
+    adjusted = iter(stats.holm([t.over.p for t in every]))
+    return [
+        Group(
+            name=name,
+            questions=len(some),
+            battery=tuple(
+                replace(t, over=replace(t.over, p_holm=next(adjusted))) for t in tried[name]
+            ),
+            shortcuts=ratio(some, replies, asked, clusters),
+        )
+        for name, some in found.items()
+    ]
+
+
+def suspect(question: Question, replies: Replies, asked: Sequence[Asked]) -> Suspect | None:
+    """Whether those who saw what decides it agree against the key."""
+    seen = [a for a in asked if a.condition in WATCHED and replies.came(question, a)]
+    best = min((WATCHED.index(a.condition) for a in seen), default=None)
+    if best is None:
+        return None
+    named = {a: replies.steady(question, a) for a in seen}
+    nearest = {o for a, o in named.items() if WATCHED.index(a.condition) == best}
+    options = {o for o in named.values() if o is not None}
+    if len(nearest) != 1 or len(options) != 1 or None in nearest:
+        return None
+    (option,) = options
+    if option == question.answer_index:
+        return None
+    agreeing = [a for a, o in named.items() if o == option]
+    return Suspect(
+        question=question.question_id,
+        key=question.options[question.answer_index or 0],
+        named=question.options[option],
+        models=len({a.answerer for a in agreeing}),
+        conditions=tuple(dict.fromkeys(a.condition for a in agreeing)),
+    )
+
+
+def _telling(
+    questions: Sequence[Question], tried: Sequence[Tried], types: Sequence[Group]
+) -> dict[str, tuple[str, ...]]:
+    """Question id -> the guessers that are surely right on it and beat chance on the whole dataset
+    or on its type.
+    """
+    beat = {t.name for t in tried if t.kind == "guesser" and t.alarm}
+    by_type = {
+        g.name: {t.name for t in g.battery if t.kind == "guesser" and t.alarm} for g in types
+    }
+    hits = guessers.hits(questions)
+    found: dict[str, tuple[str, ...]] = {}
+    for number, q in enumerate(questions):
+        good = beat | by_type.get(q.question_type, set())
+        found[q.question_id] = tuple(n for n in hits if n in good and hits[n][number] == 1)
+    return found
+
+
+def _items(
+    questions: Sequence[Question],
+    replies: Replies,
+    asked: Sequence[Asked],
+    telling: Mapping[str, tuple[str, ...]],
+    suspects: Sequence[Suspect],
+    repeated: Repeated,
+    drops: Sequence[str],
+) -> list[Item]:
+    doubted = {s.question for s in suspects}
+    twice, elsewhere = set[str](), {p.question for p in repeated.overlap}
+    for pair in repeated.duplicates:  # the first of a family stays
+        if pair.other not in twice:
+            twice.add(pair.question)
+    found: list[Item] = []
+    for q in questions:
+        put = [a for a in asked if a.condition in SHORTCUTS and replies.came(q, a)]
+        right = [a.condition for a in put if replies.steady(q, a) == q.answer_index]
+        names = tuple(c for c in SHORTCUTS if c in right)
+        marks = {"error": doubted, "duplicate": twice, "overlap": elsewhere}
+        fails = [*names, *(name for name, ids in marks.items() if q.question_id in ids)]
+        found.append(
+            Item(
+                question_id=q.question_id,
+                score=len(right) / len(put) if put else None,
+                shortcuts=names,
+                guessers=telling[q.question_id],
+                fails=tuple(f for f in fails if f in drops),
+            )
+        )
+    return found
+
+
+def _balanced(
+    questions: Sequence[Question],
+    items: Sequence[Item],
+    telling: Mapping[str, tuple[str, ...]],
+    seed: int,
+) -> list[Item]:
+    """Of what is left, some for which a guesser speaks are left out until it is at chance
+    (`mustsee.questions.balance`), of the types in which one is not.
+    """
+    left = {i.question_id for i in items if not i.fails}
+    unfair = {q.question_type for q in questions if telling[q.question_id]}
+    chosen = [q for q in questions if q.question_id in left and q.question_type in unfair]
+    fallen = {q.question_id for q in balance.resampled(chosen, seed=seed) if q.drop is not None}
+    return [
+        replace(i, fails=(*i.fails, "balance")) if i.question_id in fallen else i for i in items
+    ]
+
+
+def worst(found: Audit, most: int, seed: int = 0) -> list[Item]:
+    """The questions with the most shortcuts, a suspected key counting as one; equals by seed."""
+
+    def rank(item: Item) -> tuple[float, int, float]:
+        dice = random.Random(f"{seed}/{item.question_id}/worst").random()
+        wrong = "error" in item.fails
+        return (-(item.score or 0.0) - wrong, -len(item.guessers), dice)
+
+    telling = [i for i in found.items if i.score or i.guessers or i.fails]
+    return sorted(telling, key=rank)[:most]

@@ -1,0 +1,216 @@
+"""The battery: every guesser and every condition held against chance, with n, interval and test.
+
+A condition's replies come in two turns of the options. An answer counts as known where every turn
+names the same option (`steady`): who merely favours a place names another option in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mustsee import stats
+from mustsee.audit import guessers
+from mustsee.conditions.options import order
+from mustsee.evaluate.answers import Answer, answers
+from mustsee.records import Question
+from mustsee.stats import Difference, Estimate
+from mustsee.text import LETTERS
+
+SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
+UNWANTED = (*SHORTCUTS, "without_evidence")  # a dataset that needs its films is at chance here
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One answerer under one condition. `name`: of its replies; `frames`: pictures shown, null
+    where the condition decides that.
+    """
+
+    name: str
+    answerer: str
+    condition: str
+    frames: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The place among the options that replies favour most: its letter, the share of the replies
+    that name it, and by how much that is more than its due. `turned`: share of the questions that
+    get another answer when their options are turned.
+    """
+
+    letter: str
+    share: float
+    over: Difference
+    turned: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """One guesser or condition on the questions. `right`: the share right; `chance`: what guessing
+    gets; `over`: the difference, tested; `known`: the share right corrected for guessing,
+    (right - chance) / (1 - chance).
+    """
+
+    name: str
+    kind: str
+    answerer: str
+    right: Estimate
+    chance: float
+    over: Difference
+    known: Estimate
+    failed: int = 0
+    unparsed: float = 0.0
+    place: Place | None = None
+
+    @property
+    def alarm(self) -> bool:
+        """Whether it is better than chance, and should not be."""
+        p = self.over.p if self.over.p_holm is None else self.over.p_holm
+        unwanted = self.kind == "guesser" or self.name in UNWANTED
+        return unwanted and self.over.value > 0 and p <= LEVEL
+
+
+class Replies:
+    """What a set of questions was answered, by question and by who was asked how."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self._found: dict[tuple[str, str], list[Answer]] = {}
+        for question in questions:
+            for answer in answers(question):
+                self._found.setdefault((question.question_id, answer.model), []).append(answer)
+
+    def came(self, question: Question, asked: Asked) -> list[Answer]:
+        """The replies, without failed calls."""
+        given = self._found.get((question.question_id, asked.name), [])
+        return [a for a in given if a.failed is None]
+
+    def asked(self, question: Question, asked: Asked) -> bool:
+        return (question.question_id, asked.name) in self._found
+
+    def right(self, question: Question, asked: Asked) -> float | None:
+        """The share of its replies that are right; null where none came."""
+        came = self.came(question, asked)
+        return sum(a.correct is True for a in came) / len(came) if came else None
+
+    def steady(self, question: Question, asked: Asked) -> int | None:
+        """The option that every reply names, whichever way the options are turned."""
+        named = {a.letter for a in self.came(question, asked)}
+        letter = named.pop() if len(named) == 1 else None
+        return None if letter is None else LETTERS.index(letter)
+
+
+def battery(
+    questions: Sequence[Question],
+    replies: Replies,
+    asked: Sequence[Asked],
+    clusters: Mapping[str, str],
+) -> list[Tried]:
+    """All guessers and conditions on `questions` (see `guessers.asked`), p-values adjusted by Holm
+    over all of them.
+    """
+    where = [clusters.get(q.video_id, q.video_id) for q in questions]
+    chances = [1 / len(q.options) for q in questions]
+    found = [
+        tried(name, "guesser", "", some, chances, where)
+        for name, some in guessers.hits(questions).items()
+    ]
+    for each in asked:
+        made = _condition(questions, replies, each, clusters)
+        found += [made] if made is not None else []
+    adjusted = stats.holm([t.over.p for t in found])
+    return [
+        replace(t, over=replace(t.over, p_holm=p)) for t, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def tried(
+    name: str,
+    kind: str,
+    answerer: str,
+    right: Sequence[float],
+    chances: Sequence[float],
+    where: Sequence[Hashable],
+) -> Tried:
+    """How right something is, against chance."""
+    known = [(r - c) / (1 - c) for r, c in zip(right, chances, strict=True)]
+    return Tried(
+        name=name,
+        kind=kind,
+        answerer=answerer,
+        right=_within(stats.mean(right, where)),
+        chance=sum(chances) / len(chances),
+        over=stats.paired(right, chances, where),
+        known=stats.mean(known, where),
+    )
+
+
+def _within(share: Estimate) -> Estimate:
+    """A share's interval, cut to where shares are."""
+    if share.low is None or share.high is None:
+        return share
+    return replace(share, low=max(0.0, share.low), high=min(1.0, share.high))
+
+
+def _condition(
+    questions: Sequence[Question], replies: Replies, asked: Asked, clusters: Mapping[str, str]
+) -> Tried | None:
+    """Null where nobody was asked so."""
+    put = [q for q in questions if replies.asked(q, asked)]
+    came = [q for q in put if replies.came(q, asked)]
+    if not came:
+        return None
+    where = [clusters.get(q.video_id, q.video_id) for q in came]
+    chances = [1 / len(q.options) for q in came]
+    given = [a for q in came for a in replies.came(q, asked)]
+    found = tried(
+        asked.condition, "condition", asked.answerer,
+        [replies.right(q, asked) or 0.0 for q in came], chances, where,
+    )  # fmt: skip
+    return replace(
+        found,
+        failed=len(put) - len(came),
+        unparsed=sum(a.letter is None for a in given) / len(given),
+        place=place(came, replies, asked, clusters),
+    )
+
+
+def place(
+    questions: Sequence[Question], replies: Replies, asked: Asked, clusters: Mapping[str, str]
+) -> Place | None:
+    """The place that is named most often for its due, over all turns; null where nothing could be
+    read. The p-value is adjusted by Holm over the places.
+    """
+    shown: list[tuple[int, int, str]] = []  # place, options, cluster
+    turned: list[bool] = []
+    for question in questions:
+        came = [a for a in replies.came(question, asked) if a.letter is not None]
+        for answer in came:
+            index, count = LETTERS.index(answer.letter or "A"), len(question.options)
+            at = order(count, answer.rotation).index(index)
+            shown.append((at, count, clusters.get(question.video_id, question.video_id)))
+        if len(came) > 1:
+            turned.append(len({a.letter for a in came}) > 1)
+    if not shown:
+        return None
+    where = [cluster for _, _, cluster in shown]
+    places = range(max(count for _, count, _ in shown))
+    overs = {
+        at: stats.paired(
+            [float(p == at) for p, _, _ in shown],
+            [1 / count if at < count else 0.0 for _, count, _ in shown],
+            where,
+        )
+        for at in places
+    }
+    holm = stats.holm([d.p for d in overs.values()])
+    adjusted = {at: replace(d, p_holm=p) for (at, d), p in zip(overs.items(), holm, strict=True)}
+    best = max(adjusted, key=lambda at: (adjusted[at].value, -at))
+    return Place(
+        letter=LETTERS[best],
+        share=sum(p == best for p, _, _ in shown) / len(shown),
+        over=adjusted[best],
+        turned=sum(turned) / len(turned) if turned else 0.0,
+    )

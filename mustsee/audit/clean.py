@@ -1,0 +1,74 @@
+"""`clean/`: a dataset without what failed its audit, in its own layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mustsee.audit.audit import Audit
+from mustsee.layouts import (
+    Reading,
+    cinepile,
+    egoschema,
+    hugging_face,
+    mlvu,
+    neptune,
+    ours,
+    table,
+)
+from mustsee.layouts.table import Columns
+from mustsee.records import Question
+
+WRITERS: dict[str, Callable[..., None]] = {
+    "ours": ours.write,
+    "neptune": neptune.write,
+    "cinepile": cinepile.write,
+    "egoschema": egoschema.write,
+    "mlvu": mlvu.write,
+}
+NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
+
+
+def write_clean(
+    folder: Path, reading: Reading, found: Audit, source: Path, columns: Columns | None = None
+) -> None:
+    """The questions that passed, and those that the audit could not hold against anything (open
+    ones, without a known answer), into `folder`. Questions of a plain table keep all its columns.
+    """
+    failed = {i.question_id: i.fails for i in found.items if i.fails}
+    questions = [
+        replace(q, drop=f"audit: {', '.join(failed[q.question_id])}")
+        if q.question_id in failed
+        else q
+        for q in reading.questions
+    ]
+    if reading.layout == "ours" and source.is_dir() and not (source / "questions.parquet").exists():
+        _write_dataset(questions, folder, source)
+    elif reading.layout == "table":
+        table.write(questions, folder, source=source, given=columns)
+    elif reading.layout == "mlvu" and source.stem == "test_mcq_gt":
+        mlvu.write_test(questions, folder, reading.videos)
+    else:
+        WRITERS[reading.layout](questions, folder, reading.videos)
+
+
+def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) -> None:
+    """A Hugging Face folder, split as it was, with a card of its own. The task file of an lmms-eval
+    folder names its data by a full path and is not copied: `ray_jobs.export layout=lmms_eval`
+    makes one.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept = {q.question_id: q for q in questions if q.drop is None}
+    parts: dict[str, list[Question]] = {}
+    for file in sorted(source.rglob("*.parquet")):
+        rows = pq.read_table(file)
+        chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
+        parts[file.stem] = [kept[name] for name in chosen["question_id"].to_pylist()]
+    card = hugging_face.Card(notes=NOTE)
+    text = hugging_face.card_text(card, parts, questions, [], files="data/{}.parquet")
+    (folder / "README.md").write_text(text, encoding="utf-8")

@@ -1,0 +1,206 @@
+"""Audit: how much of a dataset needs its videos, in any layout.
+
+    python -m ray_jobs.audit questions=Q out=O [videos=V answer=openai llm=openai llm.model=M]
+
+Guessers without a model; then, with a model, what it gets right blind, from the transcript, one
+picture, pictures out of order, the evidence, the whole. Writes audit.json, audit.parquet, clean/
+and the report beside what every job writes. See docs/audit.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import RenderableType
+
+from actors.answer.battery import Battery, Put, puts
+from actors.answer.llm import AnswerLlm
+from actors.part import LlmConfig, Part
+from mustsee.audit import page, repeats, show, versions
+from mustsee.audit.audit import FAILS, Audit, Repeated, audit
+from mustsee.audit.clean import write_clean
+from mustsee.audit.looks import looks
+from mustsee.errors import NotInstalled, UserError
+from mustsee.layouts import Reading, read
+from mustsee.layouts.table import Columns
+from mustsee.media.files import content_digest
+from mustsee.records import Question, Video
+from mustsee.run.inputs import read_videos
+from mustsee.run.tables import Tables
+from ray_jobs.evaluate import rows_of
+from ray_jobs.running.launch import launch
+from ray_jobs.running.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditJob:
+    """`also`: further models, each by what differs from `answer.llm`."""
+
+    run: Run
+    questions: str
+    videos: str | None
+    format: str | None
+    table: Mapping[str, Any] | None
+    limit: int | None
+    seed: int
+    probe: Part
+    hear: Part
+    answer: Part
+    guessers_only: bool
+    also: Sequence[Mapping[str, Any]]
+    few: int
+    benchmarks: Sequence[str]
+    benchmark_videos: Sequence[str]
+    encoder: str | None
+    alike: float
+    drops: Sequence[str]
+    against: Sequence[str]
+
+    def __call__(self) -> int:
+        reading = read(self.questions, self.format, self.columns)
+        if unknown := sorted(set(self.drops) - set(FAILS)):
+            raise UserError(f"drops: {unknown} are none of {', '.join(FAILS)}")
+        if len(self.benchmark_videos) > len(self.benchmarks):
+            raise UserError("benchmark_videos: one for each of benchmarks=, in the same order")
+        earlier = [versions.earlier(folder) for folder in self.against]
+        others = {path: read(path) for path in self.benchmarks}
+        battery = Battery(puts=() if self.guessers_only else self.puts(reading))
+        rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
+        with self.run.open("audit") as run:
+            run.read(rows)
+            if self.videos is not None:
+                run.stage("probe", self.probe)
+                if battery.listens:
+                    run.stage("hear", self.hear)
+            if battery.puts:
+                run.stage("answer", battery)
+
+            def files(folder: Path, tables: Tables) -> list[RenderableType]:
+                found = self.found(tables, battery, others)
+                return self.report(folder, found, tables, reading, earlier)
+
+            return run.publish(files=files, page=page.write)
+
+    @cached_property
+    def columns(self) -> Columns | None:
+        if self.table is None:
+            return None
+        known = {f.name for f in fields(Columns)}
+        if wrong := sorted(set(self.table) - known):
+            raise UserError(f"table: {wrong} are none of {', '.join(sorted(known))}")
+        if missing := {"video", "question", "options"} - set(self.table):
+            raise UserError(f"table: {sorted(missing)} must be named, too")
+        return Columns(**self.table)
+
+    def puts(self, reading: Reading) -> tuple[Put, ...]:
+        """What is asked. Raises UserError for an answerer that asks no model."""
+        if not isinstance(self.answer, AnswerLlm):
+            raise UserError(
+                "answer= asks no model here: the guessers are in the battery anyway; answer=blind "
+                "or answer=openai with llm= do"
+            )
+        listens = self.videos is not None or any(v.lines for v in reading.videos)
+        looks = self.videos is not None
+        return puts(self.answer, self.models(), few=self.few, looks=looks, listens=listens)
+
+    def models(self) -> list[LlmConfig]:
+        assert isinstance(self.answer, AnswerLlm)
+        """Those that are asked, under names of their own. Raises UserError."""
+        first: Any = self.answer.llm
+        known = {f.name for f in fields(first)}
+        for differs in self.also:
+            if wrong := sorted(set(differs) - known):
+                raise UserError(f"also: {wrong} are no keys of llm: {', '.join(sorted(known))}")
+        every = [first, *(replace(first, **differs) for differs in self.also)]
+        names = [model.identity for model in every]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
+        return every
+
+    def found(self, tables: Tables, battery: Battery, others: Mapping[str, Reading]) -> Audit:
+        questions, videos = list(tables.questions()), list(tables.videos())
+        standing = [q for q in questions if q.drop is None]
+        return audit(
+            questions,
+            videos,
+            [put.asked for put in battery.puts],
+            self.repeated(standing, videos, others),
+            drops=self.drops,
+            seed=self.seed,
+        )
+
+    def repeated(
+        self, questions: Sequence[Question], videos: Sequence[Video], others: Mapping[str, Reading]
+    ) -> Repeated:
+        embed = self.embed()
+        overlap = [
+            pair
+            for name, reading in others.items()
+            for pair in repeats.overlap(questions, reading.questions, name, embed, alike=self.alike)
+        ]
+        return Repeated(
+            duplicates=repeats.within(questions, embed, alike=self.alike),
+            overlap=overlap,
+            films=self.films(videos, others),
+        )
+
+    def films(
+        self, videos: Sequence[Video], others: Mapping[str, Reading]
+    ) -> list[repeats.SameFilm]:
+        """Those that a benchmark has, too: by id; by content and looks where it has films."""
+        folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
+        mine = {v.uri: found for v in videos if folders and v.uri
+                if (found := looks(v.uri)) is not None}  # fmt: skip
+        same: list[repeats.SameFilm] = []
+        for name, reading in others.items():
+            known = list(reading.videos)
+            theirs = dict[str, NDArray[np.float32]]()
+            if name in folders:
+                files = read_videos(folders[name]).select(["video_id", "uri"]).to_pylist()
+                known += [Video(**row, digest=content_digest(row["uri"])) for row in files]
+                theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
+            same += repeats.films(videos, known, name, {**theirs, **mine})
+        return same
+
+    def embed(self) -> repeats.Embed | None:
+        """The sentence encoder; none where it is not installed: words alone are compared then."""
+        if self.encoder is None:
+            return None
+        from mustsee.nn.bert import Encoder
+
+        try:
+            encoder = Encoder.load(self.encoder)
+        except NotInstalled:
+            return None
+        return lambda texts: encoder.encode(list(texts))
+
+    def report(
+        self,
+        folder: Path,
+        found: Audit,
+        tables: Tables,
+        reading: Reading,
+        earlier: Sequence[versions.Version],
+    ) -> list[RenderableType]:
+        """Write what was found; returns what is said at the end."""
+        compared = [versions.compare(found, tables, old) for old in earlier]
+        about = {
+            "dataset": self.questions,
+            "layout": reading.layout,
+            "seed": self.seed,
+            "findings": [asdict(f) for f in reading.findings],
+            "against": [asdict(c) for c in compared],
+        }
+        show.write(folder, found, about, self.seed)
+        write_clean(folder / "clean", reading, found, Path(self.questions), self.columns)
+        return [show.battery(found.battery), show.headline(found), *map(versions.table, compared)]
+
+
+if __name__ == "__main__":
+    launch("audit")

@@ -1,0 +1,227 @@
+"""An audit of twelve questions whose every figure was computed by hand."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mustsee.audit import guessers, show
+from mustsee.audit.audit import Audit, Repeated, audit
+from mustsee.audit.battery import Asked, Replies, place
+from mustsee.conditions.options import order
+from mustsee.evaluate.answers import answered, failed
+from mustsee.records import Question, Span, Verdict
+from mustsee.text import LETTERS
+
+OPTIONS = ("one", "two", "three", "four")
+# R: right in both turns; 1, 2, 3: so many options further, in both; T: right, then one further;
+# F: both calls failed; a blank: not asked.
+REPLIES = {
+    #                   q0 ........ q11
+    "blind":            "RR11TT111T1T",
+    "transcript":       "RTRTTTTTTT2T",
+    "one_frame":        "RRTR2T11TT3T",
+    "frames":           "RRRRRRTTRTTT",
+    "shuffled":         "RRRRR12TTTRT",
+    "evidence":         "       RRRR1",
+    "control":          "       RRTTT",
+    "without_evidence": "       1TTT1",
+    "whole":            "RRRRRRRRRF11",
+}  # fmt: skip
+FRAMES = {"blind": 0, "one_frame": 1, "frames": 8, "shuffled": 8}
+ASKED = [Asked(name=f"m {c}", answerer="m", condition=c, frames=FRAMES.get(c)) for c in REPLIES]
+
+
+def named(question: Question, option: int, rotation: int, name: str) -> Verdict:
+    letter = LETTERS[order(4, rotation).index(option)]
+    return answered(question, letter, model=name, rotation=rotation)
+
+
+def replied(question: Question, sign: str, name: str) -> list[Verdict]:
+    if sign == " ":
+        return []
+    if sign == "F":
+        return [failed("down", model=name, rotation=r) for r in (0, 1)]
+    right = question.answer_index or 0
+    first = right if sign in "RT" else (right + int(sign)) % 4
+    second = (right + 1) % 4 if sign == "T" else first
+    return [named(question, first, 0, name), named(question, second, 1, name)]
+
+
+def questions() -> list[Question]:
+    made: list[Question] = []
+    for n in range(12):
+        one = Question(
+            question_id=f"q{n}", video_id=f"v{n // 3}", recipe="hand", question=f"What is {n}?",
+            question_type="a" if n < 6 else "b", options=OPTIONS, answer_index=n % 4,
+            answer=OPTIONS[n % 4], evidence=(Span(0.0, 1.0),) if n > 6 else (),
+        )  # fmt: skip
+        told = [v for c, signs in REPLIES.items() for v in replied(one, signs[n], f"m {c}")]
+        made.append(replace(one, verdicts=tuple(told)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    return audit(questions(), [], ASKED, Repeated())
+
+
+def test_the_shortcut_ratio(found: Audit) -> None:
+    """q0 to q4 have one; wrong options are named on q5 (one of four), q6 (two), q7 and q8 (one);
+    nothing on q9 and q11; of q10 all four are named, which says nothing. (5 - 1/3 - 1 - 2/3) / 11.
+    """
+    (one,) = found.figures
+    ratio = one.shortcuts.ratio
+    assert ratio is not None
+    assert (ratio.n, one.shortcuts.untold, one.shortcuts.raw) == (11, 1, pytest.approx(5 / 11))
+    assert ratio.value == pytest.approx(3 / 11)
+    # by video: 3, 5/3, -5/3 and 0 of two; t(3) = 3.1824
+    assert ratio.se == pytest.approx((13016 / 1089 * 4 / 3) ** 0.5 / 11)
+    assert ratio.low == pytest.approx(3 / 11 - 3.182446 * ratio.se, abs=1e-5)
+
+
+def test_the_battery(found: Audit) -> None:
+    tried = {t.name: t for t in found.battery}
+    blind, whole = tried["blind"], tried["whole"]
+    assert (blind.right.value, blind.chance) == (pytest.approx(4 / 12), 0.25)  # 2 R, 4 T
+    assert blind.known.value == pytest.approx((4 / 12 - 0.25) / 0.75)
+    assert (whole.right.n, whole.failed) == (11, 1)
+    assert whole.right.value == pytest.approx(9 / 11)
+    assert tried["evidence"].right.n == 5
+    assert tried["place A"].right.value == 0.25
+    assert sum(t.kind == "guesser" for t in found.battery) == 8 + 4
+
+
+def test_what_the_film_adds(found: Audit) -> None:
+    (one,) = found.figures
+    assert one.blind_gap is not None
+    assert one.visual_gain is not None
+    assert one.temporal_gain is not None
+    assert one.needed is not None
+    assert one.recovery is not None
+    assert one.blind_gap.value == pytest.approx((9 - 3.5) / 11)  # without q9, whose call failed
+    assert one.visual_gain.value == pytest.approx((9 - (2 + 8 / 2)) / 11)
+    assert one.temporal_gain.value == pytest.approx((9.5 - 8) / 12)
+    assert one.needed.value == pytest.approx((3.5 - 1.5) / 5)
+    assert one.recovery.value == pytest.approx(2 / 3)  # whole 2 of q7, q8, q10, q11; evidence 3
+
+
+def test_the_fewest_pictures(found: Audit) -> None:
+    fewest = found.figures[0].fewest
+    assert fewest is not None
+    assert fewest.counts == {0: 2, 1: 1, 8: 4}
+    assert (fewest.never, fewest.median) == (5, 8.0)
+
+
+def test_each_question(found: Audit) -> None:
+    items = {i.question_id: i for i in found.items}
+    assert items["q0"].score == 1
+    assert items["q3"].shortcuts == ("one_frame", "shuffled")
+    assert items["q3"].score == 0.5
+    assert items["q6"].fails == ()
+    (doubt,) = found.suspects  # the evidence and the whole film name the same other option
+    assert (doubt.question, doubt.key, doubt.named) == ("q11", "four", "one")
+    assert items["q11"].fails == ("error",)
+    assert found.clean == 12 - 5 - 1 - 1  # five shortcuts, q10 (pictures out of order), q11
+
+
+def test_groups_have_their_own_ratio(found: Audit) -> None:
+    one, two = found.types
+    assert one.shortcuts.ratio is not None
+    assert two.shortcuts.ratio is not None
+    assert one.shortcuts.ratio.value == pytest.approx((5 - 1 / 3) / 6)
+    assert two.shortcuts.ratio.value == pytest.approx((-1 - 2 / 3) / 5)
+
+
+def test_what_is_written_can_be_read(found: Audit, tmp_path: Path) -> None:
+    show.write(tmp_path, found, {"dataset": "d"})
+    told = json.loads((tmp_path / "audit.json").read_text())
+    assert told["any"]["ratio"]["value"] == pytest.approx(3 / 11)
+    assert told["fails"]["error"] == 1
+    assert {w["question_id"] for w in told["worst"]} >= {"q0", "q11"}
+
+
+def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
+    """Who always names the first place is right in one turn of a question at most."""
+    every = Asked(name="m blind", answerer="m", condition="blind", frames=0)
+    made: list[Question] = []
+    for n in range(40):
+        one = Question(
+            question_id=f"q{n}", video_id=f"v{n}", recipe="hand", question=f"What is {n}?",
+            question_type="", options=OPTIONS, answer_index=n % 4,
+        )  # fmt: skip
+        drawn = random.Random(n).sample(range(4), 2)
+        turns = [answered(one, "A", model="m blind", rotation=r) for r in drawn]
+        made.append(replace(one, verdicts=tuple(turns)))
+    replies = Replies(made)
+    told = place(made, replies, every, {})
+    assert told is not None
+    assert (told.letter, told.share, told.turned) == ("A", 1.0, 1.0)
+    assert told.over.p_holm is not None
+    assert told.over.p_holm < 1e-3
+    found = audit(made, [], [every], Repeated())
+    assert found.any.ratio is not None
+    assert found.any.ratio.value == 0
+    assert not found.alarms
+
+
+def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -> None:
+    """Four conditions with one guess each, steady and never informed, on 2,000 questions."""
+    dice = random.Random(3)
+    conditions = ("blind", "transcript", "one_frame", "shuffled")
+    asked = [Asked(name=f"m {c}", answerer="m", condition=c) for c in conditions]
+    made: list[Question] = []
+    for n in range(2000):
+        one = Question(
+            question_id=f"q{n}", video_id=f"v{n // 4}", recipe="hand", question=f"What is {n}?",
+            question_type="", options=OPTIONS, answer_index=dice.randrange(4),
+        )  # fmt: skip
+        known = n % 5 == 0  # one in five is known, by the last condition alone
+        verdicts: list[Verdict] = []
+        for number, each in enumerate(asked):
+            option = dice.randrange(4) if number in (0, 2) or dice.random() < 0.3 else None
+            option = one.answer_index if known and number == 3 else option
+            for rotation in (0, 1) if option is not None else ():
+                verdicts.append(named(one, option or 0, rotation, each.name))
+        made.append(replace(one, verdicts=tuple(verdicts)))
+    ratio = audit(made, [], asked, Repeated()).any
+    assert ratio.ratio is not None
+    assert ratio.raw > 0.45
+    assert ratio.ratio.low is not None
+    assert ratio.ratio.high is not None
+    assert ratio.ratio.low < 0.2 < ratio.ratio.high
+
+
+def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
+    dice = random.Random(1)
+    values = [f"w{n}" for n in range(400)]
+
+    def ask(n: int, options: list[str], right: int, text: str = "What?") -> Question:
+        return Question(
+            question_id=f"q{n}", video_id=f"v{n}", recipe="hand", question=text, question_type="",
+            options=tuple(options), answer_index=right, answer=options[right],
+        )  # fmt: skip
+
+    def plain(n: int) -> list[str]:
+        return [f"a {w}" for w in dice.sample(values, 4)]
+
+    def hits(name: str, made: list[Question]) -> float:
+        return sum(guessers.hits(made)[name]) / len(made)
+
+    longest = [ask(n, [o + " indeed" * (k == n % 4) for k, o in enumerate(plain(n))], n % 4)
+               for n in range(40)]  # fmt: skip
+    prior = [ask(n, [*plain(n)[:3], "all of them"], 3) for n in range(40)]
+    common = ["red", "blue", "green", "black"]
+    novel = [ask(n, [f"z{n}" if k == n % 4 else c for k, c in enumerate(common)], n % 4)
+             for n in range(40)]  # fmt: skip
+    wording = [ask(n, [f"{o} {'carefully' if k == n % 4 else 'quickly'}"
+                       for k, o in enumerate(plain(n))], n % 4) for n in range(40)]  # fmt: skip
+    fair = [ask(n, plain(n), n % 4) for n in range(40)]
+    for name, made in (("longest", longest), ("prior", prior), ("novel", novel),
+                       ("wording", wording), ("place D", prior)):  # fmt: skip
+        assert hits(name, made) > 0.9, name
+        assert hits(name, fair) < 0.5, name
+    assert not audit(fair, [], [], Repeated()).alarms
+    assert {t.name for t in audit(longest, [], [], Repeated()).alarms} >= {"longest", "wording"}

@@ -1,0 +1,95 @@
+"""What occurs twice is found, and what only sounds alike is not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mustsee.audit import repeats
+from mustsee.audit.looks import looks
+from mustsee.records import Question, Video
+from tests.support import films
+
+BASE = Question(
+    question_id="a", video_id="v", recipe="hand", question_type="",
+    question="Why does the woman in the red coat leave the kitchen before the guests arrive?",
+    options=("To buy more bread", "To call her son", "To change her shoes", "To feed the dog"),
+    answer_index=0, answer="To buy more bread",
+)  # fmt: skip
+
+
+def alike(question: str, options: Sequence[str] = BASE.options, *, video: str = "w") -> Question:
+    return replace(BASE, question_id="b", video_id=video, question=question, options=tuple(options))
+
+
+SAME = BASE.question.lower().replace("?", " ?")
+TYPO = BASE.question.replace("leave the kitchen", "leave kitchen")
+
+
+@pytest.mark.parametrize(
+    ("other", "how"),
+    [
+        (alike(SAME), "exact"),
+        (alike(TYPO), "near"),
+        (alike(TYPO, video="v"), "near"),
+        (alike(BASE.question, ("To buy more bread", "x", "y", "z"), video="v"), "exact"),
+        (alike(BASE.question, ("To buy more bread", "x", "y", "z")), None),  # another film
+        (alike(BASE.question.replace("before", "after")), None),
+        (alike("What does the man in the garden build?"), None),
+        (replace(alike(TYPO), answer="To call her son", answer_index=1), None),
+    ],
+)
+def test_pairs_within_a_dataset(other: Question, how: str | None) -> None:
+    found = repeats.within([BASE, other])
+    assert [p.how for p in found] == ([how] if how else [])
+    for pair in found:
+        assert (pair.question, pair.other) == ("b", "a")
+        assert pair.video == (other.video_id == "v")
+
+
+def test_another_wording_is_found_by_embedding() -> None:
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        """Questions on leaving are one, on building another; so are the answers."""
+        named = [[("leav" in t or "go out" in t), "build" in t, "bread" in t] for t in texts]
+        return np.array(named, dtype=np.float32) + 0.01
+
+    other = alike("For what reason does she go out before the guests come?")
+    assert [p.how for p in repeats.within([BASE, other], embed)] == ["embedding"]
+    assert repeats.within([BASE, alike("What does he build?")], embed) == []
+    (pair,) = repeats.overlap([other], [BASE], "bench", embed)
+    assert (pair.question, pair.other, pair.how, pair.dataset) == ("b", "a", "embedding", "bench")
+
+
+def test_each_question_has_one_like_it_in_a_benchmark() -> None:
+    others = [replace(BASE, question_id=f"o{n}", video_id=f"x{n}") for n in range(3)]
+    found = repeats.overlap([BASE, alike(TYPO), alike("What is built?")], others, "bench")
+    assert [(p.question, p.how) for p in found] == [("a", "exact"), ("b", "near")]
+
+
+def test_a_film_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
+    images = films.cuts([30, 40, 30])
+    one = films.write(tmp_path / "one.mp4", images)
+    small = films.write(tmp_path / "two.mp4", [i[::2, ::2] for i in images])
+    other = films.write(tmp_path / "three.mp4", films.cuts([30, 40, 30])[::-1])
+    seen = {str(p): found for p in (one, small, other) if (found := looks(str(p))) is not None}
+    assert len(seen) == 3
+    mine = [
+        Video(video_id="id", uri=""),
+        Video(video_id="digest", uri="", digest="d"),
+        Video(video_id="looks", uri=str(one)),
+        Video(video_id="none", uri=str(other)),
+    ]
+    theirs = [
+        Video(video_id="id", uri=""),
+        Video(video_id="x", uri="", digest="d"),
+        Video(video_id="y", uri=str(small)),
+    ]
+    found = repeats.films(mine, theirs, "bench", seen)
+    assert [(f.video, f.other, f.how) for f in found] == [
+        ("id", "id", "id"), ("digest", "x", "digest"), ("looks", "y", "looks"),
+    ]  # fmt: skip
+    (tmp_path / "broken.mp4").write_bytes(b"no film")
+    assert looks(str(tmp_path / "broken.mp4")) is None

@@ -1,0 +1,136 @@
+"""The audit as a job: any layout, resumed, compared, without videos and with a model that looks."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import mustsee
+from mustsee.errors import UserError
+from mustsee.layouts import neptune, ours
+from ray_jobs.benches.audit_films import planted
+from ray_jobs.benches.audit_model import Answering
+from ray_jobs.benches.loopback import Loopback
+from ray_jobs.running.cluster import connected
+from ray_jobs.running.launch import build, compose
+from tests.support.evaluation import questions
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+def run(**given: object) -> int:
+    return build(compose("audit", [f"{k}={v}" for k, v in given.items()]))()
+
+
+def told(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "audit.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: Path) -> None:
+    file, out = tmp_path / "val.csv", tmp_path / "out"
+    asked = questions(40)
+    with file.open("w", newline="") as opened:
+        rows = [
+            {"video": q.video_id, "question": q.question, "answer": q.answer_index, "note": "kept",
+             **{f"a{n}": o for n, o in enumerate(q.options)}} for q in [*asked, asked[3]]
+        ]  # fmt: skip
+        made = csv.DictWriter(opened, list(rows[0]))
+        made.writeheader()
+        made.writerows(rows)
+    assert run(questions=file, out=out, encoder="null") == 0
+    first = (out / "audit.json").read_bytes()
+    record = told(out)
+    assert record["layout"] == "table"
+    assert (record["questions"], record["videos"]) == (41, 20)
+    assert record["fails"]["duplicate"] == 1
+    assert {t["name"] for t in record["battery"]} >= {"longest", "prior", "place E", "blind"}
+    clean = mustsee.read(out / "clean" / "val.csv")
+    assert len(clean) == record["clean"] < 41
+    assert "note" in (out / "clean" / "val.csv").read_text().splitlines()[0]
+    assert pq.read_table(out / "audit.parquet").num_rows == 41
+    page = (out / "report" / "index.html").read_text()
+    assert "The battery" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert run(questions=file, out=out, encoder="null") == 0
+    assert json.loads((out / "run.json").read_text())["computed"] == {"answer": 0}
+    assert (out / "audit.json").read_bytes() == first
+    again = tmp_path / "again"
+    assert run(questions=out / "clean" / "val.csv", out=again, encoder="null",
+               against=f"[{out}]") == 0  # fmt: skip
+    (compared,) = told(again)["against"]
+    assert (compared["theirs"], compared["shared"]) == (41, record["clean"])
+    assert compared["lines"][0]["name"] == "shortcut ratio"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
+    made = planted(tmp_path, 3)
+    release = tmp_path / "questions.parquet"
+    ours.write(made.questions, release)
+    bench = tmp_path / "bench.json"
+    neptune.write(made.benchmark, bench)
+    out = tmp_path / "out"
+    with Loopback(reply=Answering()) as server:
+        given = {
+            "questions": release, "videos": tmp_path, "answer": "openai", "llm": "openai",
+            "llm.model": "one", "llm.base_url": server.url, "llm.key_env": "null",
+            "answer.see.frames": 20, "answer.see.longest": 160, "also": "[{model: two}]",
+            "benchmarks": f"[{bench}]", "encoder": "null", "out": out,
+            "llm.limits.requests_per_minute": "null",
+            "llm.limits.tokens_per_minute": "null",
+        }  # fmt: skip
+        assert run(**given, dry_run=True) == 0
+        assert server.counts.total() == 0
+        assert not (out / "audit.json").exists()
+        assert run(**given) == 0
+        asked = server.counts["chat"]
+        assert asked > 400
+        assert run(**given) == 0
+        assert server.counts["chat"] == asked
+    record = told(out)
+    assert [f["answerer"] for f in record["figures"]] == sorted(
+        {t["answerer"] for t in record["battery"] if t["answerer"]}
+    )
+    assert len(record["figures"]) == 2
+    tried = {t["name"]: t for t in record["battery"] if " one " in t["answerer"]}
+    assert set(tried) == {"blind", "one_frame", "few", "frames", "shuffled", "evidence",
+                          "without_evidence", "control", "whole"}  # fmt: skip
+    assert tried["evidence"]["right"]["value"] > 0.8 > 0.6 > tried["blind"]["right"]["value"]
+    page = (out / "report" / "index.html").read_text()
+    assert "data:image/jpeg" in page
+    assert build(compose("report", [f"out={out}"]))() == 0
+    assert (out / "report" / "index.html").read_text() == page
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"answer": "longest"}, ["answer=", "guessers"]),
+        ({"drops": "[blnd]"}, ["blnd", "duplicate"]),
+        ({"table": "{video: v}"}, ["options", "question"]),
+        ({"table": "{vido: v}"}, ["vido", "video"]),
+        ({"also": "[{modl: x}]"}, ["modl"]),
+        ({"against": "[/nowhere]"}, ["/nowhere", "no audit"]),
+        ({"benchmark_videos": "[x]"}, ["benchmarks="]),
+    ],
+)
+def test_mistakes_are_said_before_any_work(
+    given: dict[str, object], parts: list[str], tmp_path: Path
+) -> None:
+    release = tmp_path / "q.json"
+    neptune.write(questions(4), release)
+    with pytest.raises(UserError) as caught:
+        run(questions=release, out=tmp_path / "out", **given)
+    for part in parts:
+        assert part in str(caught.value)

@@ -1,0 +1,114 @@
+"""Plain tables: read as what they are, or refused."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import mustsee
+from mustsee.errors import UserError
+from mustsee.layouts import read, table
+from mustsee.layouts.table import Columns
+from mustsee.records import Span
+from tests.support.material import material
+
+
+def save(path: Path, rows: list[dict[str, object]]) -> Path:
+    with path.open("w", newline="") as file:
+        made = csv.DictWriter(
+            file, list(rows[0]), dialect="excel-tab" if path.suffix == ".tsv" else "excel"
+        )
+        made.writeheader()
+        made.writerows(rows)
+    return path
+
+
+def nextqa(answers: list[object], ids: list[int] | None = None) -> list[dict[str, object]]:
+    return [
+        {"video": f"{n // 2}.mp4", "question": f"why {n}", "answer": a,
+         "qid": ids[n] if ids else n, "type": "CW",
+         **{f"a{k}": f"option {k} of {n}" for k in range(5)}}
+        for n, a in enumerate(answers)
+    ]  # fmt: skip
+
+
+def test_nextqa_is_multiple_choice_with_its_answers_counted_from_zero(tmp_path: Path) -> None:
+    got = mustsee.read(save(tmp_path / "val.csv", nextqa([0, 3, 2, 1], ids=[1, 2, 1, 2])))
+    assert got.layout == "table"
+    assert [q.answer_index for q in got] == [0, 3, 2, 1]
+    assert [q.question_id for q in got] == ["0/1", "0/2", "1/1", "1/2"]  # ids count within a video
+    assert (got[1].answer, got[1].question_type, got[1].video_id) == ("option 3 of 1", "CW", "0")
+    assert got.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("answers", "indices"),
+    [(["A", "e", "B"], [0, 4, 1]), ([1, 5, 2], [0, 4, 1]), ([0, 4, 1], [0, 4, 1]),
+     (["option 0 of 0", "option 4 of 1", "option 1 of 2"], [0, 4, 1])],
+)  # fmt: skip
+def test_what_the_answers_are_is_told_from_all_of_them(
+    answers: list[object], indices: list[int], tmp_path: Path
+) -> None:
+    got = mustsee.read(save(tmp_path / "q.tsv", nextqa(answers)))
+    assert [q.answer_index for q in got] == indices
+
+
+@pytest.mark.parametrize("answers", [[1, 2, 3], ["x", "y"], [0, 5]])
+def test_a_table_that_leaves_it_open_is_refused(answers: list[object], tmp_path: Path) -> None:
+    file = save(tmp_path / "val.csv", nextqa(answers))
+    with pytest.raises(UserError, match=r"table\.answers"):
+        mustsee.read(file)
+    columns = table.columns(nextqa(answers)[0])
+    assert columns is not None
+    if answers == [1, 2, 3]:
+        got = read(file, columns=replace(columns, answers="number from 1"))
+        assert [q.answer_index for q in got] == [0, 1, 2]
+
+
+def test_columns_of_any_name_by_a_map(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"clip": "a/b.mp4", "ask": "who", "w": "x", "z": "y", "key": "y", "from": 2, "to": 4.5}
+    ]
+    file = save(tmp_path / "q.csv", rows)
+    with pytest.raises(UserError, match="no known layout"):
+        mustsee.read(file)
+    named = Columns(video="clip", question="ask", options=("w", "z"), answer="key", start="from",
+                    end="to")  # fmt: skip
+    (got,) = read(file, columns=named)
+    assert (got.video_id, got.options, got.answer_index) == ("b", ("x", "y"), 1)
+    assert got.evidence == (Span(2.0, 4.5),)
+    with pytest.raises(UserError, match="no column"):
+        read(file, columns=replace(named, answer="answer"))
+
+
+def test_fewer_options_in_a_row_and_a_list_in_one_column(tmp_path: Path) -> None:
+    rows = nextqa(["A", "C"])
+    rows[0] |= {"a3": "", "a4": ""}
+    got = mustsee.read(save(tmp_path / "q.csv", rows))
+    assert [len(q.options) for q in got] == [3, 5]
+    listed: list[dict[str, object]] = [
+        {"video": "v", "question": "q", "options": "['One', 'Two']", "answer": "Two"}
+    ]
+    (one,) = mustsee.read(save(tmp_path / "l.csv", listed))
+    assert (one.options, one.answer_index) == (("One", "Two"), 1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_table_is_written_back_with_all_its_columns(ending: str, tmp_path: Path) -> None:
+    rows = [{**row, "frames": n} for n, row in enumerate(nextqa([0, 3, 2, 4]))]
+    file = save(tmp_path / f"val.{ending}", rows)
+    got = mustsee.read(file)
+    kept = [replace(q, drop="gone" if n == 1 else None) for n, q in enumerate(got)]
+    table.write(kept, tmp_path / "clean", source=file)
+    again = mustsee.read(tmp_path / "clean" / f"val.{ending}")
+    assert [q.question for q in again] == ["why 0", "why 2", "why 3"]
+    assert (tmp_path / "clean" / f"val.{ending}").read_text().splitlines()[0].endswith("frames")
+
+
+def test_the_whole_of_nextqa() -> None:
+    got = mustsee.read(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv"))
+    assert len(got) == 4996
+    assert len({q.question_id for q in got}) == 4996
+    assert all(len(q.options) == 5 and q.answer_index is not None for q in got)
+    assert {f.what for f in got.findings} == {"two options are the same"}

@@ -90,8 +90,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 @pytest.fixture
 def gated(whole: Whole) -> Iterator[Loopback]:
     """The endpoint, which answers once its gate is open."""
-    with Loopback(payloads=[], gate=threading.Event(), port=whole.port) as server:
+    gate = threading.Event()
+    with Loopback(payloads=[], gate=gate, port=whole.port) as server:
         yield server
+        gate.set()
 
 
 @pytest.fixture
@@ -180,10 +182,12 @@ def test_a_coordinator_that_dies_time_and_again_ends_the_run_in_a_line(job: Job)
     assert "Traceback" not in "\n".join(said)
 
 
-def test_a_daybook_that_cannot_be_read_is_said_before_the_work(tmp_path: Path) -> None:
+def test_a_daybook_that_cannot_be_read_is_said_before_the_work(
+    tmp_path: Path, gated: Loopback
+) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "daybook").write_text("a file stands in the way")
-    job = Job(tmp_path, "http://127.0.0.1:9/v1", mark()).start()
+    job = Job(tmp_path, gated.url, mark()).start()
     said = job.end().splitlines()
     assert job.process.returncode == 1
     assert said[-1].startswith("mustsee: cannot read")
@@ -221,8 +225,8 @@ def test_a_node_with_half_of_the_workers_dies(
     assert one.ppid() != other.ppid()
     (sender,) = named(job.mark, f"for={one.pid}")
     (node,) = (n for n in cluster.worker_nodes if raylet(n) == one.ppid())
-    kill(sender)  # what dies with a machine
     cluster.remove_node(node, allow_graceful=False)
+    kill(one, sender)  # with a machine all dies
     began = time.monotonic()
     until(lambda: gated.counts["chat"] > 2 * CALLS or job.process.poll() is not None)
     print(f"\nnode killed: went on after {time.monotonic() - began:.1f} s")

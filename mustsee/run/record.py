@@ -164,7 +164,7 @@ class RunRecord:
         """
         rows = self.funnel[0].entered if self.funnel else 0
         hours = self.film_seconds / 3600 / rows if rows else 0.0
-        computed = {name: c.computed for name, c in self.stages.items() if c.seconds > 0}
+        computed = {n: c.computed for n, c in self.stages.items() if c.computed and c.seconds}
         worked = hours * max(computed.values(), default=0)
         clocked = (self.total_seconds or 0.0) / 3600
         if not worked or not clocked:

@@ -8,7 +8,7 @@ and gives Ray those rows alone of which something is missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +28,12 @@ def portions(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def known(
-    stages: Sequence[Stage], rows: pa.Table, session: Session
+    stages: Sequence[Stage], rows: pa.Table, session: Session, *, without: Collection[str] = ()
 ) -> tuple[list[pa.Table], pa.Table]:
     """The rows that are finished, as the last stage leaves them, and the others as they came.
 
-    Finished ones are counted as reused.
+    Finished ones are counted as reused. `without`: columns that nobody needs of them, such as
+    pictures.
     """
     if not stages or not session.store.has(stages[0].name):
         return [], rows
@@ -49,7 +50,7 @@ def known(
             table, less = lookup.found(table)
             lacking.update(less)
         if table.num_rows:
-            done.append(table)
+            done.append(table.drop_columns([c for c in without if c in table.column_names]))
     fallen = [a is not None or b is not None for a, b in _columns(rows, "drop", "problem")]
     passing = {n for n, fell in zip(ids, fallen, strict=True) if fell}
     _count([stage.name for stage in stages], done, passing, session)

@@ -259,7 +259,7 @@ class Running:
         if all(isinstance(step, Stage) for step in self._steps):
             stages = [step for step in self._steps if isinstance(step, Stage)]
             for portion in portions(self._input):
-                done, rest = known(stages, portion, self.session)
+                done, rest = known(stages, portion, self.session, without=outputs.HIDDEN)
                 yield from done
                 if rest.num_rows:
                     size = self._rows_per_block(rest)

@@ -105,15 +105,16 @@ def test_what_is_set_up_is_pinned() -> None:
     extras = project["optional-dependencies"]
     asked = [*project["dependencies"], *(r for e in TESTED for r in extras[e])]
     assert {plain(r) for r in asked} - {"mustsee"} - set(pins) == set()
-    makefile, image = ((ROOT / p).read_text() for p in ("Makefile", "deploy/Dockerfile"))
+    files = ("Makefile", "deploy/Dockerfile", "deploy/install")
+    makefile, base, install = ((ROOT / p).read_text() for p in files)
     weights = re.search(r"^WEIGHTS := (.+)$", makefile, re.MULTILINE)
     assert weights is not None
     for requirement in weights.group(1).split():
         name, version = requirement.split("==")
         assert pins[name] == version
-        assert requirement in image
-    assert f'"ray=={pins["ray"]}"' in image
-    assert f"rayproject/ray:{pins['ray']}-" in image
+        assert requirement in install
+    assert f'"ray=={pins["ray"]}"' in install
+    assert set(re.findall(r"rayproject/ray:([^-]+)-", base)) == {pins["ray"]}
 
 
 def imported(folder: Path) -> set[str]:

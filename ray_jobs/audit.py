@@ -54,6 +54,7 @@ class AuditJob:
     answer: Part
     guessers_only: bool
     also: Sequence[Mapping[str, Any]]
+    turns: int
     few: int
     benchmarks: Sequence[str]
     benchmark_videos: Sequence[str]
@@ -107,7 +108,8 @@ class AuditJob:
             )
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
-        return puts(self.answer, self.models(), few=self.few, looks=looks, listens=listens)
+        answer = replace(self.answer, rotations=self.turns)
+        return puts(answer, self.models(), few=self.few, looks=looks, listens=listens)
 
     def models(self) -> list[LlmConfig]:
         assert isinstance(self.answer, AnswerLlm)

@@ -6,6 +6,7 @@ names the same option (`steady`): who merely favours a place names another optio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -142,9 +143,22 @@ def tried(
         answerer=answerer,
         right=_within(stats.mean(right, where)),
         chance=sum(chances) / len(chances),
-        over=stats.paired(right, chances, where),
+        over=_exact(stats.paired(right, chances, where), right, chances, where),
         known=stats.mean(known, where),
     )
+
+
+def _exact(
+    found: Difference, right: Sequence[float], chances: Sequence[float], where: Sequence[Hashable]
+) -> Difference:
+    """Where all are right, or all wrong, there is no error to test with: p is then the chance that
+    guessing does so, each cluster counting as one question.
+    """
+    if found.low is not None or set(right) not in ({0.0}, {1.0}):
+        return found
+    single = dict(zip(where, chances, strict=True))
+    each = [c if right[0] else 1 - c for c in single.values()]
+    return replace(found, p=min(1.0, 2 * math.prod(each)))
 
 
 def _within(share: Estimate) -> Estimate:

@@ -167,6 +167,22 @@ def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
     assert not found.alarms
 
 
+def test_what_is_always_right_is_no_chance() -> None:
+    """Thirteen videos, all right by place where one in four would be: 2 / 4^13."""
+    made = [
+        Question(
+            question_id=f"q{n}", video_id=f"v{n % 13}", recipe="hand", question=f"What is {n}?",
+            question_type="", options=OPTIONS, answer_index=2,
+        )
+        for n in range(14)
+    ]  # fmt: skip
+    tried = {t.name: t for t in audit(made, [], [], Repeated()).battery}
+    assert tried["place C"].over.p == pytest.approx(2 / 4**13)
+    assert tried["place C"].alarm
+    assert tried["place A"].over.p == pytest.approx(2 * 0.75**13)
+    assert not tried["place A"].alarm
+
+
 def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -> None:
     """Four conditions with one guess each, steady and never informed, on 2,000 questions."""
     dice = random.Random(3)

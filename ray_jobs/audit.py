@@ -112,8 +112,8 @@ class AuditJob:
         return puts(answer, self.models(), few=self.few, looks=looks, listens=listens)
 
     def models(self) -> list[LlmConfig]:
-        assert isinstance(self.answer, AnswerLlm)
         """Those that are asked, under names of their own. Raises UserError."""
+        assert isinstance(self.answer, AnswerLlm)
         first: Any = self.answer.llm
         known = {f.name for f in fields(first)}
         for differs in self.also:

@@ -48,7 +48,8 @@ def write(
     (path / "data").mkdir(parents=True, exist_ok=True)
     parts = split(chosen)
     for name, part in parts.items():
-        pq.write_table(_table(part), path / "data" / f"{name}.parquet", compression="zstd")
+        table = schemas.questions_table(part)
+        pq.write_table(table, path / "data" / f"{name}.parquet", compression="zstd")
     text = card_text(card or Card(), parts, questions, list(videos), files="data/{}.parquet")
     (path / "README.md").write_text(text, encoding="utf-8")
 
@@ -61,19 +62,6 @@ def split(questions: Sequence[Question]) -> dict[str, list[Question]]:
         name = next((s for s in SPLITS if s in question.subsets), rest)
         found.setdefault(name, []).append(question)
     return found or {"test": []}
-
-
-def _table(questions: Sequence[Question]) -> Any:
-    """The questions with verdicts and provenance; `metrics` as a list of name and value, which the
-    dataset library reads on every version.
-    """
-    import pyarrow as pa
-
-    table = schemas.questions_table(questions)
-    pairs = [[{"name": k, "value": v} for k, v in q.metrics.items()] for q in questions]
-    kind = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
-    place = table.schema.get_field_index("metrics")
-    return table.set_column(place, pa.field("metrics", kind), pa.array(pairs, type=kind))
 
 
 def biases(questions: Sequence[Question]) -> dict[str, float | int]:

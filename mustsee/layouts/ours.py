@@ -29,7 +29,7 @@ def read(path: Path) -> Reading:
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
                 f"are {sorted(map(str, row))}"
             )
-        question = schemas.load(Question, _flat(row))
+        question = schemas.load(Question, row)
         name, options = question.question_id, question.options
         if options and question.answer_index is None:
             notes.add(number, name, "no answer index")
@@ -48,14 +48,6 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
-
-
-def _flat(row: Any) -> Any:
-    """A dataset folder holds `metrics` as a list of name and value."""
-    metrics = row.get("metrics")
-    if isinstance(metrics, list) and metrics and isinstance(metrics[0], dict):
-        return {**row, "metrics": {m["name"]: m["value"] for m in metrics}}
-    return row
 
 
 def _ids(videos: Iterable[Video]) -> set[str]:

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
+from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import chat, hugging_face, lmms_eval
-from mustsee.records import Provenance, Question, Verdict, Video
+from mustsee.records import Provenance, Question, Span, Verdict, Video
 
 
 def made(count: int = 12) -> list[Question]:
@@ -48,6 +49,20 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
     assert "p2" not in card
     back = {q.question_id: q for q in mustsee.read(folder)}
     assert back == {q.question_id: q for q in questions if q.drop is None}
+
+
+@pytest.mark.parametrize("kind", [Question, Video], ids=lambda c: c.__name__)
+def test_the_dataset_library_loads_a_run_s_tables(tmp_path: Path, kind: type) -> None:
+    import datasets
+
+    rows = [Video(video_id="v", uri="v.mp4", lineage={"look": "k"}, shots=(Span(0.0, 2.0),))]
+    made_rows = made(3) if kind is Question else rows
+    pq.write_table(schemas.table(made_rows, kind), tmp_path / "rows.parquet")
+    loaded = datasets.load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"),
+                                   cache_dir=str(tmp_path / "cache"))["train"]  # fmt: skip
+    assert [schemas.load(kind, row) for row in loaded] == made_rows
+    name, told = ("metrics", "blind_failures") if kind is Question else ("lineage", "look")
+    assert [pair["name"] for pair in loaded[0][name]] == [told]
 
 
 def test_known_biases_are_measured() -> None:

@@ -126,6 +126,7 @@ def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
     assert told["rai:machineAnnotationTools"] == ["m", "some model"]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its parser's, of itself
 def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant", exc_type=ImportError)
     hugging_face.write(made(), tmp_path / "a", [Video(video_id="v0", uri="v0.mp4")])

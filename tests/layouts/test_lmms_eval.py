@@ -17,6 +17,8 @@ import yaml
 import mustsee
 from mustsee import extract
 from mustsee.errors import UserError
+from mustsee.evaluate import answers
+from mustsee.evaluate.score import Results, score
 from mustsee.layouts import lmms_eval, lmms_task
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
@@ -51,6 +53,17 @@ def replies(rows: list[dict[str, Any]]) -> dict[str, str]:
         )
         for i, row in enumerate(rows)
     }  # fmt: skip
+
+
+def evaluated(folder: Path, given: Mapping[str, str]) -> Results:
+    """What `ray_jobs.evaluate` makes of these replies."""
+    reading = mustsee.read(folder)
+    told = [
+        answers.with_answers(q, [answers.answered(q, given[q.question_id], model="m")])
+        for q in reading
+    ]
+    (found,) = score(told, reading.videos)
+    return found
 
 
 @pytest.fixture
@@ -97,16 +110,21 @@ def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPa
     ours = [extract.extract(given[r["question_id"]], r["options"]).letter for r in rows]
     assert [s["accuracy"]["letter"] for s in scored] == ours
     right = [float(o == "ABCDEF"[r["answer_index"]]) for o, r in zip(ours, rows, strict=True)]
+    told = evaluated(folder, given)
+    assert told.weighted is not None
+    assert told.macro is not None
     means = {m["metric"]: m["aggregation"]([s[m["metric"]] for s in scored])
              for m in task["metric_list"]}  # fmt: skip
-    assert 0 < means["accuracy"] == sum(right) / 9 < 1
-    assert means["unparsed"] == ours.count(None) / 9 == pytest.approx(4 / 9)
+    assert 0 < means["accuracy"] == told.weighted.value == sum(right) / 9 < 1
+    assert means["mean_of_types"] == pytest.approx(told.macro.value)
+    assert means["unparsed"] == told.unparsed == pytest.approx(4 / 9)
+    assert told.weighted.clusters == 5
     assert [s["accuracy"][task["score_key"]] for s in scored] == right
     clusters = [s["accuracy"][task["cluster_key"]] for s in scored]
     assert clusters == ["v0", "v0", "long", "long", "v2", "v2", "v3", "v3", "v4"]
     assert {s["accuracy"]["type"] for s in scored} == {"Counting", "Summarization"}
-    told = task["lmms_eval_specific_kwargs"]["default"]
-    assert "A. C picks it up\nB. two" in task["doc_to_text"](rows[0], told)
+    wording = task["lmms_eval_specific_kwargs"]["default"]
+    assert "A. C picks it up\nB. two" in task["doc_to_text"](rows[0], wording)
     films = folder.parent / "films"
     monkeypatch.setenv("MUSTSEE_VIDEOS", str(films))
     shown = [task["doc_to_visual"](r) for r in rows]
@@ -210,8 +228,11 @@ def test_lmms_eval_itself_scores_as_we_do(folder: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     found = json.loads(run.stdout.strip().splitlines()[-1])
-    ours = [extract.extract(given[r["question_id"]], r["options"]).letter for r in rows]
-    right = [o == "ABCDEF"[r["answer_index"]] for o, r in zip(ours, rows, strict=True)]
-    assert found["accuracy,none"] == pytest.approx(sum(right) / len(right))
+    ours = evaluated(folder, given)
+    assert ours.weighted is not None
+    assert ours.macro is not None
+    assert found["accuracy,none"] == pytest.approx(ours.weighted.value)
+    assert found["mean_of_types,none"] == pytest.approx(ours.macro.value)
+    assert found["unparsed,none"] == pytest.approx(ours.unparsed)
     assert found["accuracy_stderr_clustered,none"] > 0
     assert found["mean_of_types_stderr_clt,none"] == "N/A"

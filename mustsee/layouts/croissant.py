@@ -64,7 +64,9 @@ CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Responsible:
-    """How the data was made, what it is for, and what is wrong with it, each a text."""
+    """How the data was made, what it is for, and what is wrong with it, each a text. `sources`:
+    where the films are from.
+    """
 
     collection: str
     models: tuple[str, ...]
@@ -74,6 +76,7 @@ class Responsible:
     uses: str
     sensitive: str
     impact: str
+    sources: tuple[str, ...] = ()
 
 
 def write(
@@ -108,6 +111,7 @@ def _responsible(told: Responsible) -> dict[str, Any]:
         "rai:dataSocialImpact": told.impact,
         "rai:personalSensitiveInformation": told.sensitive,
         "rai:hasSyntheticData": True,
+        **({"prov:wasDerivedFrom": list(told.sources)} if told.sources else {}),
     }
 
 

@@ -73,7 +73,11 @@ def write(
     text = card_text(told, parts, questions, list(films.values()), files="data/{}.parquet")
     (path / "README.md").write_text(text, encoding="utf-8")
     croissant.write(
-        path, tables, title=told.title, licence=told.licence, told=_responsible(told, questions)
+        path,
+        tables,
+        title=told.title,
+        licence=told.licence,
+        told=_responsible(told, questions, films.values()),
     )
 
 
@@ -106,7 +110,9 @@ def _file(video: Video) -> str | None:
     return PurePosixPath(video.uri).name or None
 
 
-def _responsible(card: Card, questions: Sequence[Question]) -> croissant.Responsible:
+def _responsible(
+    card: Card, questions: Sequence[Question], films: Iterable[Video]
+) -> croissant.Responsible:
     chosen = kept(questions)
     verdicts = {v.model for q in chosen for v in q.verdicts}
     models = {q.provenance.llm for q in chosen if q.provenance} | verdicts
@@ -119,6 +125,7 @@ def _responsible(card: Card, questions: Sequence[Question]) -> croissant.Respons
         uses=card.uses,
         sensitive=card.sensitive,
         impact=card.impact,
+        sources=tuple(sorted({v.source_url for v in films if v.source_url})),
     )
 
 

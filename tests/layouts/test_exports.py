@@ -98,6 +98,8 @@ def test_films_travel_with_their_licences(tmp_path: Path) -> None:
     assert [v.video_id for v in read.videos] == ["v0", "v1"]
     assert [v.uri for v in read.videos] == [f"{tmp_path}/videos/{n}" for n in ("a.mp4", "b.mkv")]
     assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
+    made_of = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
+    assert made_of == ["https://films.example/a|b"]
     card = (tmp_path / "README.md").read_text()
     assert "| v0 | cc-by-4.0 | https://films.example/a\\|b |" in card
     assert "Of 1 of 2 videos the licence is not known." in card
@@ -129,7 +131,8 @@ def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its parser's, of itself
 def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant", exc_type=ImportError)
-    hugging_face.write(made(), tmp_path / "a", [Video(video_id="v0", uri="v0.mp4")])
+    film = Video(video_id="v0", uri="v0.mp4", source_url="https://films.example/a")
+    hugging_face.write(made(), tmp_path / "a", [film])
     (tmp_path / "a").rename(tmp_path / "b")
     found = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
     assert not found.metadata.ctx.issues.errors

@@ -250,6 +250,8 @@ class Video:
     views: int | None = None
     published: str | None = None
     tags: tuple[str, ...] = ()
+    license: str | None = None  # of the film, in the words of the table
+    source_url: str | None = None  # where the film is from
     subtitles: str | None = None
     subtitles_digest: str | None = None
     movie_name: str | None = None

@@ -2,6 +2,7 @@
 
 A type is derived from the dataclass annotations, so that a column holds the same type in every
 block and file, however empty the rows are. `Annotated[float, "float32"]` stores single precision.
+A mapping is a list of `name` and `value`: the dataset library of the hubs knows no Arrow maps.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def arrow_type(hint: Any) -> pa.DataType:
     if origin is tuple:
         return pa.list_(arrow_type(args[0]))
     if origin is Mapping:
-        return pa.map_(arrow_type(args[0]), arrow_type(args[1]))
+        return pa.list_(pa.struct([("name", arrow_type(args[0])), ("value", arrow_type(args[1]))]))
     if dataclasses.is_dataclass(hint):
         return pa.struct(
             [(name, arrow_type(h)) for name, h in hints(typing.cast(type, hint)).items()]
@@ -72,15 +73,20 @@ def schema(cls: type) -> pa.Schema:
     return pa.schema([(name, arrow_type(hint)) for name, hint in hints(cls).items()])
 
 
-def dump(value: Any) -> Any:
-    """A record (or a tuple of records, or a scalar) as plain dicts and lists."""
+def dump(value: Any, *, pairs: bool = False) -> Any:
+    """A record (or a tuple of records, or a scalar) as plain dicts and lists; with `pairs`, a
+    mapping as a list of name and value, as a column holds it.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: dump(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        names = (f.name for f in dataclasses.fields(value))
+        return {name: dump(getattr(value, name), pairs=pairs) for name in names}
     if isinstance(value, Mapping):
-        pairs = typing.cast(Mapping[Any, Any], value)
-        return {key: dump(item) for key, item in pairs.items()}
+        items = typing.cast(Mapping[Any, Any], value).items()
+        if pairs:
+            return [{"name": key, "value": dump(item, pairs=True)} for key, item in items]
+        return {key: dump(item) for key, item in items}
     if isinstance(value, (tuple, list)):
-        return [dump(item) for item in typing.cast(Sequence[Any], value)]
+        return [dump(item, pairs=pairs) for item in typing.cast(Sequence[Any], value)]
     return value
 
 
@@ -98,7 +104,7 @@ def _restorer(hint: Any) -> Callable[[Any], Any] | None:
         inner = _restorer(args[1])
 
         def mapping(pairs: Any) -> dict[Any, Any]:
-            found = dict(pairs)
+            found = dict(pairs if isinstance(pairs, Mapping) else map(_pair, pairs))
             return {k: inner(v) for k, v in found.items()} if inner else found
 
         return mapping
@@ -106,6 +112,11 @@ def _restorer(hint: Any) -> Callable[[Any], Any] | None:
         cls = typing.cast(type, hint)
         return lambda value: load(cls, value)
     return None
+
+
+def _pair(item: Any) -> tuple[Any, Any]:
+    """Name and value of an entry; of older files, whose mappings are Arrow maps, it is a pair."""
+    return (item["name"], item["value"]) if isinstance(item, Mapping) else item
 
 
 @cache
@@ -131,10 +142,7 @@ def load(cls: type[T], data: Mapping[str, Any]) -> T:
 def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
     """Values of one field as an Arrow array of the field's type."""
     kind = arrow_type(hints(cls)[name])
-    plain = [dump(v) for v in values]
-    if pa.types.is_map(kind):
-        plain = [None if v is None else list(v.items()) for v in plain]
-    return pa.array(plain, type=kind)
+    return pa.array([dump(v, pairs=True) for v in values], type=kind)
 
 
 def table(records: Sequence[Any], cls: type) -> pa.Table:

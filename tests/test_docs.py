@@ -119,7 +119,7 @@ def told(hint: Any) -> str:
     if origin is tuple:
         return f"list of {told(arguments[0])}"
     if origin is Mapping:
-        return f"map of {told(arguments[0])} to {told(arguments[1])}"
+        return f"list of name ({told(arguments[0])}), value ({told(arguments[1])})"
     return SCALARS.get(hint) or hint.__name__
 
 

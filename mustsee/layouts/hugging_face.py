@@ -1,7 +1,9 @@
-"""A Hugging Face dataset folder: `data/<split>.parquet` and a README card.
+"""A Hugging Face dataset folder: `data/<split>.parquet`, `videos.parquet`, a README card and
+`croissant.json`.
 
 `datasets.load_dataset(folder)` reads it without a network. The card says where the data comes from:
-the funnel, the prompts' hashes, the models, licences, and what is known to be biased in it.
+the funnel, the prompts' hashes, the models, licences by video, and what is known to be biased in
+it. Films lie in `videos/` where they may be published: no path in the folder is absolute.
 """
 
 from __future__ import annotations
@@ -9,21 +11,32 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from mustsee import schemas
-from mustsee.layouts.reading import kept
+from mustsee.layouts import croissant
+from mustsee.layouts.reading import by_id, kept
 from mustsee.records import Question, Video
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SPLITS = ("train", "validation", "test")
+FILM = (
+    "video_id", "uri", "title", "license", "source_url", "movie_name", "source", "start", "end",
+    "digest", "duration", "language",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """What the card says beyond the questions. `run`: a job's `run.json`. `licence`: of the
-    questions; of the videos `video_licence` says.
+    questions; of the videos `video_licence` says, and by video their own `license`.
+
+    `uses`, `limits`, `sensitive`, `impact`: what only a person can say, for the responsible-AI
+    fields of `croissant.json`; without a word of yours these say that nobody has looked.
     """
 
     title: str = "A long-video question-answering dataset"
@@ -31,6 +44,10 @@ class Card:
     video_licence: str = "not included; the rights stay with their owners"
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
+    uses: str = "Measuring how well models understand long videos; training on the split train."
+    limits: str = "Questions were written and sifted by models and may be wrong."
+    sensitive: str = "Not examined: people may be seen, heard and named in the films."
+    impact: str = "Not examined."
 
 
 def write(
@@ -44,13 +61,72 @@ def write(
     """
     import pyarrow.parquet as pq
 
-    path, chosen = Path(path), kept(questions)
+    path, chosen, told = Path(path), kept(questions), card or Card()
     (path / "data").mkdir(parents=True, exist_ok=True)
-    parts = split(chosen)
-    for name, part in parts.items():
-        pq.write_table(_table(part), path / "data" / f"{name}.parquet", compression="zstd")
-    text = card_text(card or Card(), parts, questions, list(videos), files="data/{}.parquet")
+    asked, parts = {q.video_id for q in chosen}, split(chosen)
+    films = {i: v for i, v in by_id(videos).items() if i in asked}
+    tables = {f"data/{name}.parquet": _table(part, films) for name, part in parts.items()}
+    if films:
+        tables["videos.parquet"] = _films(list(films.values()))
+    for name, table in tables.items():
+        pq.write_table(table, path / name, compression="zstd")
+    text = card_text(told, parts, questions, list(films.values()), files="data/{}.parquet")
     (path / "README.md").write_text(text, encoding="utf-8")
+    croissant.write(
+        path,
+        tables,
+        title=told.title,
+        licence=told.licence,
+        told=_responsible(told, questions, films.values()),
+    )
+
+
+def _table(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Table:
+    """The questions, with the film's file name, the stretch of it where it is a clip, and the film
+    that a clip is from (`film`: questions on one film err together).
+    """
+    import pyarrow as pa
+
+    table = schemas.questions_table(questions)
+    rows = [films.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
+    columns = {
+        "video": pa.array([_file(v) for v in rows], pa.string()),
+        "start": schemas.column("start", [v.start for v in rows]),
+        "end": schemas.column("end", [v.end for v in rows]),
+        "film": pa.array([v.source or v.video_id for v in rows], pa.string()),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _films(videos: Sequence[Video]) -> pa.Table:
+    """What a reader must know of the films; `uri` counts from the folder, as in `videos=`."""
+    rows = [replace(v, uri=f"videos/{name}" if (name := _file(v)) else "") for v in videos]
+    return schemas.table(rows, Video).select(FILM)
+
+
+def _file(video: Video) -> str | None:
+    return PurePosixPath(video.uri).name or None
+
+
+def _responsible(
+    card: Card, questions: Sequence[Question], films: Iterable[Video]
+) -> croissant.Responsible:
+    chosen = kept(questions)
+    verdicts = {v.model for q in chosen for v in q.verdicts}
+    models = {q.provenance.llm for q in chosen if q.provenance} | verdicts
+    return croissant.Responsible(
+        collection=_funnel(card.run, questions),
+        models=tuple(sorted(filter(None, models))),
+        annotation=_provenance(card.run, chosen),
+        biases=_biases(chosen),
+        limits=card.limits,
+        uses=card.uses,
+        sensitive=card.sensitive,
+        impact=card.impact,
+        sources=tuple(sorted({v.source_url for v in films if v.source_url})),
+    )
 
 
 def split(questions: Sequence[Question]) -> dict[str, list[Question]]:
@@ -61,19 +137,6 @@ def split(questions: Sequence[Question]) -> dict[str, list[Question]]:
         name = next((s for s in SPLITS if s in question.subsets), rest)
         found.setdefault(name, []).append(question)
     return found or {"test": []}
-
-
-def _table(questions: Sequence[Question]) -> Any:
-    """The questions with verdicts and provenance; `metrics` as a list of name and value, which the
-    dataset library reads on every version.
-    """
-    import pyarrow as pa
-
-    table = schemas.questions_table(questions)
-    pairs = [[{"name": k, "value": v} for k, v in q.metrics.items()] for q in questions]
-    kind = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
-    place = table.schema.get_field_index("metrics")
-    return table.set_column(place, pa.field("metrics", kind), pa.array(pairs, type=kind))
 
 
 def biases(questions: Sequence[Question]) -> dict[str, float | int]:
@@ -111,10 +174,13 @@ def card_text(
     """
     chosen = [q for part in parts.values() for q in part]
     listed = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
+    if videos:
+        films = "  data_files:\n  - split: videos\n    path: videos.parquet"
+        listed += f"\n- config_name: videos\n{films}"
     head = (
         f"---\nlicense: {card.licence}\ntask_categories:\n- multiple-choice\n"
         f"- visual-question-answering\ntags:\n- video\n- long-video\n- question-answering\n"
-        f"configs:\n- config_name: default\n  data_files:\n{listed}\n---\n"
+        f"configs:\n- config_name: default\n  default: true\n  data_files:\n{listed}\n---\n"
     )
     kinds = Counter(q.question_type or "(no type)" for q in chosen)
     sections = [
@@ -128,7 +194,7 @@ def card_text(
         "## Models and prompts\n\n" + _provenance(card.run, chosen),
         "## Known biases\n\n" + _biases(chosen) + _perceived(videos),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
-        + (f" {sum(v.uri != '' for v in videos)} addresses are listed." if videos else ""),
+        + _licences(videos),
     ]
     if card.notes:
         sections.append(f"## Notes\n\n{card.notes}")
@@ -138,6 +204,21 @@ def card_text(
 def _listed(counts: Mapping[str, int]) -> str:
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return "\n".join(["| type | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)])
+
+
+def _licences(videos: Sequence[Video]) -> str:
+    """Licence and origin by video; nothing where the input said neither of any."""
+    told = [v for v in videos if v.license or v.source_url]
+    if not told:
+        return ""
+    rows = [f"| {_cell(v.video_id)} | {_cell(v.license)} | {_cell(v.source_url)} |" for v in videos]
+    missing = len(videos) - sum(bool(v.license) for v in videos)
+    note = f"\n\nOf {missing} of {len(videos)} videos the licence is not known." * (missing > 0)
+    return "\n\n" + "\n".join(["| video | licence | source |", "|---|---|---|", *rows]) + note
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "not known").split()).replace("|", "\\|")
 
 
 def _funnel(run: Mapping[str, Any], questions: Sequence[Question]) -> str:

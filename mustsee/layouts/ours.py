@@ -11,7 +11,9 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, Reading, rows_of
 from mustsee.records import Question, Video
+from mustsee.tables import placed
 
+FILMS = "videos.parquet"
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
@@ -20,7 +22,8 @@ def read(path: Path) -> Reading:
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
     file = path if path.is_file() else path / "questions.parquet"
-    files = [file] if file.exists() else sorted(path.rglob("*.parquet"))  # a dataset folder
+    dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
+    files = [p for p in sorted(path.rglob("*.parquet")) if p.name != FILMS] if dataset else [file]
     notes = Notes(file.name)
     questions = list[Question]()
     for number, row in enumerate(r for f in files for r in rows_of(f)):
@@ -29,7 +32,7 @@ def read(path: Path) -> Reading:
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
                 f"are {sorted(map(str, row))}"
             )
-        question = schemas.load(Question, _flat(row))
+        question = schemas.load(Question, row)
         name, options = question.question_id, question.options
         if options and question.answer_index is None:
             notes.add(number, name, "no answer index")
@@ -39,8 +42,9 @@ def read(path: Path) -> Reading:
         elif options and question.answer and options[question.answer_index or 0] != question.answer:
             notes.add(number, name, "answer number and answer text disagree", question.answer)
         questions.append(question)
-    beside = file.parent / "videos.parquet"
-    known = [_video(row) for row in rows_of(beside)] if beside.exists() else []
+    beside = file.parent / FILMS
+    found = rows_of(beside) if beside.exists() else []
+    known = [_video(placed(dict(row), str(beside)) if dataset else row) for row in found]
     unknown = dict.fromkeys(q.video_id for q in questions if q.video_id not in _ids(known))
     return Reading(
         layout="ours",
@@ -48,14 +52,6 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
-
-
-def _flat(row: Any) -> Any:
-    """A dataset folder holds `metrics` as a list of name and value."""
-    metrics = row.get("metrics")
-    if isinstance(metrics, list) and metrics and isinstance(metrics[0], dict):
-        return {**row, "metrics": {m["name"]: m["value"] for m in metrics}}
-    return row
 
 
 def _ids(videos: Iterable[Video]) -> set[str]:
@@ -78,4 +74,4 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
     pq.write_table(schemas.questions_table(questions), file, compression="zstd")
     known = list(videos)
     if known:
-        pq.write_table(schemas.table(known, Video), file.parent / "videos.parquet")
+        pq.write_table(schemas.table(known, Video), file.parent / FILMS)

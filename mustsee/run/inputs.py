@@ -23,8 +23,9 @@ from mustsee.store import resolve
 from mustsee.tables import TABLES, placed, rows_of, suffix_of
 
 KNOWN = (
-    "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "subtitles",
-    "subtitles_digest", "movie_name", "year", "genre", "split", "start", "end",
+    "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "license",
+    "source_url", "subtitles", "subtitles_digest", "movie_name", "year", "genre", "split", "start",
+    "end",
 )  # fmt: skip
 # What the house finds out by itself, and a table cannot say.
 OWN = frozenset(schemas.schema(Video).names) - (

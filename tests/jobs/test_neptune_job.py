@@ -63,7 +63,7 @@ def test_the_rows_are_what_the_contract_says(out: Path) -> None:
         assert len(set(question["options"])) == 5
         length = videos[question["video_id"]]["duration"]
         assert all(0 <= s["start"] <= s["end"] <= length + 1 for s in question["evidence"])
-        metrics = dict(question["metrics"])
+        metrics = {m["name"]: m["value"] for m in question["metrics"]}
         if question["drop"] is None:
             asked = {v["filter"] for v in question["verdicts"]}
             assert {"blind", "asr", "sight"} <= asked

@@ -1,5 +1,6 @@
 """What others load: a dataset folder with its card, chat records, an lmms-eval task."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from mustsee.errors import UserError
-from mustsee.layouts import chat, hugging_face, lmms_eval
-from mustsee.records import Provenance, Question, Verdict, Video
+from mustsee import schemas
+from mustsee.layouts import chat, croissant, hugging_face
+from mustsee.records import Provenance, Question, Span, Verdict, Video
 
 
 def made(count: int = 12) -> list[Question]:
@@ -50,6 +51,20 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
     assert back == {q.question_id: q for q in questions if q.drop is None}
 
 
+@pytest.mark.parametrize("kind", [Question, Video], ids=lambda c: c.__name__)
+def test_the_dataset_library_loads_a_run_s_tables(tmp_path: Path, kind: type) -> None:
+    import datasets
+
+    rows = [Video(video_id="v", uri="v.mp4", lineage={"look": "k"}, shots=(Span(0.0, 2.0),))]
+    made_rows = made(3) if kind is Question else rows
+    pq.write_table(schemas.table(made_rows, kind), tmp_path / "rows.parquet")
+    loaded = datasets.load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"),
+                                   cache_dir=str(tmp_path / "cache"))["train"]  # fmt: skip
+    assert [schemas.load(kind, row) for row in loaded] == made_rows
+    name, told = ("metrics", "blind_failures") if kind is Question else ("lineage", "look")
+    assert [pair["name"] for pair in loaded[0][name]] == [told]
+
+
 def test_known_biases_are_measured() -> None:
     found = hugging_face.biases(made(9))
     assert found["answer_is_longest"] == pytest.approx(1 / 3)
@@ -70,44 +85,59 @@ def test_chat_records(tmp_path: Path) -> None:
     assert "(C) three" in lines[0]["messages"][0]["content"][1]["text"]
 
 
-def test_the_lmms_eval_task_is_scored_by_our_extraction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import importlib.util
+def test_films_travel_with_their_licences(tmp_path: Path) -> None:
+    films = [
+        Video(video_id="v0", uri="/home/me/films/a.mp4", license="cc-by-4.0",
+              source_url="https://films.example/a|b"),
+        Video(video_id="v1", uri="s3://mine/b.mkv", source="b", start=30.0, end=60.0),
+        Video(video_id="unasked", uri="c.mp4", license="cc0-1.0"),
+    ]  # fmt: skip
+    hugging_face.write(made(4), tmp_path, films)
+    read = mustsee.read(tmp_path)
+    assert list(read) == made(4)
+    assert [v.video_id for v in read.videos] == ["v0", "v1"]
+    assert [v.uri for v in read.videos] == [f"{tmp_path}/videos/{n}" for n in ("a.mp4", "b.mkv")]
+    assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
+    made_of = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
+    assert made_of == ["https://films.example/a|b"]
+    card = (tmp_path / "README.md").read_text()
+    assert "| v0 | cc-by-4.0 | https://films.example/a\\|b |" in card
+    assert "Of 1 of 2 videos the licence is not known." in card
+    rows = pq.read_table(tmp_path / "data" / "train.parquet").to_pylist()
+    assert [r["video"] for r in rows] == ["a.mp4", "a.mp4", "b.mkv", "b.mkv"]
+    told = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    for private in (b"/home/me", b"s3://mine", b"unasked"):
+        assert private not in told
 
-    import yaml
 
-    lmms_eval.write(made(), tmp_path, name="our_task")
-    spec = importlib.util.spec_from_file_location("task_utils", tmp_path / "utils.py")
-    assert spec is not None
-    assert spec.loader is not None
-    utils = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(utils)
+def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
+    """Its shape; `mlcroissant` reads it below, where that is installed."""
+    hugging_face.write(made(), tmp_path, [Video(video_id="v0", uri="v0.mp4")])
+    told = json.loads((tmp_path / croissant.FILE).read_text())
+    assert {f["contentUrl"] for f in told["distribution"]} == {
+        "data/train.parquet", "data/test.parquet", "videos.parquet"
+    }  # fmt: skip
+    for file, rows in zip(told["distribution"], told["recordSet"], strict=True):
+        data = (tmp_path / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(data).hexdigest()
+        columns = pq.read_schema(tmp_path / file["contentUrl"]).names
+        assert [f["name"] for f in rows["field"]] == columns
+    for name in ("dataCollection", "dataBiases", "dataLimitations", "dataUseCases",
+                 "personalSensitiveInformation", "dataSocialImpact"):  # fmt: skip
+        assert told[f"rai:{name}"].strip()
+    assert told["rai:machineAnnotationTools"] == ["m", "some model"]
 
-    class Loader(yaml.SafeLoader):
-        pass
 
-    Loader.add_constructor("!function", lambda _, node: getattr(utils, node.value.split(".")[1]))
-    task = yaml.load((tmp_path / "our_task.yaml").read_text(), Loader)
-    rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
-    assert len(rows) == 11
-    scored = [
-        task["process_results"](r, [f"The answer is {task['doc_to_target'](r)}."]) for r in rows
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its parser's, of itself
+def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(tmp_path: Path) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant", exc_type=ImportError)
+    film = Video(video_id="v0", uri="v0.mp4", source_url="https://films.example/a")
+    hugging_face.write(made(), tmp_path / "a", [film])
+    (tmp_path / "a").rename(tmp_path / "b")
+    found = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
+    assert not found.metadata.ctx.issues.errors
+    row = next(iter(found.records("train")))
+    assert row["train/question"] == b"What, 0?"
+    assert row["train/metrics"] == [
+        {"train/metrics/name": b"blind_failures", "train/metrics/value": 2.0}
     ]
-    scored[0] = task["process_results"](rows[0], ["I cannot say."])
-    means = {m["metric"]: m["aggregation"]([s[m["metric"]] for s in scored])
-             for m in task["metric_list"]}  # fmt: skip
-    assert means["accuracy"] == pytest.approx(10 / 11)
-    assert means["unparsed"] == pytest.approx(1 / 11)
-    told = task["lmms_eval_specific_kwargs"]["default"]
-    assert "C. three" in task["doc_to_text"](rows[0], told)
-    (tmp_path / "videos").mkdir()
-    with pytest.raises(FileNotFoundError, match="MUSTSEE_VIDEOS"):
-        task["doc_to_visual"](rows[0])
-    name = rows[0]["video_id"]
-    for file in (f"{name}.en.vtt", f"{name}.mp4"):
-        (tmp_path / "videos" / file).touch()
-    monkeypatch.setenv("MUSTSEE_VIDEOS", str(tmp_path / "videos"))
-    assert task["doc_to_visual"](rows[0]) == [str(tmp_path / "videos" / f"{name}.mp4")]
-    with pytest.raises(UserError, match="small letters"):
-        lmms_eval.write(made(), tmp_path, name="Our task")

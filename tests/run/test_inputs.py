@@ -54,12 +54,16 @@ def test_a_glob_and_a_list(folder: Path) -> None:
 def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) -> None:
     table = folder / "t.csv"
     table.write_text(
-        'uri,video_id,views,tags,channel\na.mp4,one,120,"x, y",news\nb.mkv,two,,,\n', "utf-8-sig"
+        "uri,video_id,views,tags,channel,license,source_url\n"
+        'a.mp4,one,120,"x, y",news,cc-by-4.0,https://films.example/a\nb.mkv,two,,,,,\n',
+        "utf-8-sig",
     )
     rows = read_videos(str(table)).to_pylist()
     assert [r["views"] for r in rows] == [120, None]
     assert rows[0]["tags"] == ["x", "y"]
     assert rows[0]["channel"] == "news"
+    assert [r["license"] for r in rows] == ["cc-by-4.0", None]
+    assert rows[0]["source_url"] == "https://films.example/a"
     lines = folder / "t.jsonl"
     lines.write_text('{"uri": "a.mp4", "year": 1999, "genre": ["war"]}\n')
     assert read_videos(str(lines)).to_pylist()[0]["genre"] == ["war"]

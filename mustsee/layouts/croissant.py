@@ -1,0 +1,167 @@
+"""`croissant.json`: what a dataset folder holds, for machines (Croissant 1.0, with the fields of
+responsible AI that venues ask for).
+
+Files are named relative to the folder, with their SHA-256, so that a folder that was moved or
+published still fits. What is said of the data's making comes from the questions themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyarrow import DataType
+
+FILE = "croissant.json"
+_RAI = "http://mlcommons.org/croissant/RAI/"
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": _RAI,
+    "prov": "http://www.w3.org/ns/prov#",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Responsible:
+    """How the data was made, what it is for, and what is wrong with it, each a text. `sources`:
+    where the films are from.
+    """
+
+    collection: str
+    models: tuple[str, ...]
+    annotation: str
+    biases: str
+    limits: str
+    uses: str
+    sensitive: str
+    impact: str
+    sources: tuple[str, ...] = ()
+
+
+def write(
+    folder: Path, tables: Mapping[str, pa.Table], *, title: str, licence: str, told: Responsible
+) -> None:
+    """`croissant.json` of the parquet files `tables` (path in the folder -> table) there."""
+    value: dict[str, Any] = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": title,
+        "description": "Questions on long videos with their evidence, the verdict of every filter "
+        "and their provenance. README.md tells how they were made.",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", _RAI + "1.0"],
+        "license": licence,
+        **_responsible(told),
+        "distribution": [_file(folder, name) for name in tables],
+        "recordSet": [_records(name, table) for name, table in tables.items()],
+    }
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    (folder / FILE).write_text(text, encoding="utf-8")
+
+
+def _responsible(told: Responsible) -> dict[str, Any]:
+    return {
+        "rai:dataCollection": told.collection,
+        "rai:dataCollectionType": "Others",
+        "rai:dataAnnotationProtocol": told.annotation,
+        "rai:machineAnnotationTools": list(told.models) or ["Not recorded."],
+        "rai:dataBiases": told.biases,
+        "rai:dataLimitations": told.limits,
+        "rai:dataUseCases": told.uses,
+        "rai:dataSocialImpact": told.impact,
+        "rai:personalSensitiveInformation": told.sensitive,
+        "rai:hasSyntheticData": True,
+        **({"prov:wasDerivedFrom": list(told.sources)} if told.sources else {}),
+    }
+
+
+def _file(folder: Path, name: str) -> dict[str, Any]:
+    data = (folder / name).read_bytes()
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{len(data)} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+
+
+def _records(name: str, table: pa.Table) -> dict[str, Any]:
+    key = Path(name).stem
+    return {
+        "@type": "cr:RecordSet",
+        "@id": key,
+        "name": key,
+        "field": [_field(name, key, item.name, item.type) for item in table.schema],
+    }
+
+
+def _field(file: str, above: str, name: str, kind: DataType, path: str = "") -> dict[str, Any]:
+    """A column, or with `path` a part of one (`column.part`)."""
+    repeated = pa.types.is_list(kind)
+    inner = kind.value_type if repeated else kind
+    column, _, rest = (path or name).partition(".")
+    source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": column}}
+    if rest:
+        source["transform"] = {"jsonPath": rest}
+    found: dict[str, Any] = {"@type": "cr:Field", "@id": f"{above}/{name}", "name": name}
+    if repeated:
+        found["repeated"] = True
+    if pa.types.is_struct(inner):
+        parts = [(part.name, part.type) for part in inner]
+        found["source"] = source
+        found["subField"] = [
+            _field(file, found["@id"], n, t, f"{path or name}.{n}") for n, t in parts
+        ]
+        return found
+    return {**found, "dataType": _type(inner), "source": source}
+
+
+def _type(kind: DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "sc:Boolean"
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    return "sc:Float" if pa.types.is_floating(kind) else "sc:Text"

@@ -1,0 +1,238 @@
+"""The exported lmms-eval task: by a stand-in of its loader, and inside lmms-eval where that is."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import mustsee
+from mustsee import extract
+from mustsee.errors import UserError
+from mustsee.evaluate import answers
+from mustsee.evaluate.score import Results, score
+from mustsee.layouts import lmms_eval, lmms_task
+from mustsee.media.files import SUFFIXES
+from mustsee.records import Question, Span, Video
+
+REPLIES = (
+    "<think>Is it B?\n\nNo.</think>The answer is ({right}).",
+    "{wrong}",
+    "I cannot say.",
+    "<think>maybe {right}",
+    "{text}",
+)
+
+
+def made(count: int = 10) -> list[Question]:
+    options = ("C picks it up", "two", "three", "four", "five", "six")
+    return [
+        Question(
+            question_id=f"q{i}", video_id=f"v{i // 2}", recipe="neptune", question=f"What, {i}?",
+            question_type="Counting" if i % 3 else "Summarization", options=options,
+            answer_index=i % 6, answer=options[i % 6], evidence=(Span(1.0, 2.0),),
+            subsets=("train",) if i < 4 else (), drop="blind: guessed" if i == 9 else None,
+        )
+        for i in range(count)
+    ]  # fmt: skip
+
+
+def replies(rows: list[dict[str, Any]]) -> dict[str, str]:
+    return {
+        row["question_id"]: REPLIES[i % len(REPLIES)].format(
+            right="ABCDEF"[row["answer_index"]], wrong="ABCDEF"[(row["answer_index"] + 1) % 6],
+            text=row["answer"],
+        )
+        for i, row in enumerate(rows)
+    }  # fmt: skip
+
+
+def evaluated(folder: Path, given: Mapping[str, str]) -> Results:
+    """What `ray_jobs.evaluate` makes of these replies."""
+    reading = mustsee.read(folder)
+    told = [
+        answers.with_answers(q, [answers.answered(q, given[q.question_id], model="m")])
+        for q in reading
+    ]
+    (found,) = score(told, reading.videos)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A task with its films, moved after it was written."""
+    films = [
+        Video(video_id="v0", uri="/somewhere/first.webm"),
+        Video(video_id="v1", uri="/somewhere/film.mp4", source="long", start=3.0, end=9.5),
+    ]
+    open_ended = replace(made(1)[0], question_id="open", options=(), answer_index=None, answer="x")
+    lmms_eval.write([*made(), open_ended], tmp_path / "a", films, name="our_task")
+    (tmp_path / "a").rename(tmp_path / "b")
+    (tmp_path / "films").mkdir()
+    for name in ("first.webm", "v1.en.vtt", "v1.MP4", *(f"v{i}.mp4" for i in range(2, 5))):
+        (tmp_path / "films" / name).touch()
+    return tmp_path / "b"
+
+
+def loaded(folder: Path) -> Mapping[str, Any]:
+    """The task as lmms-eval reads it: each function from a module of its own, made anew."""
+
+    def named(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+        module, name = node.value.split(".")
+        spec = importlib.util.spec_from_file_location(module, folder / f"{module}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        found = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+        return getattr(found, name)
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!function", named)
+    return yaml.load((folder / "our_task.yaml").read_text(), Loader)
+
+
+def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = loaded(folder)
+    rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
+    assert [r["question_id"] for r in rows] == [f"q{i}" for i in range(9)]
+    given = replies(rows)
+    scored = [task["process_results"](r, [given[r["question_id"]]]) for r in rows]
+    ours = [extract.extract(given[r["question_id"]], r["options"]).letter for r in rows]
+    assert [s["accuracy"]["letter"] for s in scored] == ours
+    right = [float(o == "ABCDEF"[r["answer_index"]]) for o, r in zip(ours, rows, strict=True)]
+    told = evaluated(folder, given)
+    assert told.weighted is not None
+    assert told.macro is not None
+    means = {m["metric"]: m["aggregation"]([s[m["metric"]] for s in scored])
+             for m in task["metric_list"]}  # fmt: skip
+    assert 0 < means["accuracy"] == told.weighted.value == sum(right) / 9 < 1
+    assert means["mean_of_types"] == pytest.approx(told.macro.value)
+    assert means["unparsed"] == told.unparsed == pytest.approx(4 / 9)
+    assert told.weighted.clusters == 5
+    assert [s["accuracy"][task["score_key"]] for s in scored] == right
+    clusters = [s["accuracy"][task["cluster_key"]] for s in scored]
+    assert clusters == ["v0", "v0", "long", "long", "v2", "v2", "v3", "v3", "v4"]
+    assert {s["accuracy"]["type"] for s in scored} == {"Counting", "Summarization"}
+    wording = task["lmms_eval_specific_kwargs"]["default"]
+    assert "A. C picks it up\nB. two" in task["doc_to_text"](rows[0], wording)
+    films = folder.parent / "films"
+    monkeypatch.setenv("MUSTSEE_VIDEOS", str(films))
+    shown = [task["doc_to_visual"](r) for r in rows]
+    assert shown[0] == [str(films / "first.webm")]
+    assert shown[2] == [str(films / "v1.MP4")]
+    assert shown[4] == [str(films / "v2.mp4")]
+
+
+def test_a_film_that_is_not_there_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MUSTSEE_VIDEOS", raising=False)
+    task = loaded(folder)
+    row = pq.read_table(folder / "data" / "test.parquet").to_pylist()[2]
+    with pytest.raises(FileNotFoundError, match=r"MUSTSEE_VIDEOS.* -ss 3.0 -to 9.5 -i film.mp4"):
+        task["doc_to_visual"](row)
+    (folder / "videos").mkdir()
+    (folder / "videos" / "film.mp4").touch()  # the whole film is not the clip
+    with pytest.raises(FileNotFoundError):
+        task["doc_to_visual"](row)
+
+
+def test_nothing_in_the_folder_leads_out_of_it(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.suffix in (".py", ".yaml"):
+            text = file.read_text()
+            assert "/somewhere" not in text
+            assert str(folder.parent) not in text
+            assert not [line for line in text.splitlines()
+                        if line.startswith(("import mustsee", "from mustsee"))]  # fmt: skip
+    assert set(lmms_task.ENDINGS) == SUFFIXES
+    code = (
+        "import sys; sys.path.insert(0, '.'); import utils; "
+        "doc = {'question_id': 'q', 'video_id': 'v', 'question_type': 't', "
+        "'options': ['x', 'y'], 'answer_index': 1}; "
+        "print(utils.process_results(doc, ['(B)'])['accuracy']['score'], 'mustsee' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["1.0", "False"]
+
+
+def test_what_was_exported_is_read_back(folder: Path) -> None:
+    back = mustsee.read(folder)
+    expected = [replace(q, subsets=()) for q in made() if q.drop is None]
+    assert list(back) == expected
+    assert back.videos[1].uri == f"{folder}/videos/film.mp4"
+
+
+def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
+    lmms_eval.write(made(), tmp_path, name="our_task", dataset="org/films", split="train")
+    task = loaded(tmp_path)
+    assert task["dataset_path"] == "org/films"
+    assert task["test_split"] == "train"
+    assert "dataset_kwargs" not in task
+    assert not (tmp_path / "data").exists()
+    with pytest.raises(UserError, match="small letters"):
+        lmms_eval.write(made(), tmp_path, name="Our task")
+
+
+INSIDE = """
+import json, os, sys
+from lmms_eval.api.model import lmms
+from lmms_eval.evaluator import simple_evaluate
+from lmms_eval.tasks import TaskManager
+folder, replies = sys.argv[1], json.load(open(sys.argv[2]))
+class FromFile(lmms):
+    def generate_until(self, requests):
+        said = []
+        for request in requests:
+            _, _, visual, number, task, split = request.args
+            doc = self.task_dict[task][split][number]
+            assert os.path.isfile(visual(doc)[0])
+            said.append(replies[doc["question_id"]])
+        return said
+    loglikelihood = generate_until_multi_round = generate_until
+manager = TaskManager("ERROR", include_path=folder, include_defaults=False)
+found = simple_evaluate(
+    model=FromFile(), tasks=["our_task"], task_manager=manager, bootstrap_iters=0, batch_size=1
+)
+assert "mustsee" not in sys.modules
+print(json.dumps(found["results"]["our_task"], default=str))
+"""
+
+
+@pytest.mark.slow
+def test_lmms_eval_itself_scores_as_we_do(folder: Path, tmp_path: Path) -> None:
+    if importlib.util.find_spec("lmms_eval") is None:
+        pytest.skip("lmms-eval is not installed")
+    rows = pq.read_table(folder / "data" / "test.parquet").to_pylist()
+    given = replies(rows)
+    (tmp_path / "replies.json").write_text(json.dumps(given))
+    (tmp_path / "inside.py").write_text(INSIDE)
+    path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
+    run = subprocess.run(
+        [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
+             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films")},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    found = json.loads(run.stdout.strip().splitlines()[-1])
+    ours = evaluated(folder, given)
+    assert ours.weighted is not None
+    assert ours.macro is not None
+    assert found["accuracy,none"] == pytest.approx(ours.weighted.value)
+    assert found["mean_of_types,none"] == pytest.approx(ours.macro.value)
+    assert found["unparsed,none"] == pytest.approx(ours.unparsed)
+    assert found["accuracy_stderr_clustered,none"] > 0
+    assert found["mean_of_types_stderr_clt,none"] == "N/A"

@@ -124,7 +124,8 @@ class Rate:
         record = self._run / "run.json"
         if record.is_file():
             _recorded(record, found)
-        print(f"{self._run / 'questions.parquet'}: verdicts of {len(votes)} votes; before: {kept}")
+        before = "as before" if kept is None else f"the table of before is {kept}"
+        print(f"{self._run / 'questions.parquet'}: verdicts of {len(votes)} votes; {before}")
         for line in said(found):
             print(line)
         return 0
@@ -216,14 +217,19 @@ def said(found: Results) -> list[str]:
     return lines
 
 
-def _replaced(path: Path, questions: Sequence[Question]) -> Path:
-    """Write the table anew; the one before is kept under the next free number."""
+def _replaced(path: Path, questions: Sequence[Question]) -> Path | None:
+    """Write the table anew, the one before kept under the next free number; null where nothing has
+    changed.
+    """
+    fresh = path.with_name(".questions.parquet.new")
+    pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
+    if pq.read_table(fresh).equals(pq.read_table(path)):
+        fresh.unlink()
+        return None
     number = 1
     while (kept := path.with_name(f"questions.{number}.parquet")).exists():
         number += 1
     shutil.copy2(path, kept)
-    fresh = path.with_name(".questions.parquet.new")
-    pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
     os.replace(fresh, path)
     return kept
 

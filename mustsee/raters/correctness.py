@@ -50,13 +50,15 @@ def is_right(form: Form, votes: Sequence[Mapping[str, str]]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """`low`, `high`: the 95 % interval of the share of right ones, films as clusters, for a sample
-    of a size that was fixed before. `low_whenever`: a lower bound that holds however often one
-    looked before stopping (`bound`). `decided`: against `wanted`, see `decided`.
+    """`n` of `asked` questions checked, so many of them right. `low`, `high`: the 95 % interval
+    with films as clusters, for a sample that was checked to its end. `low_whenever`: a lower bound
+    that holds whenever one stops, questions taken as independent (`bound`). `decided`: "above" or
+    "below" the share `wanted`, see `decided`.
     """
 
     by: str
     n: int
+    asked: int
     right: int
     low: float | None
     high: float | None
@@ -64,21 +66,27 @@ class Checked:
     wanted: float
     decided: str | None
 
+    @property
+    def lower(self) -> float:
+        """The lower bound to quote: the lesser one where checking stopped early."""
+        if self.low is None:
+            return self.low_whenever
+        return self.low if self.n >= self.asked else min(self.low, self.low_whenever)
+
     def said(self) -> str:
         """The sentence of a dataset's card."""
-        low = self.low_whenever if self.low is None else min(self.low, 1.0)
         return (
             f"{self.n} checked by {self.by}, {self.right} right "
-            f"({self.right / self.n:.1%}; lower bound of the 95 % interval {low:.1%})"
+            f"({self.right / self.n:.1%}; lower bound of the 95 % interval {self.lower:.1%})"
         )
 
     def plain(self) -> dict[str, Any]:
         """An entry of `checked` in `run.json`."""
-        return {**vars(self), "said": self.said()}
+        return {**vars(self), "lower": self.lower, "said": self.said()}
 
 
 def checked(
-    right: Mapping[str, bool], films: Mapping[str, str], *, by: str, wanted: float
+    right: Mapping[str, bool], films: Mapping[str, str], *, asked: int, by: str, wanted: float
 ) -> Checked | None:
     """From the verdict on each checked question and its film. Null where none was checked."""
     if not right:
@@ -87,7 +95,7 @@ def checked(
     found = mean([float(right[n]) for n in names], [films[n] for n in names])
     count = sum(right.values())
     return Checked(
-        by=by, n=len(names), right=count, low=found.low, high=found.high,
+        by=by, n=len(names), asked=asked, right=count, low=found.low, high=found.high,
         low_whenever=bound(count, len(names)), wanted=wanted,
         decided=decided(count, len(names), wanted),
     )  # fmt: skip

@@ -78,10 +78,13 @@ def results(
             ]
             fields[each.name] = agreement(said, [films[name] for name in cast])
     right = {n: is_right(form, [v.answers for v in said]) for n, said in complete.items()}
+    share = None
+    if form.right:
+        share = checked(right, films, asked=len(asked), by=PEOPLE, wanted=wanted)
     return Results(
         form=form.name, asked=len(asked), votes=len(counted), complete=len(complete),
         raters=len({v.rater for v in counted}), fields=fields,
-        checked=checked(right, films, by=PEOPLE, wanted=wanted) if form.right else None,
+        checked=share,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from mustsee.raters.ballots import Ballots
 DAY = 86_400.0
 
 
-@pytest.fixture()
+@pytest.fixture
 def box(tmp_path: Path) -> Ballots:
     made = Ballots(path=tmp_path / "votes.sqlite", raters=2, lease=100)
     made.open(["q1", "q2"])

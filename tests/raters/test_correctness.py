@@ -125,6 +125,7 @@ def test_results_by_hand() -> None:
     assert found.checked is not None
     assert (found.checked.n, found.checked.right, found.checked.by) == (3, 2, "people")
     assert found.checked.low == pytest.approx(0.2077, abs=1e-4)  # Wilson of 2 in 3
+    assert found.checked.lower == found.checked.low_whenever < found.checked.low  # q4, q5 to come
     # pairs that agree: 1, 1/3, 1/3, 1
     assert found.fields["ok"].same == pytest.approx(2 / 3)
     assert found.fields["ticks"].same == 1.0  # the order of ticks says nothing
@@ -132,7 +133,7 @@ def test_results_by_hand() -> None:
 
 
 def test_nobody_checked_is_no_figure() -> None:
-    assert checked({}, {}, by="people", wanted=0.9) is None
+    assert checked({}, {}, asked=3, by="people", wanted=0.9) is None
     assert "said" not in results(FORM, {}, [], [], raters=3, wanted=0.9).plain()
 
 

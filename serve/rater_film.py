@@ -1,0 +1,115 @@
+"""Films for a browser: the file itself where browsers play it, else stretches of a minute, coded
+anew when they are asked for and kept.
+
+Films are named by a key that is a hash of their id: no path comes from or goes to a browser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import BadRow, MustseeError
+from mustsee.llm import VideoInput
+from mustsee.media.clips import coded
+from mustsee.media.files import opened, picture_stream
+from mustsee.media.video import facts
+from mustsee.records import Span, Video
+from mustsee.store import resolve
+
+PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
+CONTAINERS = (".mp4", ".m4v", ".mov", ".webm")
+STEP, LENGTH = 30.0, 60.0  # stretch k begins at k * STEP
+LONGEST, FPS, MOST = 960, 25.0, 200_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """`whole`: a browser plays the file; else it comes in stretches. Without a `duration` it cannot
+    be read, and `problem` says why.
+    """
+
+    key: str
+    uri: str
+    whole: bool = False
+    duration: float = 0.0
+    fps: float = 25.0
+    problem: str = ""
+
+
+class Films:
+    """The films of `videos`; stretches are kept in `folder`. A film is looked into when it is first
+    asked for.
+    """
+
+    def __init__(self, videos: Iterable[Video], folder: Path) -> None:
+        self._uris = {key_of(v.video_id): v.uri for v in videos if v.uri}
+        self._folder = folder
+        self._known: dict[str, Film] = {}
+        self._one = threading.Lock()  # coding takes a core: one after the other
+
+    def known(self, video_id: str) -> Film | None:
+        """What is known of a video's film; None where there is no file of it."""
+        return self._film(key_of(video_id))
+
+    def file(self, key: str) -> str | None:
+        """The path of a film that browsers play."""
+        film = self._film(key)
+        return resolve(film.uri)[1] if film is not None and film.whole else None
+
+    def stretch(self, key: str, number: int) -> Path | None:
+        """A stretch as a file; None beyond the film's end. Raises BadRow and Transient."""
+        film = self._film(key)
+        if film is None or film.whole or not 0 <= number * STEP < film.duration:
+            return None
+        path = self._folder / f"{key}-{number}.mp4"
+        with self._one:
+            if not path.exists():
+                self._folder.mkdir(parents=True, exist_ok=True)
+                begin = number * STEP
+                span = Span(begin, min(begin + LENGTH, film.duration))
+                take = VideoInput(fps=min(film.fps, FPS), longest=LONGEST)
+                cut = coded(film.uri, span, take, sound=True, most=MOST)
+                if cut is None:
+                    raise BadRow(f"a stretch of {film.uri!r} takes more than {MOST} bytes")
+                handle, fresh = tempfile.mkstemp(dir=self._folder)
+                with os.fdopen(handle, "wb") as file:
+                    file.write(cut.mp4)
+                os.replace(fresh, path)
+        return path
+
+    def _film(self, key: str) -> Film | None:
+        if key not in self._uris:
+            return None
+        if key not in self._known:
+            self._known[key] = _looked(key, self._uris[key])
+        return self._known[key]
+
+
+def key_of(video_id: str) -> str:
+    """A film's name in addresses."""
+    return hashlib.sha256(video_id.encode()).hexdigest()[:20]
+
+
+def _looked(key: str, uri: str) -> Film:
+    try:
+        with opened(uri) as container:
+            picture: Any = picture_stream(container)
+            names = [s.codec_context.codec.canonical_name for s in container.streams.audio]
+            shown = picture and picture.codec_context.codec.canonical_name in PICTURES
+        found = facts(uri)
+    except MustseeError as error:
+        return Film(key=key, uri=uri, problem=f"the film cannot be read ({type(error).__name__})")
+    local = "://" not in uri and uri.lower().endswith(CONTAINERS)
+    whole = local and bool(shown) and all(name in SOUNDS for name in names)
+    if not found.has_video:
+        return Film(key=key, uri=uri, problem="the film has no pictures")
+    return Film(
+        key=key, uri=uri, whole=whole, duration=found.duration, fps=found.fps or FPS
+    )  # fmt: skip

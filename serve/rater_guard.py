@@ -1,0 +1,103 @@
+"""What stands before the rater's page: headers that keep foreign scripts and frames out, a limit to
+what may be sent, and to how often.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+BODY = 64_000  # bytes
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self'; img-src data:;"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(kw_only=True)
+class Rate:
+    """Requests a minute: of a rater (films come in many ranges), and of an address that has no
+    link that counts.
+    """
+
+    rater: int = 600
+    stranger: int = 60
+    _minute: int = 0
+    _counts: Counter[str] = field(default_factory=Counter[str])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, who: str, now: float, most: int) -> bool:
+        """Whether one more is within the limit."""
+        with self._lock:
+            if int(now // 60) != self._minute:
+                self._minute = int(now // 60)
+                self._counts.clear()
+            self._counts[who] += 1
+            return self._counts[who] <= most
+
+
+class Guard:
+    """Adds `HEADERS` to every reply; a body over `BODY` is refused before it is read whole."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body, more = b"", scope["method"] == "POST"
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > BODY:
+                await _refuse(send)
+                return
+        if scope["method"] != "POST":
+            await self._app(scope, receive, _guarded(send))
+            return
+        sent = False
+
+        async def again() -> MutableMapping[str, Any]:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, again, _guarded(send))
+
+
+def _guarded(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            film = headers.get("content-type", "").startswith("video/")
+            headers["cache-control"] = "private, max-age=3600" if film else "no-store"
+        await send(message)
+
+    return sending
+
+
+async def _refuse(send: Send) -> None:
+    await _guarded(send)({
+        "type": "http.response.start", "status": 413,
+        "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")],
+    })  # fmt: skip
+    await send({"type": "http.response.body", "body": b"too large\n"})

@@ -1,0 +1,245 @@
+"""The rater's page: who may see and send what, text stays text, films come by ranges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+from starlette.testclient import TestClient
+
+from mustsee.media.video import facts
+from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.form import Form
+from mustsee.raters.results import results
+from mustsee.records import Line, Question, Span, Video
+from ray_jobs.running.launch import build, compose
+from serve.rater import COOKIE, Desk, clock, create_app, csrf, nearby
+from serve.rater_film import Films, key_of
+from serve.rater_guard import Rate
+from tests.support import films
+
+EVIL = "<script>alert(1)</script>"
+GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
+
+
+def verify() -> Form:
+    return build(compose("rate", ["questions=x"])).form
+
+
+class World:
+    """A desk with two questions, of a film that browsers play and of one that they do not."""
+
+    def __init__(self, folder: Path, **more: Any) -> None:
+        self.now = 1000.0
+        shown = films.write(folder / "a.mp4", films.cuts([48]), tone=2.0)
+        other = films.write(folder / "b.mkv", films.cuts([48]), tone=1.5)
+        evil = (Line(start=0.5, end=1.0, text=f"said {EVIL}"),)
+        videos = [
+            Video(video_id="a/../a", uri=str(shown), lines=evil),
+            Video(video_id="b", uri=str(other), lines=()),
+        ]
+        questions = [
+            Question(
+                question_id=name, video_id=video, recipe="r", question=f"why {EVIL}?",
+                question_type=EVIL, options=(EVIL, "b"), answer_index=0, evidence=(Span(0.5, 1.0),),
+            )
+            for name, video in (("q1", "a/../a"), ("q2", "b"))
+        ]  # fmt: skip
+        self.ballots = Ballots(path=folder / "votes.sqlite", raters=2)
+        asked = self.ballots.open(["q1", "q2"])
+        known = {q.question_id: q.video_id for q in questions}
+        form = verify()
+        self.desk = Desk(
+            form=form,
+            questions={q.question_id: q for q in questions},
+            videos={v.video_id: v for v in videos},
+            ballots=self.ballots,
+            films=Films(videos, folder / "stretches"),
+            results=lambda: results(
+                form, known, asked, self.ballots.votes(), raters=2, wanted=0.95
+            ),
+            admin=hashed("admin"),
+            clock=lambda: self.now,
+            **more,
+        )
+
+    def client(self, name: str | None = None) -> TestClient:
+        """A browser; of a rater, one that has followed the link."""
+        made = TestClient(create_app(self.desk), base_url="http://127.0.0.1")
+        if name is not None:
+            token = self.ballots.invite(name, self.now + 100)
+            reply = made.get(f"/r/{token}", follow_redirects=False)
+            assert (reply.status_code, reply.headers["location"]) == (303, "/task")
+            assert "HttpOnly" in reply.headers["set-cookie"]
+        return made
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def form_of(client: TestClient, question: str = "q1", **answers: str) -> dict[str, str]:
+    return {"csrf": csrf(client.cookies[COOKIE]), "question": question, **answers}
+
+
+def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
+    reply = world.client("ana").get("/task")
+    assert reply.status_code == 200
+    assert EVIL not in reply.text
+    assert reply.text.count("&lt;script&gt;") >= 4  # question, type, option, transcript
+    assert reply.text.count("<script") == 1
+    assert "script-src 'self'" in reply.headers["content-security-policy"]
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert reply.headers["cache-control"] == "no-store"
+
+
+def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
+    ana = world.client("ana")
+    assert "0 done, 2 to go" in ana.get("/task").text
+    world.now += 12
+    reply = ana.post("/vote", data=form_of(ana, **GOOD, comment=EVIL), follow_redirects=False)
+    assert (reply.status_code, reply.headers["location"]) == (303, "/task")
+    assert ana.post("/vote", data=form_of(ana, **GOOD), follow_redirects=False).status_code == 303
+    (vote,) = world.ballots.votes()
+    assert (vote.question_id, vote.seconds) == ("q1", 12.0)
+    assert vote.answers == {**GOOD, "comment": EVIL}
+    assert "1 done, 1 to go" in ana.get("/task").text
+    sent = form_of(ana, "q2", **GOOD)
+    assert ana.post("/vote", data=sent, headers={"accept": "application/json"}).json()
+    assert "thank you" in ana.get("/task").text
+
+
+def test_a_draft_is_there_after_a_reload(world: World) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    draft = form_of(ana, answer_right="no", comment="half </textarea> done")
+    assert ana.post("/draft", data=draft).status_code == 204
+    text = " ".join(ana.get("/task").text.split())
+    assert 'value="no" checked' in text
+    assert "half &lt;/textarea&gt; done" in text
+
+
+def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    reply = ana.post("/vote", data=form_of(ana, answer_right="no"))
+    assert reply.status_code == 422
+    assert "is not answered" in reply.text
+    assert 'value="no" checked' in " ".join(reply.text.split())
+    assert not world.ballots.votes()
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "status"),
+    [
+        ("/vote", {"csrf": "wrong", "question": "q1", **GOOD}, 403),
+        ("/vote", {"question": "q1", **GOOD}, 403),
+        ("/draft", {"question": "q1", **GOOD}, 403),
+        ("/vote", {"question": "q9", **GOOD}, 404),
+        ("/vote", {"question": "../q1", **GOOD}, 404),
+        ("/vote", {"question": "q2", **GOOD}, 409),  # not in ana's hands
+        ("/draft", {"question": "q2", **GOOD}, 409),
+        ("/vote", {"question": "q1", **GOOD, "answer_right": "maybe"}, 422),
+        ("/vote", {"question": "q1", **GOOD, "rater": "ben"}, 422),
+        ("/vote", {"question": "q1", **GOOD, "comment": "x" * 4001}, 422),
+        ("/draft", {"question": "q1", "other": "1"}, 422),
+        ("/draft", {"question": "q1", "comment": "x" * 70_000}, 413),
+    ],
+)
+def test_hostile_forms(world: World, path: str, data: dict[str, str], status: int) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    sent = data if status == 403 else {"csrf": csrf(ana.cookies[COOKIE]), **data}
+    assert ana.post(path, data=sent).status_code == status
+    assert not world.ballots.votes()
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe=1", b"a=%ff%fe", b"&".join([b"a=1"] * 300)])
+def test_what_is_no_form_is_refused(world: World, body: bytes) -> None:
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    assert world.client("ana").post("/vote", content=body, headers=kind).status_code == 400
+
+
+def test_a_form_sent_by_another_site_is_refused(world: World) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    sent = {"data": form_of(ana, **GOOD), "headers": {"sec-fetch-site": "cross-site"}}
+    assert ana.post("/vote", **sent).status_code == 403
+
+
+def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) -> None:
+    key = key_of("a/../a")
+    stranger = world.client()
+    for path in ("/", "/task", f"/film/{key}", f"/film/{key}/0", "/r/guess", "/results"):
+        assert stranger.get(path).status_code == 401, path
+    assert stranger.post("/vote", data={"question": "q1"}).status_code == 401
+    ana = world.client("ana")
+    world.now += 100
+    assert ana.get("/task").status_code == 401
+    assert stranger.get("/task", headers={"host": "evil.example"}).status_code == 400
+
+
+def test_results_need_the_key(world: World) -> None:
+    for name in ("ana", "ben"):
+        rater = world.client(name)
+        rater.get("/task")
+        rater.post("/vote", data=form_of(rater, **GOOD))
+        assert rater.get("/results").status_code == 401
+    reply = world.client().get("/results", headers={"authorization": "Bearer admin"})
+    assert (reply.json()["n"], reply.json()["right"], reply.json()["by"]) == (1, 1, "people")
+    wrong = {"authorization": "Bearer ädmin".encode()}
+    assert world.client().get("/results", headers=wrong).status_code == 401
+
+
+def test_films_come_by_key_and_by_range(world: World) -> None:
+    ana, key = world.client("ana"), key_of("a/../a")
+    whole = ana.get(f"/film/{key}")
+    assert whole.headers["accept-ranges"] == "bytes"
+    part = ana.get(f"/film/{key}", headers={"range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, whole.content[10:20])
+    for path in ("/film/a.mp4", "/film/..%2Fvotes.sqlite", f"/film/{key_of('b')}", "/page/x.py"):
+        assert ana.get(path).status_code == 404, path
+    assert ana.get(f"/film/{key}/0").status_code == 404  # it needs no stretches
+
+
+def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Path) -> None:
+    ana, key = world.client("ana"), key_of("b")
+    reply = ana.get(f"/film/{key}/0")
+    assert reply.status_code == 200
+    path = tmp_path / "stretch.mp4"
+    path.write_bytes(reply.content)
+    found = facts(str(path))
+    assert found.duration == pytest.approx(2.0, abs=0.1)
+    with av.open(str(path)) as container:
+        names = [stream.codec_context.codec.canonical_name for stream in container.streams]
+    assert names == ["h264", "aac"]
+    assert ana.get(f"/film/{key}/1").status_code == 404  # beyond the end
+    assert ana.get(f"/film/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
+
+
+def test_too_many_requests(tmp_path: Path) -> None:
+    world = World(tmp_path, rate=Rate(rater=3, stranger=2))
+    ana, ben, stranger = world.client("ana"), world.client("ben"), world.client()
+    assert [ana.get("/task").status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert [stranger.get("/task").status_code for _ in range(3)] == [401, 401, 429]
+    assert ben.get("/task").status_code == 200
+    world.now += 60
+    assert ana.get("/task").status_code == 200
+
+
+def test_the_transcript_is_that_around_the_evidence() -> None:
+    lines = tuple(Line(start=float(t), end=t + 1.0, text=str(t)) for t in range(0, 1000, 10))
+    video = Video(video_id="v", uri="", lines=lines)
+    near = nearby(video, [Span(500, 510), Span(520, 521)])
+    assert (near[0].start, near[-1].start) == (440, 580)
+    assert len(nearby(replace(video, lines=None), [])) == 0
+
+
+def test_times_are_read_as_on_a_clock() -> None:
+    assert [clock(s) for s in (0.04, 61.25, 59.96, 3723.4)] == [
+        "0:00.0", "1:01.2", "1:00.0", "1:02:03.4",
+    ]  # fmt: skip

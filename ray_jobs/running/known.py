@@ -8,7 +8,7 @@ and gives Ray those rows alone of which something is missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -70,8 +70,8 @@ def _count(
         row for table in done for row in _columns(table, "video_id", "lineage", "drop")
     ):
         if name not in passing:
-            keys: Mapping[str, str] = dict(lineage or {})
-            through = [stage for stage in stages if stage in keys]
+            gone = {each["name"] for each in lineage or ()}
+            through = [stage for stage in stages if stage in gone]
             reused.update(through)
             dropped.update(through[-1:] if drop is not None else [])
     for stage in stages:

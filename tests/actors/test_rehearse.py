@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from actors.coordinator import Coordinator
 from actors.endpoint import Endpoint
-from actors.gateway import KIND, Gateway
+from actors.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
-from actors.rehearse import Clock, StandIn, rules_alone
+from actors.rehearse import rules_alone
 from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
@@ -67,8 +66,7 @@ def test_what_the_store_has_is_not_counted(tmp_path: Path) -> None:
         prompt="judge/equivalence", digest="", messages=(Message("user", "x"),), variables={}
     )
     store = Store(str(tmp_path))
-    kept = Gateway(StandIn(MODEL, Clock()), store, Coordinator())
-    asyncio.run(kept._keep(request.key(MODEL.identity), Reply(text="said before", model="m")))
+    keep(store, request.key(MODEL.identity), Reply(text="said before", model="m"))
     session = rules_alone(str(tmp_path), None)
     reply = asyncio.run(session.context().llm(MODEL).complete(request))
     assert (reply.text, reply.cached) == ("said before", True)

@@ -69,6 +69,7 @@ JOBS = {
     "neptune": [f"videos={FILM}"],
     "cinepile": [f"videos={FILM}", "descriptions=d", "templates=t"],
     "evaluate": ["questions=q"],
+    "audit": ["questions=q"],
     "certificate": ["questions=q", f"videos={FILM}"],
     "egoschema": ["narrations=n", "columns=ego4d"],
     "mlvu": [],

@@ -42,7 +42,7 @@ class Rate:
     form: Form
     folder: str | None
     raters: int
-    people: tuple[str, ...] | None
+    names: tuple[str, ...] | None
     renew: tuple[str, ...]
     days: float
     sample: int | None
@@ -74,10 +74,10 @@ class Rate:
         if len(set(self._people)) < self.raters:
             raise UserError(
                 f"raters={self.raters} votes on a question need as many people: "
-                f"people= names {len(set(self._people))}"
+                f"names= has {len(set(self._people))}"
             )
         if unknown := set(self.renew) - set(self._people):
-            raise UserError(f"renew={sorted(unknown)!r}: not among people={list(self._people)!r}")
+            raise UserError(f"renew={sorted(unknown)!r}: not among names={list(self._people)!r}")
 
     def _serve(self) -> int:
         import uvicorn
@@ -144,7 +144,7 @@ class Rate:
 
     @property
     def _people(self) -> Sequence[str]:
-        return self.people or [f"rater_{number + 1}" for number in range(self.raters)]
+        return self.names or [f"rater_{number + 1}" for number in range(self.raters)]
 
     @property
     def _address(self) -> str:

@@ -15,7 +15,7 @@ from actors.endpoint import Endpoint
 from actors.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
-from actors.rehearse import rules_alone
+from actors.rehearse import Clock, StandIn, rules_alone
 from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune

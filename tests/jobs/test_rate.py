@@ -50,13 +50,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_sample_stays_and_a_link_is_said_once(
     run: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert rate(run, "sample=4", "people=[ana,ben,eve]")() == 0
+    assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 0
     first = capsys.readouterr().out
     box = Ballots(path=run / "rating-verify" / "votes.sqlite")
     asked = box.open()
     assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
     assert "q9" not in asked
-    assert rate(run, "sample=6", "people=[ana,ben,eve]", "renew=[eve]")() == 0
+    assert rate(run, "sample=6", "names=[ana,ben,eve]", "renew=[eve]")() == 0
     again = capsys.readouterr().out
     assert box.open() == asked
     assert again.count("/r/") == 1
@@ -98,8 +98,8 @@ def test_votes_are_written_and_the_old_table_is_kept(
         (["raters=0"], "raters=0"),
         (["sample=0"], "sample=0"),
         (["wanted=1"], "wanted=1"),
-        (["people=[ana,ben]"], "raters=3"),
-        (["people=[ana,ana,ana]"], "people="),
+        (["names=[ana,ben]"], "raters=3"),
+        (["names=[ana,ana,ana]"], "names="),
         (["renew=[zoe]"], "zoe"),
         (["do=write"], "nobody has rated"),
     ],

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 FILM = ROOT / "examples/videos/birdhouse.mp4"
 TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
 PRICE = Price(0.40, 1.60)  # of gpt-4.1-mini, conf/endpoint/openai.yaml
+OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
@@ -96,7 +97,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
     shutil.copytree(folder / "store", folder / "plain-store")
     with Loopback(reply=reply, payloads=[]) as server:
         url = f"base_url={server.url}"
-        found, ledger = finish(folder / "plain", folder / "plain-store", "llm=openai", url)
+        found, ledger = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
         asked = Counter(map(content_hash, server.payloads))
     assert found
     assert ledger["calls"] > 20
@@ -108,7 +109,7 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
     batches = Batches(seconds=3600.0)
     with Loopback(reply=usual.reply, batches=batches, payloads=[]) as server:
         how = (
-            "llm=openai", f"base_url={server.url}", "llm.batch=always", "llm.batches.quiet=1",
+            *OPENAI, f"base_url={server.url}", "llm.batch=always", "llm.batches.quiet=1",
             "llm.batches.pauses=[0.1,0.5]",
         )  # fmt: skip
         kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
@@ -131,7 +132,7 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
 def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Path) -> None:
     out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
     with Loopback(reply=usual.reply, payloads=[], latency=0.3) as server:
-        how = ("llm=openai", f"base_url={server.url}", "budget_usd=1")
+        how = (*OPENAI, f"base_url={server.url}", "budget_usd=1")
         kill(start(out, store, *how), lambda: len(server.payloads) >= 40)
         before = len(server.payloads)
         found, ledger = finish(out, store, *how)

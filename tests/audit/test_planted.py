@@ -5,7 +5,7 @@ import pytest
 from ray_jobs.benches.audit import AuditBench, Done, alarms, found
 from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

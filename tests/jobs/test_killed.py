@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
 ALL = ROWS * CALLS
 COORDINATOR, WORKER = "ray::Coordinator", "ray::MapWorker"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @dataclass

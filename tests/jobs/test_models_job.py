@@ -92,6 +92,7 @@ def left(out: Path) -> Iterator[tuple[str, bytes]]:
         yield str(path), content
 
 
+@pytest.mark.long
 def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
     tmp_path: Path,
 ) -> None:

@@ -30,7 +30,7 @@ FILM = ROOT / "examples/videos/birdhouse.mp4"
 TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
 PRICE = Price(0.40, 1.60)  # of gpt-4.1-mini, conf/endpoint/openai.yaml
 OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def start(out: Path, store: Path, *overrides: str) -> subprocess.Popen[str]:

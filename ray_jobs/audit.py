@@ -9,6 +9,7 @@ and the report beside what every job writes. See docs/audit.md.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -178,7 +179,8 @@ class AuditJob:
 
         try:
             encoder = Encoder.load(self.encoder)
-        except NotInstalled:
+        except NotInstalled as error:
+            print(f"what occurs twice is found by words alone: {error}", file=sys.stderr)
             return None
         return lambda texts: encoder.encode(list(texts))
 

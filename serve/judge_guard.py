@@ -15,7 +15,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,19 +23,17 @@ from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from mustsee.errors import UserError
+from serve.body import Receive, Scope, Send, read, replay
 from serve.judge_batch import Full, too_late
 
 log = logging.getLogger("mustsee.judge.access")
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
          409: "conflict", 413: "too_large", 422: "invalid_request", 429: "overloaded",
          503: "unavailable"}  # fmt: skip
 OPEN = ("/health", "/docs", "/openapi.json")  # to whoever asks: they tell of no text and no model
 OLDEST = 600.0  # seconds; what claims to have waited longer has another clock
 SMALL = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
-REST, REST_SECONDS = 32_000_000, 5  # of a refused body that is still read, and thrown away
+REST_SECONDS = 5  # that a refused body is still read, and thrown away
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +205,7 @@ class Guard:
             if refusal is not None:
                 await refusal(scope, receive, reply)
             else:
-                await self.app(scope, _replay(body, receive), reply)
+                await self.app(scope, replay(body, receive), reply)
         finally:
             if leave is not None:
                 leave(status)
@@ -244,46 +242,15 @@ class Guard:
         if not length.isdigit() or int(length[:12]) > self.limits.body:
             await _read_on(receive)
             return too_large, b""
-        body = await _read(receive, self.limits.body)
+        body = await read(receive, self.limits.body)
         return (None, body) if body is not None else (too_large, b"")
-
-
-async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body, or None if it has more than `limit` bytes.
-
-    What is too much is read all the same and thrown away, within bounds: a client whose connection
-    is closed while it sends never sees why.
-    """
-    body, seen = bytearray(), 0
-    while seen < limit + REST:
-        message = await receive()
-        part = message.get("body", b"")
-        seen += len(part)
-        if seen <= limit:
-            body += part
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            break
-    return bytes(body) if seen <= limit else None
 
 
 async def _read_on(receive: Receive) -> None:
     """Throw away the body of a request that is refused whatever it holds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(REST_SECONDS):
-            await _read(receive, 0)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    sent = False
-
-    async def again() -> MutableMapping[str, Any]:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
+            await read(receive, 0)
 
 
 __all__ = ["Door", "Guard", "Keys", "Limits", "Metrics", "failure"]

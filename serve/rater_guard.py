@@ -12,9 +12,8 @@ from typing import Any
 
 from starlette.datastructures import MutableHeaders
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+from serve.body import Receive, Scope, Send, read, replay
+
 BODY = 64_000  # bytes
 HEADERS = {
     "content-security-policy": (
@@ -50,7 +49,7 @@ class Rate:
 
 
 class Guard:
-    """Adds `HEADERS` to every reply; a body over `BODY` is refused before it is read whole."""
+    """Adds `HEADERS` to every reply; a body over `BODY` is refused."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -59,27 +58,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body, more = b"", scope["method"] == "POST"
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > BODY:
+        if scope["method"] == "POST":
+            body = await read(receive, BODY)
+            if body is None:
                 await _refuse(send)
                 return
-        if scope["method"] != "POST":
-            await self._app(scope, receive, _guarded(send))
-            return
-        sent = False
-
-        async def again() -> MutableMapping[str, Any]:
-            nonlocal sent
-            if sent:
-                return await receive()
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._app(scope, again, _guarded(send))
+            receive = replay(body, receive)
+        await self._app(scope, receive, _guarded(send))
 
 
 def _guarded(send: Send) -> Send:

@@ -192,6 +192,7 @@ def card_text(
         "## Question types\n\n" + _listed(kinds),
         "## How many were made, and what fell\n\n" + _funnel(card.run, questions),
         "## Models and prompts\n\n" + _provenance(card.run, chosen),
+        "## Checked\n\n" + _checked(card.run),
         "## Known biases\n\n" + _biases(chosen) + _perceived(videos),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + _licences(videos),
@@ -250,6 +251,12 @@ def _provenance(run: Mapping[str, Any], questions: Sequence[Question]) -> str:
     used = {k: v for k, v in prompts.items() if k.split("/")[0] in {*recipes, "filters"}}
     lines += [f"- prompt `{name}`: `{digest}`" for name, digest in sorted(used.items())]
     return "\n".join(lines) or "Not recorded."
+
+
+def _checked(run: Mapping[str, Any]) -> str:
+    """How many of the questions somebody has looked at and found right, by each form."""
+    told = [f"- {entry['said']}" for entry in run.get("checked", ()) if "said" in entry]
+    return "\n".join(told) or "Nobody has checked a sample of these questions."
 
 
 def _biases(questions: Sequence[Question]) -> str:

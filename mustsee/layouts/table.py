@@ -14,7 +14,7 @@ import csv
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # as released tables name them
 }
 OPTION = re.compile(r"(?:a|option_?|choice_?|answer_)([0-9a-e])|([A-H])", re.IGNORECASE)
 LISTED = ("options", "choices", "candidates")
+KINDS = ("parquet", "csv", "tsv", "jsonl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +99,13 @@ def read(path: Path, given: Columns | None = None) -> Reading:
 def _table(path: Path, given: Columns | None) -> tuple[Path, list[Row], Columns]:
     file = path
     if path.is_dir():
-        kinds = ("parquet", "csv", "tsv", "jsonl")
-        file = next((p for k in kinds for p in sorted(path.rglob(f"*.{k}"))), path)
+        found = sorted(p for kind in KINDS for p in path.rglob(f"*.{kind}"))
+        if len(found) != 1:
+            raise UserError(
+                f"{str(path)!r} holds {[p.name for p in found[:6]]}: a plain table is one file; "
+                "give its path"
+            )
+        file = found[0]
     rows = rows_of(file)
     names = list(dict.fromkeys(name for row in rows[:20] for name in row))
     named = given or columns(names)
@@ -222,12 +228,10 @@ def write(
     """The rows of the table at `source` whose questions are kept, with all its columns, into the
     folder `path` under the same name.
     """
-    file, rows, named = _table(source, given)
+    file, rows, _ = _table(source, given)
     dropped = {q.question_id for q in questions if q.drop is not None}
-    all_ids = Notes(file.name).unique(
-        [replace(_EMPTY, question_id=name) for name in _ids(rows, named)]
-    )
-    chosen = [r for r, q in zip(rows, all_ids, strict=True) if q.question_id not in dropped]
+    asked = read(source, given).questions
+    chosen = [r for r, q in zip(rows, asked, strict=True) if q.question_id not in dropped]
     target = Path(path) / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".parquet":
@@ -247,6 +251,3 @@ def write(
             made = csv.DictWriter(out, list(rows[0]), dialect=dialect, lineterminator="\n")
             made.writeheader()
             made.writerows(chosen)
-
-
-_EMPTY = Question(question_id="", video_id="", recipe="", question="", question_type="")

@@ -203,12 +203,19 @@ def pools(stages: Sequence[Stage], shared: Sequence[Sequence[str]]) -> list[list
     """The stages by the pool of workers that they are in."""
     found: list[list[Stage]] = []
     for stage in stages:
-        before = found[-1][-1].name if found else None
-        if before == barrier.NAME or any({before, stage.name} <= set(names) for names in shared):
+        if found and _together(found[-1][-1], stage, shared):
             found[-1].append(stage)
         else:
             found.append([stage])
     return found
+
+
+def _together(before: Stage, stage: Stage, shared: Sequence[Sequence[str]]) -> bool:
+    """Whether neighbours share workers, which have one `runtime_env`."""
+    if before.name == barrier.NAME:
+        return True
+    named = any({before.name, stage.name} <= set(names) for names in shared)
+    return named and before.hardware.runtime_env == stage.hardware.runtime_env
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:

@@ -32,6 +32,12 @@ def test_neighbours_that_are_told_to_share_do() -> None:
     assert named("ask", "hear", "vet") == [["ask"], ["hear"], ["vet"]]
 
 
+def test_workers_with_packages_of_their_own_are_not_shared() -> None:
+    own = stage("look", runtime_env={"pip": ["one"]})
+    assert len(pools([stage("probe"), own], SHARED)) == 2
+    assert len(pools([stage("probe", runtime_env={"pip": ["one"]}), own], SHARED)) == 1
+
+
 def test_what_a_barrier_decided_is_written_by_the_next_stages_workers() -> None:
     decided = Decision(clusters={}, drops={}, questions={})
     found = pools([marking(decided), stage("ask"), stage("vet")], SHARED)

@@ -34,7 +34,9 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
 
     questions = made()
     run = {"funnel": [{"stage": "read", "in": 9, "out": 6, "dropped": {}, "problems": 0}],
-           "prompts": {"neptune/questions": "p1", "egoschema/x": "p2"}}  # fmt: skip
+           "prompts": {"neptune/questions": "p1", "egoschema/x": "p2"},
+           "checked": [{"form": "verify", "said": "9 checked by people, 8 right"},
+                       {"form": "other"}]}  # fmt: skip
     folder = tmp_path / "set"
     hugging_face.write(questions, folder, card=hugging_face.Card(run=run, licence="cc-by-4.0"))
     loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
@@ -44,7 +46,7 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
     assert row["verdicts"][0]["reply"] == "B"
     card = (folder / "README.md").read_text()
     for told in ("cc-by-4.0", "read: 9 in, 6 out", "dropped as blind: 1", "some model", "p1",
-                 "longest option", "Counting"):  # fmt: skip
+                 "longest option", "Counting", "9 checked by people, 8 right"):  # fmt: skip
         assert told in card
     assert "p2" not in card
     back = {q.question_id: q for q in mustsee.read(folder)}

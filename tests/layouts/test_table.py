@@ -106,6 +106,14 @@ def test_a_table_is_written_back_with_all_its_columns(ending: str, tmp_path: Pat
     assert (tmp_path / "clean" / f"val.{ending}").read_text().splitlines()[0].endswith("frames")
 
 
+def test_a_folder_is_a_table_where_it_holds_one(tmp_path: Path) -> None:
+    save(tmp_path / "val.csv", nextqa([0, 3, 2, 1]))
+    assert len(table.read(tmp_path)) == 4
+    save(tmp_path / "train.csv", nextqa([0, 3, 2, 1]))
+    with pytest.raises(UserError, match=r"'train.csv', 'val.csv'.*give its path"):
+        table.read(tmp_path)
+
+
 def test_the_whole_of_nextqa() -> None:
     got = mustsee.read(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv"))
     assert len(got) == 4996

@@ -74,6 +74,7 @@ class AuditJob:
         others = {path: read(path) for path in self.benchmarks}
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
+        embed = self.embed()
         with self.run.open("audit") as run:
             run.read(rows)
             if self.videos is not None:
@@ -84,7 +85,7 @@ class AuditJob:
                 run.stage("answer", battery)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                found = self.found(tables, battery, others)
+                found = self.found(tables, battery, others, embed)
                 return self.report(folder, found, tables, reading, earlier)
 
             return run.publish(files=files, page=page.write)
@@ -126,22 +127,31 @@ class AuditJob:
             raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
         return every
 
-    def found(self, tables: Tables, battery: Battery, others: Mapping[str, Reading]) -> Audit:
+    def found(
+        self,
+        tables: Tables,
+        battery: Battery,
+        others: Mapping[str, Reading],
+        embed: repeats.Embed | None,
+    ) -> Audit:
         questions, videos = list(tables.questions()), list(tables.videos())
         standing = [q for q in questions if q.drop is None]
         return audit(
             questions,
             videos,
             [put.asked for put in battery.puts],
-            self.repeated(standing, videos, others),
+            self.repeated(standing, videos, others, embed),
             drops=self.drops,
             seed=self.seed,
         )
 
     def repeated(
-        self, questions: Sequence[Question], videos: Sequence[Video], others: Mapping[str, Reading]
+        self,
+        questions: Sequence[Question],
+        videos: Sequence[Video],
+        others: Mapping[str, Reading],
+        embed: repeats.Embed | None,
     ) -> Repeated:
-        embed = self.embed()
         overlap = [
             pair
             for name, reading in others.items()

@@ -6,7 +6,6 @@ names the same option (`steady`): who merely favours a place names another optio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -151,14 +150,20 @@ def tried(
 def _exact(
     found: Difference, right: Sequence[float], chances: Sequence[float], where: Sequence[Hashable]
 ) -> Difference:
-    """Where all are right, or all wrong, there is no error to test with: p is then the chance that
-    guessing does so, each cluster counting as one question.
+    """What guessing gets is known, and no spread has to be estimated, where each cluster has one
+    question: p is then exact. So it is where all are right, or all wrong, each cluster counting as
+    one question: there is no spread to estimate.
     """
-    if found.low is not None or set(right) not in ({0.0}, {1.0}):
-        return found
+    from scipy.stats import poisson_binom
+
     single = dict(zip(where, chances, strict=True))
-    each = [c if right[0] else 1 - c for c in single.values()]
-    return replace(found, p=min(1.0, 2 * math.prod(each)))
+    alone, alike = len(single) == len(right), len(set(right)) == 1
+    if set(right) - {0.0, 1.0} or not (alone or alike):
+        return found
+    hits = int(sum(right)) if alone else len(single) * int(right[0])
+    guessed = poisson_binom(list(single.values()))
+    p = 2 * min(guessed.cdf(hits), guessed.sf(hits - 1))
+    return replace(found, p=min(1.0, float(p)))
 
 
 def _within(share: Estimate) -> Estimate:

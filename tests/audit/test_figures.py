@@ -3,13 +3,15 @@
 import json
 import random
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 
 import pytest
 
+from mustsee import stats
 from mustsee.audit import guessers, show
 from mustsee.audit.audit import Audit, Repeated, audit
-from mustsee.audit.battery import Asked, Replies, place
+from mustsee.audit.battery import Asked, Replies, place, tried
 from mustsee.conditions.options import order
 from mustsee.evaluate.answers import answered, failed
 from mustsee.records import Question, Span, Verdict
@@ -241,3 +243,14 @@ def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
         assert hits(name, fair) < 0.5, name
     assert not audit(fair, [], [], Repeated()).alarms
     assert {t.name for t in audit(longest, [], [], Repeated()).alarms} >= {"longest", "wording"}
+
+
+def test_against_known_chances_the_test_is_exact_where_films_have_one_question() -> None:
+    right = [1.0] * 9 + [0.0] * 5
+    alone = tried("g", "guesser", "", right, [0.2] * 14, range(14))
+    tail = sum(comb(14, k) * 0.2**k * 0.8 ** (14 - k) for k in range(9, 15))
+    assert alone.over.p == pytest.approx(2 * tail)
+    pairs = tried("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
+    assert pairs.over.p == stats.paired(right, [0.2] * 14, [n // 2 for n in range(14)]).p
+    every = tried("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
+    assert every.over.p == pytest.approx(2 * 0.2**3)  # three films, however many questions

@@ -118,9 +118,13 @@ def test_what_is_set_up_is_pinned() -> None:
 
 
 def imported(folder: Path) -> set[str]:
-    """The packages of others that the Python files below a folder import."""
+    """The packages of others that the Python files below a folder import; the programs of peers run
+    in environments of their own.
+    """
     found: set[str] = set()
     for path in folder.rglob("*.py"):
+        if path.parent.name == "peer_programs":
+            continue
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 found |= {alias.name.split(".")[0] for alias in node.names}

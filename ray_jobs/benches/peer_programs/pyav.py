@@ -1,0 +1,13 @@
+"""PyAV: every picture decoded, none looked at."""
+
+import sys
+
+import av
+
+count = 0
+for film in sys.argv[1:]:
+    with av.open(film) as container:
+        stream = container.streams.video[0]
+        stream.codec_context.thread_count = 1
+        count += sum(1 for _ in container.decode(stream))
+print(count, "pictures decoded")

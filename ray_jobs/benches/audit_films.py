@@ -29,7 +29,6 @@ FAULTS = ("repeat", "repeat elsewhere", "wrong key", "taken")
 KINDS = (*SHORTCUTS, *GUESSED, *FAULTS)
 LOOKS = (("large", "small"), ("near", "far"), ("still", "moving"), ("bright", "dull"),
          ("rough", "smooth"), ("thick", "thin"))  # fmt: skip
-AROUND = ((0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 1, 0))  # wrong options differ here from the right
 COMMON = ("grandmother", "marketplace", "wheelbarrow", "candlelight", "countryside")
 SYLLABLES = ("bru", "kel", "tav", "mor", "zin", "fop", "lud", "wex", "gri", "yan")
 
@@ -173,11 +172,13 @@ class Asking:
             own = f"the {how} the {scene.form}: "
             options = [(own if n == right else other) + o for n, o in enumerate(options)]
         elif kind == "central":
-            looks = [self.rng.sample(pair, 2) for pair in self.rng.sample(LOOKS, 3)]
-            rest = [n for n in range(len(options)) if n != right]
-            signs = {right: (0, 0, 0)} | dict(zip(rest, AROUND, strict=True))
-            for n, sign in signs.items():
-                options[n] += ", " + ", ".join(pair[s] for pair, s in zip(looks, sign, strict=True))
+            # each wrong option differs from the right one in one look
+            looks = [self.rng.sample(pair, 2) for pair in self.rng.sample(LOOKS, len(options))]
+            for n in range(len(options)):
+                signs = [int(n == k != right) for k in range(len(options))]
+                options[n] += ", " + ", ".join(
+                    look[s] for look, s in zip(looks, signs, strict=True)
+                )
         elif kind == "novel":
             options = [
                 f"{o} like a {self._word() if n == right else COMMON[n]}"

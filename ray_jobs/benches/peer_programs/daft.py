@@ -1,5 +1,5 @@
-"""Daft's read_video_frames: a picture a second, 320 x 180. Film by film: version 0.7.26 did not come
-to an end with several at once.
+"""Daft's read_video_frames: a picture a second, 320 x 180. Film by film: version 0.7.26 came to no
+end with several at once.
 """
 
 import sys

@@ -167,6 +167,7 @@ class Repair:
 
 
 UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
+OPEN = "open"  # how an open-ended twin is related to its sibling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +176,8 @@ class Question:
     (open-ended: `options` empty).
 
     `answer_index` counts from 0 and is null when the answer is not given or not among the options.
+    `variants`: answers that are as good as `answer`. `sibling_of`: the question that this one was
+    made from, and `relation` how.
     """
 
     question_id: str
@@ -194,6 +197,14 @@ class Question:
     subsets: tuple[str, ...] = ()
     provenance: Provenance | None = None
     repairs: tuple[Repair, ...] = ()
+    variants: tuple[str, ...] = ()
+    sibling_of: str | None = None
+    relation: str | None = None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The answer, and those that are as good."""
+        return (self.answer, *self.variants)
 
     @property
     def unvetted_by(self) -> tuple[str, ...]:

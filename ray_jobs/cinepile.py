@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from actors.enrich import Enrich
 from actors.part import Part
 from mustsee import schemas
 from mustsee.errors import UserError
@@ -42,6 +43,7 @@ class CinePile:
     align: Part
     ask: Part
     vet: Part
+    enrich: Enrich
     test_share: float = 0.02
     line_breaks: bool = True
 
@@ -54,6 +56,8 @@ class CinePile:
             run.stage("align", self.align)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
 
             def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
                 """The released columns, one parquet a split, and a card."""

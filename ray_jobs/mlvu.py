@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from actors.enrich import Enrich
 from actors.part import Part
 from mustsee import schemas
 from mustsee.decision import Decision
@@ -289,6 +290,7 @@ class Mlvu:
     make: Part
     ask: Part
     vet: Part
+    enrich: Enrich
     balance: Fair
     options: int = 4
 
@@ -301,6 +303,8 @@ class Mlvu:
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
             run.together(self.balance)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
     def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from actors.enrich import Enrich
 from actors.part import Part
 from actors.people import People
 from mustsee.errors import UserError
@@ -39,6 +40,7 @@ class Neptune:
     diversity: Diversity
     ask: Part
     vet: Part
+    enrich: Enrich
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
@@ -61,6 +63,8 @@ class Neptune:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
             run.stage("vet", self.vet)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             return run.publish(layouts={"neptune": layout.write}, extra=analysis)
 
 

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
+from mustsee.enrich.twins import Wording, worded
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import Grade
-from mustsee.filters.blind import ranking
+from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
 from mustsee.filters.repair import mended
 from mustsee.forms import Form, free, in_json, in_lines
@@ -45,6 +46,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "frames": sentences(3), "one frame": sentences(1), "shots": shots(3), "topics": topics(9),
     "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
     "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
+    "twin": worded(("amber", "boat")), "guess": ANSWER,
     "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
 }  # fmt: skip
 
@@ -232,6 +234,16 @@ def _mcq(value: Any) -> Any:
     return one.question, one.options, one.answer, one.rationale
 
 
+@st.composite
+def twinned(draw: st.DrawFn) -> Both:
+    question_, answer, *also = draw(st.lists(words, min_size=4, max_size=4, unique=True))
+    lines = [f"QUESTION: Who sees {question_}?", f"ANSWER: the {answer} one",
+             *(f"ALSO RIGHT: {text}" for text in also)]  # fmt: skip
+    said = {"question": f"Who sees {question_}?", "answer": f"the {answer} one", "also_right": also}
+    wording = Wording(question=said["question"], answer=said["answer"], variants=tuple(also))
+    return wording, "\n".join(lines), said
+
+
 ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], Any]]] = {
     "questions": (asked_of(), questions(evidence=True, wrong=2), lambda v: v),
     "ranking": (ranked(), ranking(4), lambda v: v),
@@ -239,6 +251,7 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "topics": (divided(), topics(9), lambda v: v),
     "look": (looked(), told_by(3), lambda v: (v.choice, v.evidence)),
     "mcqs": (chosen(), mcqs(), _mcq),
+    "twin": (twinned(), worded(("a mast",)), lambda v: v),
 }
 AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you need more.",
           "```\n{}\n```")  # fmt: skip

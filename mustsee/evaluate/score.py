@@ -18,6 +18,7 @@ from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.released import released
 from mustsee.evaluate.rubric_scores import Rubric, rubric
+from mustsee.evaluate.siblings import Twins, twins
 from mustsee.records import Question, Video
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
@@ -74,7 +75,7 @@ class Results:
     `weighted`: over all questions; `macro`: the mean of the types. `named`: the papers' averages
     under their names. `released`: accuracy by the papers' own scorers. `no_key`: questions without
     a public answer, answered but not scored. `choice`: accuracy by option log-probability, never
-    mixed with the replies.
+    mixed with the replies. `twins`: of the questions that have one.
     """
 
     model: str
@@ -92,6 +93,7 @@ class Results:
     choice: Estimate | None = None
     written: Written | None = None
     rubric: Rubric | None = None
+    twins: Twins | None = None
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -170,6 +172,9 @@ def _results(
         else None,
         written=_written_results(model, told, mine, cluster, seed=seed, draws=draws),
         rubric=rubric(model, free, mine, cluster),
+        twins=twins(
+            model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
+        ),
     )
 
 

@@ -13,13 +13,13 @@ from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, Group, Results
 from mustsee.records import Question
-from mustsee.stats import Estimate
+from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def percent(found: Estimate | None) -> str:
+def percent(found: Estimate | Difference | None) -> str:
     """ "61.2 (58.0-64.3)"."""
     if found is None:
         return "-"
@@ -60,8 +60,22 @@ def table(results: Sequence[Results]) -> Table:
         made.add_row("no public answer", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):
         made.add_row("by log-probability", "", *(percent(r.choice) for r in results))
+    _twins(made, results)
     _written(made, results)
     return made
+
+
+def _twins(made: Table, results: Sequence[Results]) -> None:
+    found = [r.twins for r in results]
+    count = max((t.choice.n for t in found if t is not None), default=0)
+    for label, key in (
+        ("twins: by choice", "choice"),
+        ("  in words, judged right", "written"),
+        ("  gap", "gap"),
+    ):
+        if count:
+            cells = ["-" if t is None else percent(getattr(t, key)) for t in found]
+            made.add_row(label, str(count) if key == "choice" else "", *cells)
 
 
 def _written(made: Table, results: Sequence[Results]) -> None:
@@ -115,6 +129,12 @@ def headline(results: Sequence[Results]) -> list[str]:
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
             found.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+        if one.twins is not None:
+            both = one.twins
+            found.append(
+                f"{both.gap.n} of them with a twin: {percent(both.choice)} % by choice, "
+                f"{percent(both.written)} % in words, gap {percent(both.gap)} points"
+            )
         if one.rubric is not None:
             tasks = one.rubric.tasks.items()
             found += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
@@ -136,12 +156,9 @@ def comparisons(found: Sequence[Comparison]) -> Table:
     for one in found:
         gap = one.difference
         adjusted = gap.p if gap.p_holm is None else gap.p_holm
-        row = (percent(Estimate(**{k: v for k, v in asdict(gap).items() if k in _SHARED})),)
-        made.add_row(one.a, one.b, *row, str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
+        cells = (percent(gap), str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
+        made.add_row(one.a, one.b, *cells)
     return made
-
-
-_SHARED = ("value", "low", "high", "n", "clusters", "method")
 
 
 def write(

@@ -14,13 +14,14 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.conditions.seen import Seen
+from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.extract import extract
 from mustsee.filters.blind import Guess
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.filters.vetting import Vetting, uncounted, vet
 from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
 from mustsee.llm import Asker, Reply, Request
@@ -150,11 +151,12 @@ async def _filters(heard: Heard) -> None:
         Guess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 
-    async def same(question: str, candidate: str, reference: str) -> bool:
-        return candidate == reference
+    async def same(question: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return candidate in references
 
     vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
+    await twin(looker.question(), video, heard, same, count=uncounted)
 
 
 async def _cinepile(heard: Heard) -> None:

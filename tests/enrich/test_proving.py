@@ -1,0 +1,29 @@
+"""What a writer makes of sound questions on drawn films: kept where it is sound, found where a
+fault was planted, through the part `enrich` and the gateway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ray_jobs.benches.enrich import EnrichBench, Made
+from ray_jobs.benches.enrich_model import SOUND, TWINS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
+    found, calls = EnrichBench(journeys=3).tried(tmp_path_factory.mktemp("proving"))
+    assert min(calls.values()) > 1
+    return found
+
+
+def test_planted_faults_of_twins_are_found(made: list[Made]) -> None:
+    some = [m for m in made if m.what == "twin"]
+    planted = Counter(m.fault for m in some)
+    assert set(planted) == {SOUND, *TWINS}, planted
+    assert not [m for m in some if not m.as_known]
+    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.kept)

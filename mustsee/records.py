@@ -177,7 +177,7 @@ class Question:
 
     `answer_index` counts from 0 and is null when the answer is not given or not among the options.
     `variants`: answers that are as good as `answer`. `sibling_of`: the question that this one was
-    made from, and `relation` how.
+    made from, and `relation` how. `group`: of those on one fact, the id of the first.
     """
 
     question_id: str
@@ -200,6 +200,7 @@ class Question:
     variants: tuple[str, ...] = ()
     sibling_of: str | None = None
     relation: str | None = None
+    group: str | None = None
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -151,10 +151,10 @@ class EgoSchema:
             run.stage("ask", self.ask)
             run.together(self.repeats)
             run.stage("vet", self.vet)
-            if self.enrich.on:
-                run.stage("enrich", self.enrich)
             if self.no_question:
                 run.stage("analyse", self.analysis)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             if self.cut:
                 run.stage("synth", self.make)
 

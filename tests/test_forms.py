@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
+from mustsee.enrich.groups import related
 from mustsee.enrich.twins import Wording, worded
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import Grade
@@ -37,6 +38,7 @@ from mustsee.text import LETTERS
 from ray_jobs.benches.loopback_schemas import as_object, instance
 from ray_jobs.templates import rewritten
 from tests.support.every_prompt import Rules, calls
+from tests.support.looker import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
@@ -47,6 +49,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
     "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
     "twin": worded(("amber", "boat")), "guess": ANSWER,
+    "siblings": related(question(), question().options[1:], 3),
     "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
 }  # fmt: skip
 

@@ -60,22 +60,25 @@ def table(results: Sequence[Results]) -> Table:
         made.add_row("no public answer", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):
         made.add_row("by log-probability", "", *(percent(r.choice) for r in results))
-    _twins(made, results)
+    _siblings(made, results)
     _written(made, results)
     return made
 
 
-def _twins(made: Table, results: Sequence[Results]) -> None:
-    found = [r.twins for r in results]
-    count = max((t.choice.n for t in found if t is not None), default=0)
-    for label, key in (
-        ("twins: by choice", "choice"),
-        ("  in words, judged right", "written"),
-        ("  gap", "gap"),
+def _siblings(made: Table, results: Sequence[Results]) -> None:
+    """Twins, and groups of siblings."""
+    for label, name, key in (
+        ("twins: by choice", "twins", "choice"),
+        ("  in words, judged right", "twins", "written"),
+        ("  gap", "twins", "gap"),
+        ("groups: all right", "groups", "whole"),
+        ("  their questions one by one", "groups", "single"),
     ):
-        if count:
-            cells = ["-" if t is None else percent(getattr(t, key)) for t in found]
-            made.add_row(label, str(count) if key == "choice" else "", *cells)
+        pairs = [getattr(r, name) for r in results]
+        found = [None if pair is None else getattr(pair, key) for pair in pairs]
+        if any(found):
+            count = "" if key == "gap" else str(max(e.n for e in found if e is not None))
+            made.add_row(label, count, *("-" if e is None else percent(e) for e in found))
 
 
 def _written(made: Table, results: Sequence[Results]) -> None:
@@ -134,6 +137,10 @@ def headline(results: Sequence[Results]) -> list[str]:
             found.append(
                 f"{both.gap.n} of them with a twin: {percent(both.choice)} % by choice, "
                 f"{percent(both.written)} % in words, gap {percent(both.gap)} points"
+            )
+        if one.groups is not None:
+            found.append(
+                f"all right in {percent(one.groups.whole)} % of {one.groups.whole.n} groups"
             )
         if one.rubric is not None:
             tasks = one.rubric.tasks.items()

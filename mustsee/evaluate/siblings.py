@@ -1,4 +1,6 @@
-"""What questions and those made from them tell together: the gap between choosing and saying."""
+"""What questions and those made from them tell together: the gap between choosing and saying, and
+how many facts are known however they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,47 @@ class Twins:
     choice: Estimate
     written: Estimate
     gap: Difference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Groups of questions on one fact, as far as all of their members were answered. `single`: of
+    their members one by one; `whole`: of the groups, those of which all members are right at once.
+    """
+
+    single: Estimate
+    whole: Estimate
+
+
+def groups(
+    answered: Mapping[str, Mapping[int, bool]],
+    questions: Sequence[Question],
+    cluster: Mapping[str, str],
+) -> Groups | None:
+    """`answered`: by question id, whether the reply to each rotation of the options was right;
+    `cluster`: by video. Replies of one rotation are taken together, and then averaged.
+    """
+    members: dict[str, list[Question]] = {}
+    for question in questions:
+        if question.group is not None:
+            members.setdefault(question.group, []).append(question)
+    single: list[tuple[float, str]] = []
+    whole: list[tuple[float, str]] = []
+    for some in members.values():
+        given = [answered.get(q.question_id, {}) for q in some]
+        turns = set[int].intersection(*(set(g) for g in given))
+        if len(some) < 2 or not turns:
+            continue
+        where = cluster.get(some[0].video_id, some[0].video_id)
+        single += [(mean_of([float(g[t]) for t in turns]), where) for g in given]
+        whole.append((mean_of([float(all(g[t] for g in given)) for t in turns]), where))
+    if not whole:
+        return None
+    return Groups(single=_mean(single), whole=_mean(whole))
+
+
+def _mean(scores: Sequence[tuple[float, str]]) -> Estimate:
+    return stats.mean([value for value, _ in scores], [where for _, where in scores])
 
 
 def twins(

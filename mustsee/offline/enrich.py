@@ -4,6 +4,10 @@ was read and said in the film, leave no doubt.
 A twin needs a question that does not lean on its options, or whose "which of these" can go: there,
 everything that was read near the moment is known, and it must be one thing. Orders keep their
 things in the question, ends and shares need all others ruled out: these have no twin.
+
+Siblings are the same form in other words, with the same options; an order from the last to the
+first; and of two lines one after the other, the one asked for by the other. What comes of a fact
+later the rules do not know.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from dataclasses import dataclass
 
 from mustsee.llm import Request
 from mustsee.offline.moments import likeness
+from mustsee.offline.paraphrases import paraphrased, reversed_order
 from mustsee.offline.sight import QUOTE
-from mustsee.records import Question, ScreenText, Video
+from mustsee.questions.checks import holds
+from mustsee.records import Line, Question, ScreenText, Video
 
 AS_IT_IS = tuple(
     re.compile(pattern)
@@ -29,6 +35,7 @@ AS_IT_IS = tuple(
         rf"^What is the reason given for this: {QUOTE}\?$",
     )
 )
+NEIGHBOUR = re.compile(rf"^What is said right (after|before) {QUOTE}\?$")
 TOGETHER = re.compile(rf"^Which of these words are on the screen together with {QUOTE}\?$")
 SOONEST = re.compile(rf"^Which of these words come up on the screen soonest after {QUOTE}\?$")
 ALSO = {
@@ -92,4 +99,67 @@ def _is_next(cue: str, answer: str, came: Sequence[Came]) -> bool:
     return all(c.time - later[0].time >= APART for c in later[1:])
 
 
-RULES: dict[str, Callable[[Request], str]] = {"enrich/twin": twin}
+def group(request: Request) -> str:
+    """A paraphrase and an opposite, as far as they follow from the question; else NONE."""
+    question: Question = request.variables["question"]
+    wrong: Sequence[str] = request.variables["wrong"]
+    video: Video = request.variables["film"]
+    found: list[tuple[str, str, str, Sequence[str]]] = []
+    if other := paraphrased(question.question):
+        found.append(("paraphrase", other, question.answer, wrong))
+    if opposite := _backwards(question, wrong) or _swapped(question, wrong, video.lines or ()):
+        found.append(("opposite", *opposite))
+    spans = "; ".join(f"{s.start:.2f}-{s.end:.2f}" for s in question.evidence)
+    blocks = [
+        "\n".join((
+            f"QUESTION {n}: ({kind}) {asked}", f"CORRECT ANSWER: {answer}",
+            *(f"WRONG ANSWER {i}: {text}" for i, text in enumerate(others, 1)),
+            f"EVIDENCE: {spans}",
+        ))
+        for n, (kind, asked, answer, others) in enumerate(found[: request.variables["most"]], 1)
+    ]  # fmt: skip
+    return "\n\n".join(blocks) or "NONE"
+
+
+Other = tuple[str, str, Sequence[str]]
+
+
+def _backwards(question: Question, wrong: Sequence[str]) -> Other | None:
+    """An order, from the last to the first."""
+    asked = reversed_order(question.question)
+    if asked is None:
+        return None
+    head, _, listed = asked.partition(": ")
+    things, answer = listed.rstrip("?").split("; "), _turned(question.answer)
+    if things == answer.split("; "):  # the question would list them as the answer does
+        things = things[1:] + things[:1]
+    return f"{head}: {'; '.join(things)}?", answer, [_turned(option) for option in wrong]
+
+
+def _turned(order: str) -> str:
+    return "; ".join(reversed(order.split("; ")))
+
+
+def _swapped(question: Question, wrong: Sequence[str], lines: Sequence[Line]) -> Other | None:
+    """The line before, asked for by the line after, or the other way round; each is said once, they
+    are neighbours, and no wrong option is the neighbour on that side.
+    """
+    found = NEIGHBOUR.search(question.question)
+    if found is None:
+        return None
+    cue, there = _said(found[2], lines), _said(question.answer, lines)
+    step = 1 if found[1] == "after" else -1
+    if len(cue) != 1 or len(there) != 1 or there[0] != cue[0] + step:
+        return None
+    if any(there[0] - step in _said(option, lines) for option in wrong):
+        return None
+    side = "before" if found[1] == "after" else "after"
+    return f"What is said right {side} “{question.answer}”?", found[2], wrong
+
+
+def _said(text: str, lines: Sequence[Line]) -> list[int]:
+    """The places of the lines that say the words."""
+    return [i for i, line in enumerate(lines) if holds(line.text, text)]
+
+
+RULES: dict[str, Callable[[Request], str]] = {"enrich/twin": twin, "enrich/group": group}

@@ -16,6 +16,7 @@ from mustsee.errors import BadRow
 from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Shown, pictures
+from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
@@ -58,6 +59,9 @@ def look(request: Request) -> str:
 
 
 def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
+    question, backwards = forwards(canonical(question))
+    if backwards:
+        options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, shown)

@@ -22,6 +22,7 @@ from actors.judge.lexical import Lexical
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
+from mustsee.enrich.groups import CONSEQUENCE, PARAPHRASE, Groups
 from mustsee.filters.blind import Guess
 from mustsee.filters.sight import Sight
 from mustsee.judge.judge import JudgeConfig
@@ -33,7 +34,7 @@ from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.figures import Cell, Figures
 from ray_jobs.benches.loopback import Loopback
 
-COLUMNS = ("made", "fault", "of them", "kept", "as known", "calls")
+COLUMNS = ("made", "fault", "of them", "kept", "as known")
 SETS = 4  # of questions on each film
 WORDS = {*films.COLOURS, *films.COMMON, *films.RARE}  # answers that the plain judge tells apart
 
@@ -73,7 +74,7 @@ class EnrichBench:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             found, calls = self.tried(Path(name))
         rows = [
-            _row(what, fault, [m for m in found if (m.what, m.fault) == (what, fault)], calls)
+            _row(what, fault, [m for m in found if (m.what, m.fault) == (what, fault)])
             for what, faults in KINDS.items()
             for fault in (model.SOUND, *faults)
         ]
@@ -84,13 +85,13 @@ class EnrichBench:
             rows=tuple(rows),
             notes=(
                 f"half of what is made has a fault; {self.noise:.0%} of the looker's replies are "
-                "noise; calls for each that was made, of the writer, the looker and the guesser",
+                f"noise; {calls:.1f} calls for each, of the writer, the looker and the guesser",
                 *(f"not as known: {_told(m)}" for m in wrong),
             ),
         )
 
-    def tried(self, folder: Path) -> tuple[list[Made], Mapping[str, float]]:
-        """What became of all that was made, and the calls for each thing of a kind."""
+    def tried(self, folder: Path) -> tuple[list[Made], float]:
+        """What became of all that was made, and the calls for each thing."""
         shown = [f for f in films.journeys(self.seed) if not f.grey][: self.journeys]
         for film in shown:
             films.write(film, folder)
@@ -98,7 +99,7 @@ class EnrichBench:
             part = self.part(server.url)
             done = [asyncio.run(self.enriched(part, f, folder)) for f in shown]
         found = [m for video, _ in done for m in made_of(video)]
-        return found, {"twin": sum(calls for _, calls in done) / max(1, len(found))}
+        return found, sum(calls for _, calls in done) / max(1, len(found))
 
     async def enriched(self, part: Enrich, film: films.Journey, folder: Path) -> tuple[Video, int]:
         """The film's sound questions with what was made of them, and the calls that it took."""
@@ -128,34 +129,33 @@ class EnrichBench:
                             record="assets/judge_token_recall.json")  # fmt: skip
         blind = Guess(name="blind", prompt="filters/blind")
         vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
-        return Enrich(vet=vet, writer=llm, twins=True, seed=self.seed)
+        return Enrich(vet=vet, writer=llm, twins=True, groups=Groups(most=3), seed=self.seed)
 
 
-KINDS: Mapping[str, Sequence[str]] = {"twin": model.TWINS}
+KINDS: Mapping[str, Sequence[str]] = {
+    "twin": model.TWINS,
+    PARAPHRASE: model.PARAPHRASES,
+    CONSEQUENCE: model.CONSEQUENCES,
+}
+NAMES = {OPEN: "twin"}
 
 
 def made_of(video: Video) -> list[Made]:
-    """What was made of a film's questions, and what was not."""
-    asked = video.questions or ()
-    first = [q for q in asked if q.sibling_of is None]
-    twins = {q.sibling_of: q for q in asked if q.relation == OPEN}
+    """What was made of a film's questions, and the twins that were not."""
+    asked = {q.question_id: q for q in video.questions or ()}
+    first = [q for q in asked.values() if q.sibling_of is None]
+    made = [(NAMES.get(q.relation or "", q.relation), asked[q.sibling_of], q)
+            for q in asked.values() if q.sibling_of is not None]  # fmt: skip
+    there = {source.question_id for what, source, _ in made if what == "twin"}
+    none = [("twin", q, None) for q in first if q.question_id not in there]
     return [
-        Made(
-            what="twin",
-            fault=model.planted(q.question, model.TWINS),
-            source=q,
-            found=twins.get(q.question_id),
-        )
-        for q in first
+        Made(what=what or "", fault=model.planted(q.question, KINDS[what or ""]), source=q, found=f)
+        for what, q, f in (*made, *none)
     ]
 
 
-def _row(
-    what: str, fault: str, some: Sequence[Made], calls: Mapping[str, float]
-) -> tuple[Cell, ...]:
-    cost = round(calls[what], 1) if fault == model.SOUND else None
-    kept, known = sum(m.kept for m in some), sum(m.as_known for m in some)
-    return what, fault, len(some), kept, known, cost
+def _row(what: str, fault: str, some: Sequence[Made]) -> tuple[Cell, ...]:
+    return what, fault, len(some), sum(m.kept for m in some), sum(m.as_known for m in some)
 
 
 def _told(made: Made) -> str:

@@ -10,12 +10,14 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.sight_model import Scripted, vocabulary
+from ray_jobs.benches.sight_model import Scripted, Shot, found, seen, vocabulary
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
+PARAPHRASES, CONSEQUENCES = ("another fact",), ("the wrong way round",)
 SOUND = "sound"
 
 
@@ -35,6 +37,8 @@ class Writing(Scripted):
         text = "\n".join(p["text"] for p in parts if p["type"] == "text")
         if "Ask for the same thing without the options." in text:
             return twin(text)
+        if "Write its siblings" in text:
+            return siblings(text, seen(parts, text))
         if "Give the answer that is most probably right." in text:
             return in_words(text, random.Random(f"{payload.get('seed')}/{text}"))
         return super().__call__(payload)
@@ -74,3 +78,50 @@ def twin(text: str) -> str:
         case _:
             also = f"\nALSO RIGHT: it is {answer}"
     return f"QUESTION: {question}\nANSWER: {answer}{also}"
+
+
+def siblings(text: str, shots: Sequence[Shot]) -> str:
+    """The question in other words; and, where a later stop shows in the pictures, both in one."""
+    question, answer, wrong = told(text)
+    evidence = re.findall(r"^EVIDENCE: (.*)$", text, re.MULTILINE)[0]
+    rng = random.Random(f"{question}/siblings")
+    asked = question.replace("the shape at", "the shape that one sees at")
+    if planted(question, PARAPHRASES) != SOUND:
+        stop = re.findall(r"\bat ([A-Z]\w+)", asked)[0]
+        asked = asked.replace(stop, rng.choice([n for n in films.NAMES if n != stop]))
+    blocks = [_block("paraphrase", asked, answer, wrong, evidence)]
+    if later := _later(question, text, shots):
+        stop, value, where = later
+        pair = (answer, value)
+        others = [p for p in product(vocabulary(question, (answer,)), repeat=2) if p[0] != p[1]]
+        others = [p for p in others if {*p} != {*pair}]
+        if planted(question, CONSEQUENCES) != SOUND:
+            pair = (value, answer)
+        asked = question.replace("?", f", and what is it later, at {stop}?")
+        wrong = [", then ".join(p) for p in rng.sample(others, len(wrong))]
+        right, spans = ", then ".join(pair), f"{evidence}; {where}"
+        blocks.append(_block("consequence", asked, right, wrong, spans))
+    return "\n\n".join(blocks)
+
+
+def _later(question: str, text: str, shots: Sequence[Shot]) -> tuple[str, str, str] | None:
+    """A later stop that is visited once and shows something else, what, and when."""
+    stop = re.findall(r"\bat ([A-Z]\w+)", question)[0]
+    lines = re.findall(r"^\[(\d+\.\d)-(\d+\.\d)\] .*?([A-Z]\w+)(?: now)?\.$", text, re.MULTILINE)
+    names = [name for _, _, name in lines]
+    begun = max(float(a) for a, _, name in lines if name == stop)
+    values = found(question, text, shots).values
+    for start, end, name in lines:
+        known = found(question.replace(stop, name), text, shots).values
+        after = float(start) - begun > 30 and names.count(name) == 1
+        if after and len(known) == 1 and known != values:
+            return name, known.pop(), f"{start}-{end}"
+    return None
+
+
+def _block(kind: str, asked: str, answer: str, wrong: Sequence[str], evidence: str) -> str:
+    lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(wrong, 1)]
+    return "\n".join(
+        (f"QUESTION 1: ({kind}) {asked}", f"CORRECT ANSWER: {answer}", *lines,
+         f"EVIDENCE: {evidence}")
+    )  # fmt: skip

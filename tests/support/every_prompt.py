@@ -14,6 +14,7 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.conditions.seen import Seen
+from mustsee.enrich.groups import Groups, siblings
 from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
@@ -157,6 +158,7 @@ async def _filters(heard: Heard) -> None:
     vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
     await twin(looker.question(), video, heard, same, count=uncounted)
+    await siblings(looker.question(), video, heard, Groups(most=3), vetting.film, count=uncounted)
 
 
 async def _cinepile(heard: Heard) -> None:

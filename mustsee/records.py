@@ -166,6 +166,23 @@ class Repair:
     before: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is seen or heard from `start` to `end`."""
+
+    start: float
+    end: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """How one who watches comes to an answer: the steps, and why they answer the question."""
+
+    steps: tuple[Step, ...]
+    conclusion: str
+
+
 UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
 OPEN = "open"  # how an open-ended twin is related to its sibling
 
@@ -201,6 +218,7 @@ class Question:
     sibling_of: str | None = None
     relation: str | None = None
     group: str | None = None
+    trace: Trace | None = None
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
 from mustsee.enrich.groups import related
+from mustsee.enrich.traces import stepwise
 from mustsee.enrich.twins import Wording, worded
 from mustsee.errors import Unparsed
-from mustsee.evaluate.rubric import Grade
+from mustsee.evaluate.rubric import Grade, in_levels
 from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
 from mustsee.filters.repair import mended
@@ -49,6 +50,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
     "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
     "twin": worded(("amber", "boat")), "guess": ANSWER,
+    "steps": stepwise(Span(0.0, 90.0), 4), "levels": in_levels({"logic": (0, 1, 2)}),
     "siblings": related(question(), question().options[1:], 3),
     "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
 }  # fmt: skip

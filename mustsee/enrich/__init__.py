@@ -1,3 +1,3 @@
-"""What is made of the questions that passed: open-ended twins, and siblings on the same fact; each a
-question of its own that is checked like any other.
+"""What is made of the questions that passed: open-ended twins, siblings on the same fact, and the
+steps by which one comes to the answer; each is looked at before it counts.
 """

@@ -17,6 +17,7 @@ from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Shown, pictures
 from mustsee.offline.paraphrases import canonical, forwards
+from mustsee.offline.statements import stated
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
@@ -59,6 +60,8 @@ def look(request: Request) -> str:
 
 
 def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
+    if (told := stated(question, shown)) is not None:
+        return Seen(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
     question, backwards = forwards(canonical(question))
     if backwards:
         options = tuple("; ".join(reversed(option.split("; "))) for option in options)

@@ -23,6 +23,7 @@ from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
 from mustsee.enrich.groups import CONSEQUENCE, PARAPHRASE, Groups
+from mustsee.enrich.traces import Traces
 from mustsee.filters.blind import Guess
 from mustsee.filters.sight import Sight
 from mustsee.judge.judge import JudgeConfig
@@ -50,6 +51,8 @@ class Made:
 
     @property
     def kept(self) -> bool:
+        if self.what == "trace":
+            return self.found is not None and self.found.trace is not None
         return self.found is not None and self.found.drop is None
 
     @property
@@ -129,19 +132,23 @@ class EnrichBench:
                             record="assets/judge_token_recall.json")  # fmt: skip
         blind = Guess(name="blind", prompt="filters/blind")
         vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
-        return Enrich(vet=vet, writer=llm, twins=True, groups=Groups(most=3), seed=self.seed)
+        return Enrich(
+            vet=vet, writer=llm, grader=llm, twins=True, groups=Groups(most=3),
+            traces=Traces(most=4), seed=self.seed,
+        )  # fmt: skip
 
 
 KINDS: Mapping[str, Sequence[str]] = {
     "twin": model.TWINS,
     PARAPHRASE: model.PARAPHRASES,
     CONSEQUENCE: model.CONSEQUENCES,
+    "trace": model.TRACES,
 }
 NAMES = {OPEN: "twin"}
 
 
 def made_of(video: Video) -> list[Made]:
-    """What was made of a film's questions, and the twins that were not."""
+    """What was made of a film's questions, the twins that were not, and each one's trace."""
     asked = {q.question_id: q for q in video.questions or ()}
     first = [q for q in asked.values() if q.sibling_of is None]
     made = [(NAMES.get(q.relation or "", q.relation), asked[q.sibling_of], q)
@@ -150,7 +157,7 @@ def made_of(video: Video) -> list[Made]:
     none = [("twin", q, None) for q in first if q.question_id not in there]
     return [
         Made(what=what or "", fault=model.planted(q.question, KINDS[what or ""]), source=q, found=f)
-        for what, q, f in (*made, *none)
+        for what, q, f in (*made, *none, *(("trace", q, q) for q in first))
     ]
 
 

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from mustsee.enrich.traces import AXES
 from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.sight_model import Scripted, Shot, found, seen, vocabulary
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
 PARAPHRASES, CONSEQUENCES = ("another fact",), ("the wrong way round",)
+TRACES = ("a wrong step", "another moment", "a leap")
 SOUND = "sound"
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+STATED = "The shape there is "
 
 
 def planted(question: str, kinds: Sequence[str]) -> str:
@@ -39,6 +43,12 @@ class Writing(Scripted):
             return twin(text)
         if "Write its siblings" in text:
             return siblings(text, seen(parts, text))
+        if "Write the steps by which" in text:
+            return steps(text)
+        if "The way to the answer." in text:
+            return graded(text)
+        if STATED in text:
+            return stated(text, seen(parts, text), self.noise)
         if "Give the answer that is most probably right." in text:
             return in_words(text, random.Random(f"{payload.get('seed')}/{text}"))
         return super().__call__(payload)
@@ -125,3 +135,45 @@ def _block(kind: str, asked: str, answer: str, wrong: Sequence[str], evidence: s
         (f"QUESTION 1: ({kind}) {asked}", f"CORRECT ANSWER: {answer}", *lines,
          f"EVIDENCE: {evidence}")
     )  # fmt: skip
+
+
+def steps(text: str) -> str:
+    """What is heard and seen at the stop, and what follows; or with a fault."""
+    question, answer = (
+        re.findall(rf"^{label}: (.*)$", text, re.MULTILINE)[0]
+        for label in ("QUESTION", "CORRECT ANSWER")
+    )
+    start, end = map(float, re.findall(r"^EVIDENCE: ([\d.]+)-([\d.]+)", text, re.MULTILINE)[0])
+    other = next(v for v in vocabulary(question, (answer,)) if v != answer)
+    fault = planted(question, TRACES)
+    shown = other if fault == "a wrong step" else answer
+    if fault == "another moment":
+        start, end = (start - 9, start - 1) if start > 20 else (end + 1, end + 9)
+    so = other if fault == "a leap" else answer
+    return (
+        f"STEP 1: {start:.1f}-{end:.1f}: {STATED}{shown}.\n"
+        f"CONCLUSION: It is there that we are asked about, so the answer is: {so}."
+    )
+
+
+def stated(text: str, shots: Sequence[Shot], noise: float) -> str:
+    """Whether the pictures show a shape as a step has it."""
+    value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
+    options = {option: letter for letter, option in _OPTION.findall(text)}
+    rng = random.Random(f"{text}/{len(shots)}")
+    there = [shape for _, shape in shots if shape.form != "none"]
+    shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
+    if rng.random() < noise:
+        shows = not shows
+    span = f"{shots[0][0]:.1f}-{shots[-1][0]:.1f}" if shots else "NONE"
+    return f"* SEEN: A shape.\n* EVIDENCE: {span}\n* LOOK: NONE\n* ANSWER: " + (
+        options["Yes"] if shows else options["No"]
+    )
+
+
+def graded(text: str) -> str:
+    """Full marks, but for a conclusion that says something else than the answer."""
+    answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
+    said = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
+    levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in said)}
+    return "\n".join(f"{a.upper()} REASON: so\n{a.upper()}: {n}" for a, n in levels.items())

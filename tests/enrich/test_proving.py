@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from ray_jobs.benches.enrich import EnrichBench, Made
-from ray_jobs.benches.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TWINS
+from ray_jobs.benches.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TRACES, TWINS
 
 pytestmark = pytest.mark.slow
 
@@ -41,3 +41,11 @@ def test_planted_faults_of_siblings_are_found(
     assert not [m for m in some if not m.as_known]
     assert all(m.found and m.found.group == m.source.question_id for m in some)
     assert all(m.source.group == m.source.question_id for m in some if m.kept)
+
+
+def test_planted_faults_of_traces_are_found(made: list[Made]) -> None:
+    some = [m for m in made if m.what == "trace"]
+    planted = Counter(m.fault for m in some)
+    assert set(planted) == {SOUND, *TRACES}, planted
+    assert not [m for m in some if not m.as_known]
+    assert all(m.source.drop is None for m in some)  # the question stays, whatever its trace

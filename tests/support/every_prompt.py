@@ -15,6 +15,7 @@ from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.conditions.seen import Seen
 from mustsee.enrich.groups import Groups, siblings
+from mustsee.enrich.traces import Traces, traced
 from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
@@ -159,6 +160,11 @@ async def _filters(heard: Heard) -> None:
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
     await twin(looker.question(), video, heard, same, count=uncounted)
     await siblings(looker.question(), video, heard, Groups(most=3), vetting.film, count=uncounted)
+    steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
+    looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
+    given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
+    seen = replace(vetting, askers={"looker": replace(given, calls={})})
+    await traced(looker.question(), video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
 async def _cinepile(heard: Heard) -> None:

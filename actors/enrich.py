@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
 from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from actors.vet import Vet
 from mustsee.conditions.film import Film
 from mustsee.enrich import groups, traces, twins
@@ -23,8 +23,8 @@ from mustsee.records import Question, Video
 from mustsee.store import identity
 
 NONE, UNTRACED = Groups(), Traces()
+Made = list[Question]
 PROMPTS = (*twins.PROMPTS, *groups.PROMPTS, *traces.PROMPTS)
-Tracing = Callable[[Video, tuple[Question, ...], Asker, Film], Awaitable[tuple[Question, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,11 @@ class Enrich:
             raise UserError("enrich.twins=true needs a judge: set enrich/vet/judge=mini")
         if self.traces.most and self.vet.looker is None:
             raise UserError("enrich.traces needs a looker: set enrich/vet/looker=openai")
+        if self.traces.most and _blind(self.vet.looker):
+            raise UserError(
+                f"enrich.vet.looker={self.vet.looker!r} takes no pictures, so nobody could look at "
+                "the steps of enrich.traces: set enrich/vet/looker= to a model that does"
+            )
 
     @property
     def on(self) -> bool:
@@ -90,79 +95,56 @@ class Enrich:
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = Asker(
-            llm=run.llm(self.writer),
+        writing, vetted = self._asker(self.writer, run), self.vet.open(run)
+        grading, looker = self._asker(self.grader, run), self.vet.looker
+        looking = self.vet.asker(looker, run) if self.traces.most and looker else None
+        judge = Seat(self.vet.judge, run).equivalent if self.vet.judge else None
+        shown, near = self.groups, self.traces.near
+        if _blind(self.writer):
+            shown, near = replace(shown, see=None, near=None), None
+
+        async def made(question: Question, video: Video, writer: Asker, film: Film) -> Made:
+            twin, some = None, list[Question]()
+            if self.twins and judge is not None:
+                twin = await twins.twin(
+                    question, video, writer, judge, seed=self.seed, count=run.count
+                )
+            if shown.most:
+                some = await groups.siblings(
+                    question, video, writer, shown, film, seed=self.seed, count=run.count
+                )
+            return [*([twin] if twin is not None else []), *some]
+
+        async def work(video: Video) -> Video:
+            writer, film = writing.witnessed(), Film(video)
+            passed = [q for q in video.questions or () if _passed(q)]
+            found = await asyncio.gather(*(made(q, video, writer, film) for q in passed))
+            new = _new([q for some in found for q in some], video)
+            checked = vetted(replace(video, questions=new))
+            done = checked if isinstance(checked, Video) else await checked
+            asked = _grouped((*(video.questions or ()), *(done.questions or ())))
+            if looking is None:
+                return replace(video, questions=asked)
+            askers, grader = {"looker": looking.witnessed()}, grading.witnessed()
+            vetting = Vetting(askers=askers, film=film, seed=self.seed, count=run.count)
+            how = replace(self.traces, near=near)
+            steps = (traces.traced(q, video, writer, grader, how, vetting) for q in asked)
+            return replace(video, questions=tuple(await asyncio.gather(*steps)))
+
+        return work
+
+    def _asker(self, llm: LlmConfig, run: RunContext) -> Asker:
+        return Asker(
+            llm=run.llm(llm),
             prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,
         )
-        vetted = self.vet.open(run)
-        trace = self._tracing(run)
-        seat = Seat(self.vet.judge, run) if self.vet.judge else None
-
-        async def work(video: Video) -> Video:
-            passed = [q for q in video.questions or () if _passed(q)]
-            writer, film = asker.witnessed(), Film(video)
-
-            async def made(question: Question) -> list[Question]:
-                found: list[Question] = []
-                if self.twins and seat is not None:
-                    twin = await twins.twin(
-                        question, video, writer, seat.equivalent, seed=self.seed, count=run.count
-                    )
-                    found += [twin] if twin is not None else []
-                if self.groups.most:
-                    found += await groups.siblings(
-                        question, video, writer, self.groups, film, seed=self.seed, count=run.count
-                    )
-                return found
-
-            new = [q for some in await asyncio.gather(*map(made, passed)) for q in some]
-            checked = vetted(replace(video, questions=_new(new, video)))
-            done = checked if isinstance(checked, Video) else await checked
-            asked = _grouped((*(video.questions or ()), *_of(done)))
-            return replace(video, questions=await trace(video, asked, writer, film))
-
-        return work
-
-    def _tracing(self, run: RunContext) -> Tracing:
-        """What gives the questions that stay their traces."""
-        if not self.traces.most or self.vet.looker is None:
-            return _untraced
-        looker, grader = (self.vet.asker(llm, run) for llm in (self.vet.looker, self.grader))
-
-        async def trace(
-            video: Video, asked: tuple[Question, ...], writer: Asker, film: Film
-        ) -> tuple[Question, ...]:
-            askers = {"looker": looker.witnessed()}
-            vetting = Vetting(askers=askers, film=film, seed=self.seed, count=run.count)
-            by = grader.witnessed()
-            return tuple(
-                await asyncio.gather(
-                    *(
-                        traces.traced(q, video, writer, by, self.traces, vetting)
-                        if _stays(q)
-                        else _same(q)
-                        for q in asked
-                    )
-                )
-            )
-
-        return trace
 
 
-async def _untraced(
-    video: Video, asked: tuple[Question, ...], writer: Asker, film: Film
-) -> tuple[Question, ...]:
-    return asked
-
-
-async def _same(question: Question) -> Question:
-    return question
-
-
-def _stays(question: Question) -> bool:
-    return question.drop is None and not question.unvetted_by and bool(question.answer)
+def _blind(llm: LlmConfig | None) -> bool:
+    """Whether a model says that it takes no pictures."""
+    return isinstance(llm, TakesPictures) and not llm.looks
 
 
 def _passed(question: Question) -> bool:
@@ -176,10 +158,6 @@ def _new(made: Sequence[Question], video: Video) -> tuple[Question, ...]:
     """Those that are not asked already, each once."""
     known = {q.question_id for q in video.questions or ()}
     return tuple({q.question_id: q for q in made if q.question_id not in known}.values())
-
-
-def _of(video: Video) -> tuple[Question, ...]:
-    return video.questions or ()
 
 
 def _grouped(questions: Sequence[Question]) -> tuple[Question, ...]:

@@ -41,12 +41,13 @@ LABELS = {"step": r"step", "conclusion": r"conclusion"}
 @dataclass(frozen=True, kw_only=True)
 class Traces:
     """At most `most` steps; 0: no traces are made. `near`: the pictures of the evidence that the
-    writer is shown; `see`: those of a step that the looker is; `min_right` of `runs` looks must
-    find it there. A trace that is graded below `least` on an axis falls. `words`: of what is said.
+    writer is shown, null: none; `see`: those of a step that the looker is; `min_right` of `runs`
+    looks must find it there. A trace that is graded below `least` on an axis falls. `words`: of
+    what is said.
     """
 
     most: int = 0
-    near: Seen = field(
+    near: Seen | None = field(
         default_factory=lambda: Seen(condition="evidence", fps=1.0, least=2, most=24, longest=512)
     )
     see: Seen = field(
@@ -76,7 +77,11 @@ async def traced(
     settings: Traces,
     vetting: Vetting,
 ) -> Question:
-    """The question with its trace, if it has one that holds. Raises Transient."""
+    """The question with its trace, if it has one that holds; one that fell, or of which a filter
+    could tell nothing, as it is. Raises Transient.
+    """
+    if question.drop is not None or question.unvetted_by or not question.answer:
+        return question
     try:
         made = await _written(question, video, writer, settings, vetting)
         if made is None:

@@ -1,5 +1,6 @@
 """Steps to the answers of the rules' own forms of question, each a statement that the looker can
-measure (`mustsee.offline.statements`); and a grade by what can be counted.
+measure (`mustsee.offline.statements`); and a grade by what can be counted. That nothing else comes
+up in between is no such statement: what comes next on the screen has no steps.
 """
 
 from __future__ import annotations
@@ -93,8 +94,6 @@ FORMS: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"^In what order do these words come up on the screen:", _ordered(READ)),
         (r"^In what order are these things said:", _ordered(SAID)),
         (r"^In what order do these colours first fill a large part", _ordered(LARGE)),
-        (rf"^Which (?:of these )?words come up on the screen (?:soonest|next) after {QUOTE}\?$",
-         _both(READ, READ)),
         (rf"^Which (?:of these )?words are on the screen together with {QUOTE}\?$",
          _at_once(READ, READ)),
         (rf"^Which words come up on the screen at about the time of {QUOTE}\?$",

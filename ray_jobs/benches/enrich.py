@@ -110,7 +110,7 @@ class EnrichBench:
             k.question
             for seed in range(self.seed, self.seed + SETS)
             for k in films.questions(film, seed)
-            if k.kind == "right" and k.question.answer in WORDS
+            if k.kind == "right" and k.question.answer in WORDS and " at " in k.question.question
         ]
         known = list({q.question_id: q for q in known}.values())
         coordinator, store = Coordinator(), Store(str(folder / "store"))

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from actors.enrich import Enrich
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import cinepile as layout
@@ -43,7 +42,7 @@ class CinePile:
     align: Part
     ask: Part
     vet: Part
-    enrich: Enrich
+    enrich: Skippable
     test_share: float = 0.02
     line_breaks: bool = True
 

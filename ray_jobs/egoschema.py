@@ -23,8 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from actors.enrich import Enrich
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import UserError
@@ -134,7 +133,7 @@ class EgoSchema:
     ask: Part
     repeats: Repeats
     vet: Part
-    enrich: Enrich
+    enrich: Skippable
     analysis: Part
     make: Part
     no_question: bool = False

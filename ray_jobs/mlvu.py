@@ -18,8 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from actors.enrich import Enrich
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
@@ -290,7 +289,7 @@ class Mlvu:
     make: Part
     ask: Part
     vet: Part
-    enrich: Enrich
+    enrich: Skippable
     balance: Fair
     options: int = 4
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from actors.enrich import Enrich
-from actors.part import Part
+from actors.part import Part, Skippable
 from actors.people import People
 from mustsee.errors import UserError
 from mustsee.filters.blind import sweep
@@ -40,7 +39,7 @@ class Neptune:
     diversity: Diversity
     ask: Part
     vet: Part
-    enrich: Enrich
+    enrich: Skippable
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))

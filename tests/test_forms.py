@@ -241,11 +241,11 @@ def _mcq(value: Any) -> Any:
 
 @st.composite
 def twinned(draw: st.DrawFn) -> Both:
-    question_, answer, *also = draw(st.lists(words, min_size=4, max_size=4, unique=True))
-    lines = [f"QUESTION: Who sees {question_}?", f"ANSWER: the {answer} one",
-             *(f"ALSO RIGHT: {text}" for text in also)]  # fmt: skip
-    said = {"question": f"Who sees {question_}?", "answer": f"the {answer} one", "also_right": also}
-    wording = Wording(question=said["question"], answer=said["answer"], variants=tuple(also))
+    answer, *also = draw(st.lists(words, min_size=3, max_size=3, unique=True))
+    asked_for = f"What do {draw(st.integers(2, 9))} people see?"
+    lines = [f"QUESTION: {asked_for}", f"ANSWER: {answer}", *(f"ALSO RIGHT: {a}" for a in also)]
+    said = {"question": asked_for, "answer": answer, "also_right": also}
+    wording = Wording(question=asked_for, answer=answer, variants=tuple(also))
     return wording, "\n".join(lines), said
 
 

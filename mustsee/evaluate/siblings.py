@@ -76,12 +76,13 @@ def twins(
     """
     pairs: list[tuple[float, float, str]] = []
     for question in questions:
-        if question.relation != OPEN or question.sibling_of not in right:
+        first = question.sibling_of
+        if question.relation != OPEN or first is None or first not in right:
             continue
         told = [float(c) for g in grades_of(question, model) if (c := g["correct"]) is not None]
         if told:
             where = cluster.get(question.video_id, question.video_id)
-            pairs.append((right[question.sibling_of], mean_of(told), where))
+            pairs.append((right[first], mean_of(told), where))
     if not pairs:
         return None
     choice, written, where = (list(column) for column in zip(*pairs, strict=True))

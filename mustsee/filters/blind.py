@@ -176,7 +176,8 @@ async def _in_words(
         seed=seed + number,
         prompt=asker.prompts.digest(WRITTEN),
     )
-    told = {"transcript": None, "recognised": False, **_given(question, video, filter_)}
+    told: dict[str, Any] = {"transcript": None, "recognised": False}
+    told |= _given(question, video, filter_)
     try:
         reply, answer = await asker.ask(WRITTEN, ANSWER.quoted(), seed=seed + number, **told)
     except BadRow as error:
@@ -229,7 +230,7 @@ def _answer(answer: str, explanation: str = "") -> str:
 
 def _written(reply: str) -> str:
     match = re.search(
-        r"^[\s*_#>-]*answer[\s*_]*[:：=][\s*_]*(.*)$", reply, re.IGNORECASE | re.MULTILINE
+        r"^[ \t*_#>-]*answer[ \t*_]*[:：=][ \t*_]*(.*)$", reply, re.IGNORECASE | re.MULTILINE
     )
     if match is None:
         raise Unparsed("it has no line of the form '* ANSWER: ...'")

@@ -125,7 +125,7 @@ def rubric(request: Request) -> str:
                f"the steps {'hold' if follows else 'lack'} the answer's words",
                f"{met} of {len(question.evidence)} stretches have a step")  # fmt: skip
     lines = zip(AXES, reasons, levels, strict=True)
-    return "\n".join(f"{a.upper()} REASON: {r}\n{a.upper()}: {level}" for a, r, level in lines)
+    return "\n".join(f"* {a.upper()} REASON: {r}\n* {a.upper()}: {level}" for a, r, level in lines)
 
 
 def _touch(span: Span, others: Sequence[Span]) -> bool:

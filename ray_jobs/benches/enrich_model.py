@@ -49,16 +49,7 @@ class Writing(Scripted):
             return graded(text)
         if STATED in text:
             return stated(text, seen(parts, text), self.noise)
-        if "Give the answer that is most probably right." in text:
-            return in_words(text, random.Random(f"{payload.get('seed')}/{text}"))
         return super().__call__(payload)
-
-
-def in_words(text: str, rng: random.Random) -> str:
-    """A guess, as good as any."""
-    question = text.partition("<<<")[2].strip().splitlines()[0]
-    values = vocabulary(question, (", then " if "later, at" in question else "",))
-    return f"* ANSWER: {rng.choice(values)}\n* EXPLANATION: A guess."
 
 
 def told(text: str) -> tuple[str, str, list[str]]:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,8 @@ def test_a_trace_at_fault_is_sent_back(reply: str, reason: str) -> None:
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:
-    for given in ({"most": -1}, {"least": 3}, {"runs": 1, "min_right": 2}):
+    wrong: list[dict[str, Any]] = [{"most": -1}, {"least": 3}, {"runs": 1, "min_right": 2}]
+    for given in wrong:
         with pytest.raises(UserError, match=r"enrich\.traces"):
             Traces(**given)
 

@@ -158,13 +158,14 @@ async def _filters(heard: Heard) -> None:
 
     vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
-    await twin(looker.question(), video, heard, same, count=uncounted)
-    await siblings(looker.question(), video, heard, Groups(most=3), vetting.film, count=uncounted)
+    known = looker.question(question="What is said right after “Here it goes”?")
+    await twin(known, video, heard, same, count=uncounted)
+    await siblings(known, video, heard, Groups(most=3), vetting.film, count=uncounted)
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
     given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
     seen = replace(vetting, askers={"looker": replace(given, calls={})})
-    await traced(looker.question(), video, given, given, Traces(most=4, runs=1, min_right=1), seen)
+    await traced(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
 async def _cinepile(heard: Heard) -> None:

@@ -66,8 +66,9 @@ async def siblings(
     Raises Transient.
     """
     wrong = tuple(o for i, o in enumerate(question.options) if i != question.answer_index)
-    lines = said(video.lines or (), (stretch(video),))
+    wanted = " ".join((question.question, *question.options))
     try:
+        lines = said(video.lines or (), (stretch(video),))
         times, images = await pictures(video, film, settings.see, settings.near, question.evidence)
         drafts = await asker.ask(
             PROMPT,
@@ -79,7 +80,7 @@ async def siblings(
             wrong=wrong,
             most=settings.most,
             segments=told(video, ()),
-            lines=nearest(lines, " ".join((question.question, *question.options)), settings.words),
+            lines=nearest(lines, wanted, settings.words),
             film=video,
         )
     except BadRow:

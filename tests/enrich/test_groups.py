@@ -6,12 +6,14 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mustsee.enrich import groups
 from mustsee.enrich.groups import Groups, related, siblings
 from mustsee.errors import Unparsed, UserError
+from mustsee.filters.vetting import uncounted
 from mustsee.llm import Asker, Request
 from mustsee.offline import sight
 from mustsee.offline.enrich import RULES
@@ -63,6 +65,13 @@ def test_siblings_are_questions_of_the_same_group() -> None:
     (request,) = writer.asked
     assert len(request.messages[-1].images) > 12  # of the film, and of the evidence
     assert len(made(ALL, most=2)[0]) == 2
+
+
+def test_a_film_of_unknown_length_fails_no_row() -> None:
+    video = replace(row(), duration=None)
+    asker = Asker(llm=Writer(ALL), prompts=Prompts())
+    made_ = siblings(question(), video, asker, Groups(most=3), Stills(video), count=uncounted)
+    assert asyncio.run(made_) == []
 
 
 def test_a_question_without_siblings_is_counted() -> None:

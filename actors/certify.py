@@ -16,8 +16,7 @@ from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, Clip, Steps
 from mustsee.filters.fewest import fewest
 from mustsee.filters.looks import OPEN, PROMPT, Eye, Poll
-from mustsee.filters.sight import judgeable
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import Vetting, judgeable
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH

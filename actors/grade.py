@@ -113,7 +113,7 @@ class Grade:
 
 async def _judged(question: Question, written: Sequence[Answer], seat: Seat) -> list[Verdict]:
     items = [
-        Item(question=question.question, candidate=a.reply, references=(question.answer,))
+        Item(question=question.question, candidate=a.reply, references=question.references)
         for a in written
     ]
     judge, scores = await seat.scores(items)

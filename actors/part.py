@@ -82,7 +82,8 @@ class Part(Protocol):
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
 
-    What else a part may be is declared below: `Threaded`, `Checked`, `Asks`, `Named`, `Answerer`.
+    What else a part may be is declared below: `Skippable`, `Threaded`, `Checked`, `Asks`, `Named`,
+    `Answerer`.
     """
 
     version: ClassVar[str]
@@ -91,6 +92,13 @@ class Part(Protocol):
     writes: ClassVar[tuple[str, ...]]
 
     def open(self, run: RunContext) -> Opened: ...
+
+
+class Skippable(Part, Protocol):
+    """A part whose stage the job leaves out where it has nothing to do."""
+
+    @property
+    def on(self) -> bool: ...
 
 
 @runtime_checkable

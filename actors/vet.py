@@ -108,17 +108,18 @@ class Vet:
     def _watch(self, llm: LlmConfig, store: Store | None = None) -> Watch | None:
         return watching(llm, store) if self.watch else None
 
+    def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
+        """A model of this part, with its manner of asking."""
+        return Asker(
+            llm=run.llm(llm),
+            prompts=prompts_in(self.prompts, self.language),
+            sampling=self.sampling,
+            tries=self.tries,
+            watch=self._watch(llm, run.store),
+        )
+
     def open(self, run: RunContext) -> Opened:
-        askers = {
-            role: Asker(
-                llm=run.llm(llm),
-                prompts=prompts_in(self.prompts, self.language),
-                sampling=self.sampling,
-                tries=self.tries,
-                watch=self._watch(llm, run.store),
-            )
-            for role, llm in self.roles.items()
-        }
+        askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}
         filters = self.working
         judge = Seat(self.judge, run).equivalent if self.judge else None
 

@@ -166,7 +166,25 @@ class Repair:
     before: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is seen or heard from `start` to `end`."""
+
+    start: float
+    end: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """How one who watches comes to an answer: the steps, and why they answer the question."""
+
+    steps: tuple[Step, ...]
+    conclusion: str
+
+
 UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
+OPEN = "open"  # how an open-ended twin is related to its sibling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +193,8 @@ class Question:
     (open-ended: `options` empty).
 
     `answer_index` counts from 0 and is null when the answer is not given or not among the options.
+    `variants`: answers that are as good as `answer`. `sibling_of`: the question that this one was
+    made from, and `relation` how. `group`: of those on one fact, the id of the first.
     """
 
     question_id: str
@@ -194,6 +214,16 @@ class Question:
     subsets: tuple[str, ...] = ()
     provenance: Provenance | None = None
     repairs: tuple[Repair, ...] = ()
+    variants: tuple[str, ...] = ()
+    sibling_of: str | None = None
+    relation: str | None = None
+    group: str | None = None
+    trace: Trace | None = None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The answer, and those that are as good."""
+        return (self.answer, *self.variants)
 
     @property
     def unvetted_by(self) -> tuple[str, ...]:

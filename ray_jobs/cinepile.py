@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import cinepile as layout
@@ -42,6 +42,7 @@ class CinePile:
     align: Part
     ask: Part
     vet: Part
+    enrich: Skippable
     test_share: float = 0.02
     line_breaks: bool = True
 
@@ -54,6 +55,8 @@ class CinePile:
             run.stage("align", self.align)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
 
             def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
                 """The released columns, one parquet a split, and a card."""

@@ -23,12 +23,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
+from mustsee.layouts.reading import first
 from mustsee.recipes.egoschema import clips, narrations
 from mustsee.recipes.egoschema.clips import Cut, HeatMap
 from mustsee.recipes.egoschema.narrations import Columns
@@ -132,6 +133,7 @@ class EgoSchema:
     ask: Part
     repeats: Repeats
     vet: Part
+    enrich: Skippable
     analysis: Part
     make: Part
     no_question: bool = False
@@ -150,6 +152,8 @@ class EgoSchema:
             run.stage("vet", self.vet)
             if self.no_question:
                 run.stage("analyse", self.analysis)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             if self.cut:
                 run.stage("synth", self.make)
 
@@ -164,7 +168,7 @@ class EgoSchema:
 
     def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
         """The released files, a submission with all answers right, and the clips cut."""
-        rows = list(videos)
+        rows, kept = list(videos), first(kept)
         order = sorted(kept, key=lambda q: q.question_id)
         most = len(order) if self.public is None else min(self.public, len(order))
         shown = {q.question_id for q in random.Random(f"{self.seed}/public").sample(order, most)}

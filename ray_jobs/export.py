@@ -1,6 +1,6 @@
 """Export: questions from any layout to any layout.
 
-python -m ray_jobs.export questions=Q layout=neptune|cinepile|egoschema|mlvu|hf|lmms_eval|sft out=O
+    python -m ray_jobs.export questions=Q layout=neptune|hf|lmms_eval|sft|preference|... out=O
 
 Problems in the questions are listed at the end. Dropped questions stay out.
 """

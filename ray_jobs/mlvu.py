@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from actors.part import Part
+from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
@@ -289,6 +289,7 @@ class Mlvu:
     make: Part
     ask: Part
     vet: Part
+    enrich: Skippable
     balance: Fair
     options: int = 4
 
@@ -301,6 +302,8 @@ class Mlvu:
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
             run.together(self.balance)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
     def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from actors.part import Part
+from actors.part import Part, Skippable
 from actors.people import People
 from mustsee.errors import UserError
 from mustsee.filters.blind import sweep
@@ -39,6 +39,7 @@ class Neptune:
     diversity: Diversity
     ask: Part
     vet: Part
+    enrich: Skippable
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
@@ -61,6 +62,8 @@ class Neptune:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
             run.stage("vet", self.vet)
+            if self.enrich.on:
+                run.stage("enrich", self.enrich)
             return run.publish(layouts={"neptune": layout.write}, extra=analysis)
 
 

@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
+from mustsee.enrich.groups import related
+from mustsee.enrich.traces import stepwise
+from mustsee.enrich.twins import Wording, worded
 from mustsee.errors import Unparsed
-from mustsee.evaluate.rubric import Grade
-from mustsee.filters.blind import ranking
+from mustsee.evaluate.rubric import Grade, in_levels
+from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
 from mustsee.filters.repair import mended
 from mustsee.forms import Form, free, in_json, in_lines
@@ -36,6 +39,7 @@ from mustsee.text import LETTERS
 from ray_jobs.benches.loopback_schemas import as_object, instance
 from ray_jobs.templates import rewritten
 from tests.support.every_prompt import Rules, calls
+from tests.support.looker import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
@@ -45,6 +49,9 @@ FORMS: Mapping[str, Form[Any]] = {
     "frames": sentences(3), "one frame": sentences(1), "shots": shots(3), "topics": topics(9),
     "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
     "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
+    "twin": worded(("amber", "boat")), "guess": ANSWER,
+    "steps": stepwise(Span(0.0, 90.0), 4), "levels": in_levels({"logic": (0, 1, 2)}),
+    "siblings": related(question(), question().options[1:], 3),
     "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
 }  # fmt: skip
 
@@ -232,6 +239,16 @@ def _mcq(value: Any) -> Any:
     return one.question, one.options, one.answer, one.rationale
 
 
+@st.composite
+def twinned(draw: st.DrawFn) -> Both:
+    answer, *also = draw(st.lists(words, min_size=3, max_size=3, unique=True))
+    asked_for = f"What do {draw(st.integers(2, 9))} people see?"
+    lines = [f"QUESTION: {asked_for}", f"ANSWER: {answer}", *(f"ALSO RIGHT: {a}" for a in also)]
+    said = {"question": asked_for, "answer": answer, "also_right": also}
+    wording = Wording(question=asked_for, answer=answer, variants=tuple(also))
+    return wording, "\n".join(lines), said
+
+
 ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], Any]]] = {
     "questions": (asked_of(), questions(evidence=True, wrong=2), lambda v: v),
     "ranking": (ranked(), ranking(4), lambda v: v),
@@ -239,6 +256,7 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "topics": (divided(), topics(9), lambda v: v),
     "look": (looked(), told_by(3), lambda v: (v.choice, v.evidence)),
     "mcqs": (chosen(), mcqs(), _mcq),
+    "twin": (twinned(), worded(("a mast",)), lambda v: v),
 }
 AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you need more.",
           "```\n{}\n```")  # fmt: skip

@@ -36,9 +36,11 @@ class Seat:
         async with self._turn:
             return await asyncio.to_thread(self._scored, items)
 
-    async def equivalent(self, question: str, candidate: str, reference: str) -> bool | None:
-        """Whether the candidate is as good as the reference; null where that cannot be judged."""
-        item = Item(question=question, candidate=candidate, references=(reference,))
+    async def equivalent(
+        self, question: str, candidate: str, references: tuple[str, ...]
+    ) -> bool | None:
+        """Whether the candidate is as good as any reference; null where that cannot be judged."""
+        item = Item(question=question, candidate=candidate, references=references)
         _, (score,) = await self.scores((item,))
         return None if score.error else score.equivalent
 

@@ -19,7 +19,8 @@ from mustsee.llm import Llm, Reply, Request
 from mustsee.prompts import ENGLISH
 
 AREAS = (
-    "caption", "neptune", "filters", "sight", "cinepile", "egoschema", "mlvu", "evaluate", "judge",
+    "caption", "neptune", "filters", "sight", "sight_open", "enrich", "traces", "cinepile",
+    "egoschema", "mlvu", "evaluate", "judge",
 )  # fmt: skip
 Rule = Callable[[Request], str]
 

@@ -52,20 +52,20 @@ def scene_grade(points: int) -> Form[Grade]:
         return Grade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
     wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
-    return _levels(wanted).then(lambda said: graded(*said))
+    return in_levels(wanted).then(lambda said: graded(*said))
 
 
 def summary_grade() -> Form[Grade]:
     """The completeness and the reliability."""
     wanted = dict.fromkeys(SCALES["summary"], LEVELS)
-    return _levels(wanted).then(
+    return in_levels(wanted).then(
         lambda said: Grade(
             first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
         )
     )
 
 
-def _levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
+def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
     """A level of each name, and the reply in lines. Models nest scores (`{"relevance": {"reason":
     "...", "score": "4"}}`), quote them, write "4/5" or MLVU's own `score_relevance`: all are read,
     as long as each name has one value.

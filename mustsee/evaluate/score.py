@@ -18,7 +18,8 @@ from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.released import released
 from mustsee.evaluate.rubric_scores import Rubric, rubric
-from mustsee.records import Question, Video
+from mustsee.evaluate.siblings import Groups, Twins, groups, twins
+from mustsee.records import OPEN, Question, Video
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 
@@ -74,7 +75,8 @@ class Results:
     `weighted`: over all questions; `macro`: the mean of the types. `named`: the papers' averages
     under their names. `released`: accuracy by the papers' own scorers. `no_key`: questions without
     a public answer, answered but not scored. `choice`: accuracy by option log-probability, never
-    mixed with the replies.
+    mixed with the replies. `twins`: of the questions that have one.
+    `groups`: of those that have siblings, which count nowhere else.
     """
 
     model: str
@@ -92,6 +94,8 @@ class Results:
     choice: Estimate | None = None
     written: Written | None = None
     rubric: Rubric | None = None
+    twins: Twins | None = None
+    groups: Groups | None = None
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -136,7 +140,8 @@ def _results(
     mine = {n: [a for a in given if a.model == model] for n, given in found.items()}
     # of an answerer from which options are withheld, failed calls are no failed choices
     withheld = any(_written(a) for q in questions if q.options for a in mine[q.question_id])
-    closed = [q for q in questions if q.options and not withheld]
+    first = [q for q in questions if q.relation in (None, OPEN)]
+    closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
     rows = [scored(q, mine[q.question_id], cluster) for q in keyed]
     good = [r for r in rows if r.right is not None]
@@ -150,7 +155,7 @@ def _results(
             draws=draws, seed=seed,
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
-    free = [q for q in questions if withheld or not q.options]
+    free = [q for q in first if withheld or not q.options]
     told = [q for q in free if q.answer]
     return Results(
         model=model,
@@ -170,7 +175,19 @@ def _results(
         else None,
         written=_written_results(model, told, mine, cluster, seed=seed, draws=draws),
         rubric=rubric(model, free, mine, cluster),
+        twins=twins(
+            model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
+        ),
+        groups=None if withheld else groups(_by_turn(mine), questions, cluster),
     )
+
+
+def _by_turn(mine: Mapping[str, Sequence[Answer]]) -> dict[str, dict[int, bool]]:
+    """Question id -> rotation -> whether the reply is right; failed calls are none."""
+    return {
+        name: {a.rotation: a.correct is True for a in given if a.failed is None}
+        for name, given in mine.items()
+    }
 
 
 def _written(answer: Answer) -> bool:
@@ -314,7 +331,8 @@ def compare(
 ) -> list[Comparison]:
     """Every pair of models, paired by question, with p-values adjusted by Holm over all pairs."""
     cluster = clusters_of(videos)
-    kept = [q for q in questions if q.drop is None and q.options and q.answer_index is not None]
+    kept = [q for q in questions if q.drop is None and q.options and q.answer_index is not None
+            and q.sibling_of is None]  # fmt: skip
     table: dict[str, dict[str, Scored]] = {}
     for question in kept:
         given = answers(question)

@@ -13,13 +13,13 @@ from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, Group, Results
 from mustsee.records import Question
-from mustsee.stats import Estimate
+from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def percent(found: Estimate | None) -> str:
+def percent(found: Estimate | Difference | None) -> str:
     """ "61.2 (58.0-64.3)"."""
     if found is None:
         return "-"
@@ -60,8 +60,25 @@ def table(results: Sequence[Results]) -> Table:
         made.add_row("no public answer", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):
         made.add_row("by log-probability", "", *(percent(r.choice) for r in results))
+    _siblings(made, results)
     _written(made, results)
     return made
+
+
+def _siblings(made: Table, results: Sequence[Results]) -> None:
+    """Twins, and groups of siblings."""
+    for label, name, key in (
+        ("twins: by choice", "twins", "choice"),
+        ("  in words, judged right", "twins", "written"),
+        ("  gap", "twins", "gap"),
+        ("groups: all right", "groups", "whole"),
+        ("  their questions one by one", "groups", "single"),
+    ):
+        pairs = [getattr(r, name) for r in results]
+        found = [None if pair is None else getattr(pair, key) for pair in pairs]
+        if any(found):
+            count = "" if key == "gap" else str(max(e.n for e in found if e is not None))
+            made.add_row(label, count, *("-" if e is None else percent(e) for e in found))
 
 
 def _written(made: Table, results: Sequence[Results]) -> None:
@@ -115,6 +132,16 @@ def headline(results: Sequence[Results]) -> list[str]:
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
             found.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+        if one.twins is not None:
+            both = one.twins
+            found.append(
+                f"{both.gap.n} of them with a twin: {percent(both.choice)} % by choice, "
+                f"{percent(both.written)} % in words, gap {percent(both.gap)} points"
+            )
+        if one.groups is not None:
+            found.append(
+                f"all right in {percent(one.groups.whole)} % of {one.groups.whole.n} groups"
+            )
         if one.rubric is not None:
             tasks = one.rubric.tasks.items()
             found += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
@@ -136,12 +163,9 @@ def comparisons(found: Sequence[Comparison]) -> Table:
     for one in found:
         gap = one.difference
         adjusted = gap.p if gap.p_holm is None else gap.p_holm
-        row = (percent(Estimate(**{k: v for k, v in asdict(gap).items() if k in _SHARED})),)
-        made.add_row(one.a, one.b, *row, str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
+        cells = (percent(gap), str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
+        made.add_row(one.a, one.b, *cells)
     return made
-
-
-_SHARED = ("value", "low", "high", "n", "clusters", "method")
 
 
 def write(

@@ -7,6 +7,9 @@ one option and nothing else, as EgoSchema asks (3.1.3). (Neptune's paper says "r
 what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe
 "keep what fails at least X times". At its X = 2 the two are one.)
 
+A question without options is guessed at in words, where there is a judge to say whether that is the
+known answer: one that is right without the film takes the answer for granted.
+
 A run whose replies cannot be read is no vote. Where so few could be read that neither is told, that
 the question passes or that it does not, it is unvetted: not dropped, not mended, and in no subset.
 """
@@ -23,11 +26,13 @@ from typing import Any
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.extract import extract
-from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.filters.vetting import Judges, Vetting, judgeable, unvetted
 from mustsee.forms import Form, form, free, in_lines, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
+
+WRITTEN = "filters/guess_open"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +72,7 @@ class Guess:
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (self.prompt, "filters/_options")
+        return (self.prompt, "filters/_options", WRITTEN)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -75,16 +80,20 @@ class Guess:
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question with the verdicts of as many runs as it takes to decide."""
-        if question.answer_index is None or not question.options:
+        judge = None if question.options else vetting.judge
+        if question.options and question.answer_index is None:
+            return question
+        if not question.options and not judgeable(question, vetting):
             return question
         asker, given = vetting.askers["guesser"], list[Verdict]()
         while wave := self._undecided(given):
-            given += await gather(
-                *(
-                    one_guess(question, video, asker, self, vetting.seed, number)
-                    for number in range(len(given), len(given) + wave)
-                )
-            )
+            numbers = range(len(given), len(given) + wave)
+            if judge is None:
+                runs = [one_guess(question, video, asker, self, vetting.seed, n) for n in numbers]
+            else:
+                runs = [_in_words(question, video, asker, self, vetting.seed, n, judge)
+                        for n in numbers]  # fmt: skip
+            given += await gather(*runs)
         return judged(question, self, given)
 
     def _undecided(self, given: Sequence[Verdict]) -> int:
@@ -115,11 +124,7 @@ async def one_guess(
     """The verdict of one run. Where its replies cannot be read `correct` is null: one vote less,
     not a lost film.
     """
-    variables: dict[str, Any] = {"question": question.question}
-    if filter_.transcript:
-        wanted = " ".join((question.question, *question.options))
-        variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
-        variables["recognised"] = not (video.heard_by or "subtitles").startswith("subtitles")
+    variables = _given(question, video, filter_)
     order = list(range(len(question.options)))
     if filter_.shuffle:
         random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
@@ -142,6 +147,44 @@ async def one_guess(
     except BadRow as error:
         return replace(blank, detail=f"{blank.detail}; {error}")
     right = order[ranked[0]] == question.answer_index
+    return replace(blank, reply=in_lines(reply), correct=right)
+
+
+def _given(question: Question, video: Video, filter_: Guess) -> dict[str, Any]:
+    """What a guesser is told: the question, and what is said if it may know that."""
+    told: dict[str, Any] = {"question": question.question}
+    if filter_.transcript:
+        wanted = " ".join((question.question, *question.options))
+        told["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
+        told["recognised"] = not (video.heard_by or "subtitles").startswith("subtitles")
+    return told
+
+
+async def _in_words(
+    question: Question,
+    video: Video,
+    asker: Asker,
+    filter_: Guess,
+    seed: int,
+    number: int,
+    judge: Judges,
+) -> Verdict:
+    """The verdict of one run on a question without options."""
+    blank = Verdict(
+        filter=filter_.name,
+        model=asker.llm.identity,
+        seed=seed + number,
+        prompt=asker.prompts.digest(WRITTEN),
+    )
+    told: dict[str, Any] = {"transcript": None, "recognised": False}
+    told |= _given(question, video, filter_)
+    try:
+        reply, answer = await asker.ask(WRITTEN, ANSWER.quoted(), seed=seed + number, **told)
+    except BadRow as error:
+        return replace(blank, detail=str(error))
+    right = await judge(question.question, answer, question.references)
+    if right is None:
+        return replace(blank, reply=in_lines(reply), detail="the judge cannot tell")
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
@@ -179,6 +222,25 @@ def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
     return free(picked)
 
 
+def _answer(answer: str, explanation: str = "") -> str:
+    if not answer:
+        raise Unparsed("its answer is empty")
+    return answer
+
+
+def _written(reply: str) -> str:
+    match = re.search(
+        r"^[ \t*_#>-]*answer[ \t*_]*[:：=][ \t*_]*(.*)$", reply, re.IGNORECASE | re.MULTILINE
+    )
+    if match is None:
+        raise Unparsed("it has no line of the form '* ANSWER: ...'")
+    return _answer(match[1].strip(" *_"))
+
+
+ANSWER = form(
+    text=_written,
+    shape=record(_answer, answer=words("the answer"), explanation=words("one sentence")),
+)
 _RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")
 _ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
 _PLACE = re.compile(

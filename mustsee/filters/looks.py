@@ -303,7 +303,7 @@ class Eye:
         if turned:
             return turned[found.choice]
         assert self.judge is not None
-        right = await self.judge(self.question.question, found.words, self.question.answer)
+        right = await self.judge(self.question.question, found.words, self.question.references)
         if right is None:
             raise BadRow(f"the judge cannot tell whether {found.words!r} is right")
         return self.answer if right else 1

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mustsee.conditions.film import Film
 from mustsee.conditions.lines import nearest
 from mustsee.conditions.seen import Seen, merged, plan, said, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
@@ -125,7 +126,10 @@ class Mend:
         self, question: Question, video: Video, vetting: Vetting, now: Tried
     ) -> Draft | None:
         """The writer's draft; null for NONE. Raises BadRow."""
-        times, images = await self._pictures(question, video, vetting, now)
+        named = (span for reply in now.replies for span in named_in(reply))
+        times, images = await pictures(
+            video, vetting.film, self.see, self.near, (*question.evidence, *named)
+        )
         least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
         kind = fault_of(now.reason)
         return await vetting.askers["repairer"].ask(
@@ -146,20 +150,20 @@ class Mend:
             least=least,
         )
 
-    async def _pictures(
-        self, question: Question, video: Video, vetting: Vetting, now: Tried
-    ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
-        """Those of the film, and of the stretches spoken of, with their times."""
-        see = self.near or self.see
-        if see is None or not video.uri:
-            return (), ()
-        film = stretch(video)
-        named = (s for reply in now.replies for s in named_in(reply))
-        spoken = merged((*question.evidence, *named), film)
-        wanted = [(self.see, ()), *([(self.near, spoken)] if spoken else [])]
-        plans = [plan(seen, film, spans) for seen, spans in wanted if seen is not None]
-        times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
-        return times, await vetting.film.pictures(times, see)
+
+async def pictures(
+    video: Video, film: Film, see: Seen | None, near: Seen | None, evidence: Sequence[Span]
+) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
+    """What a writer is shown of a film, with the times: pictures of the whole, as `see` has it, and
+    of the evidence, as `near` has it. Raises BadRow where the film is not there.
+    """
+    if (of := near or see) is None or not video.uri:
+        return (), ()
+    spans = merged(evidence, stretch(video))
+    wanted = [(see, ()), *([(near, spans)] if spans else [])]
+    plans = [plan(seen, stretch(video), where) for seen, where in wanted if seen is not None]
+    times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
+    return times, await film.pictures(times, of)
 
 
 def fault_of(reason: str) -> str:

@@ -45,16 +45,13 @@ from mustsee.conditions.seen import BORDER, Condition, Seen, merged, whole_shots
 from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest, spread_rungs, trimmed
 from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
-from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.filters.vetting import Vetting, judgeable, unvetted
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Video
-from mustsee.text import length
 
 AMBIGUOUS = "more than one option fits"
 UNTOLD = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a looker without eyes
-GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
-JUDGED = 60  # words of a known answer at most
 SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
 MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
 NEARER = 2  # looks from nearer at most, each at the pictures between those before
@@ -122,15 +119,6 @@ class Sight:
             return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
         except BadRow:  # the film is not there, of unknown length, or cannot be decoded
             return unvetted(question, NAME)
-
-
-def judgeable(question: Question, vetting: Vetting) -> bool:
-    """Whether a judge can compare an answer in words with the known one: long answers, and those
-    that are graded by points or rubrics, are for raters.
-    """
-    words = length(question.answer)
-    graded = question.scoring_points or question.question_type in GRADED
-    return vetting.judge is not None and not graded and 0 < words <= JUDGED
 
 
 class _Sighting:

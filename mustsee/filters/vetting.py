@@ -18,12 +18,16 @@ from mustsee.conditions.film import Film
 from mustsee.errors import UserError
 from mustsee.llm import Asker
 from mustsee.records import UNVETTED, Question, Video
+from mustsee.text import length
 
+GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
+JUDGED = 60  # words of a known answer at most
 ROUND = 100_000  # added to the seed for each round of repair: everything is drawn anew
 
 
-Judges = Callable[[str, str, str], Awaitable[bool | None]]
-"""Of a question, a candidate and the known answer: are they equivalent? Null: not to be judged."""
+Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
+"""Of a question, a candidate and the known answers: is it as good as any? Null: not to be judged.
+"""
 
 
 def unvetted(question: Question, name: str) -> Question:
@@ -48,6 +52,15 @@ class Vetting:
     seed: int = 0
     count: Callable[[str, int], None] = uncounted
     judge: Judges | None = None
+
+
+def judgeable(question: Question, vetting: Vetting) -> bool:
+    """Whether a judge can compare an answer in words with the known one: long answers, and those
+    that are graded by points or rubrics, are for raters.
+    """
+    words = length(question.answer)
+    graded = question.scoring_points or question.question_type in GRADED
+    return vetting.judge is not None and not graded and 0 < words <= JUDGED
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.layouts.hugging_face import Card, card_text
-from mustsee.layouts.reading import Notes, Reading, Row, answer_of, by_id, kept, rows_of
+from mustsee.layouts.reading import Notes, Reading, Row, answer_of, by_id, first, rows_of
 from mustsee.records import Line, Question, Segment, Video
 
 CATEGORIES = (  # as released
@@ -156,7 +156,7 @@ def write(
     """
     import pyarrow.parquet as pq
 
-    path, chosen, listed = Path(path), kept(questions), list(videos)
+    path, chosen, listed = Path(path), first(questions), list(videos)
     known = by_id(listed)
     if path.suffix == ".parquet":
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Notes, Reading, Row, by_id, dump_json, kept, rows_of
+from mustsee.layouts.reading import Notes, Reading, Row, by_id, dump_json, first, rows_of
 from mustsee.records import Question, Video
 
 PUBLIC = "subset"
@@ -115,7 +115,7 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
     """The kept questions into the folder `path`. Answers of the subset "subset" are public; where
     no question is in it, all are.
     """
-    path, chosen, known = Path(path), kept(questions), by_id(videos)
+    path, chosen, known = Path(path), first(questions), by_id(videos)
     rows = [
         {
             "q_uid": q.question_id,

@@ -17,6 +17,7 @@ from pathlib import Path
 from mustsee import extract, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face, lmms_task
+from mustsee.layouts.reading import first
 from mustsee.records import Question, Video
 
 _YAML = """\
@@ -93,7 +94,7 @@ def write(
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        asked = [q for q in questions if q.options and q.answer_index is not None]
+        asked = [q for q in first(questions) if q.options and q.answer_index is not None]
         hugging_face.write([replace(q, subsets=()) for q in asked], path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
     told = _YAML.format(

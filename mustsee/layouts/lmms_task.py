@@ -20,8 +20,12 @@ ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts
 
 
 def process_docs(dataset: Any) -> Any:
-    """The multiple-choice questions with a known answer."""
-    return dataset.filter(lambda doc: bool(doc["options"]) and doc["answer_index"] is not None)
+    """The multiple-choice questions with a known answer, those made from others left out."""
+    return dataset.filter(
+        lambda doc: (
+            bool(doc["options"]) and doc["answer_index"] is not None and not doc.get("sibling_of")
+        )
+    )
 
 
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:

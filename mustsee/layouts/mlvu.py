@@ -22,7 +22,7 @@ from mustsee.layouts.reading import (
     answer_of,
     by_id,
     dump_json,
-    kept,
+    first,
     rows_of,
 )
 from mustsee.records import Question, Video
@@ -135,7 +135,7 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
     """The kept questions as the dev release into the folder `path`: one list per question type,
     numbered as released; types of other names follow from 10.
     """
-    path, chosen, known = Path(path), kept(questions), by_id(videos)
+    path, chosen, known = Path(path), first(questions), by_id(videos)
     others = sorted({q.question_type for q in chosen} - set(FILES))
     names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(others)}}
     for kind, name in names.items():
@@ -149,7 +149,7 @@ def write_test(
 ) -> None:
     """The kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into `path`."""
     known = by_id(videos)
-    rows = [{**_row(q, known), "question_id": q.question_id} for q in kept(questions) if q.options]
+    rows = [{**_row(q, known), "question_id": q.question_id} for q in first(questions) if q.options]
     dump_json(rows, Path(path) / "test_mcq_gt.json")
 
 

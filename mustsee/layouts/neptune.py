@@ -20,7 +20,7 @@ from mustsee.layouts.reading import (
     Row,
     answer_of,
     dump_json,
-    kept,
+    first,
     rows_of,
 )
 from mustsee.records import Question, Video
@@ -95,7 +95,7 @@ def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Vide
     `neptune_mma.json` where filters worked on them, `neptune_mmh.json` where raters did, and one
     `neptune_<subset>.json` for each other subset.
     """
-    path, chosen = Path(path), kept(questions)
+    path, chosen = Path(path), first(questions)
     keys = _keys(chosen)
     if path.suffix == ".json":
         dump_json([_row(q, keys[q.question_id]) for q in chosen], path)

@@ -159,6 +159,11 @@ def kept(questions: Iterable[Question]) -> list[Question]:
     return [q for q in questions if q.drop is None]
 
 
+def first(questions: Iterable[Question]) -> list[Question]:
+    """The kept ones that were not made from another: released layouts know no twins."""
+    return [q for q in kept(questions) if q.sibling_of is None]
+
+
 def answer_of(question: Question) -> str:
     """The answer as text."""
     if question.answer or question.answer_index is None:

@@ -52,6 +52,16 @@ def asr(request: Request) -> str:
     return _ranked(0.1 * hints + heard, "by what is said" if heard.any() else "by wording alone")
 
 
+def guess_open(request: Request) -> str:
+    """What is said nearest to the question; without that, the question's own words."""
+    question, transcript = request.variables["question"], request.variables["transcript"]
+    said = [m[1] for x in (transcript or "").splitlines() if (m := _LINE.match(x))]
+    if not said:
+        return f"* ANSWER: {' '.join(terms(question)) or question}\n* EXPLANATION: as it is asked."
+    near = _terms(tuple(said)).likeness(question)
+    return f"* ANSWER: {said[int(near.argmax())]}\n* EXPLANATION: the nearest that is said."
+
+
 def _ranked(scores: Scores, how: str) -> str:
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     ranking = " > ".join(LETTERS[i] for i in order)
@@ -190,5 +200,6 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/blind": blind,
     "filters/pick": pick,
     "filters/asr": asr,
+    "filters/guess_open": guess_open,
     "filters/repair": repair,
 }

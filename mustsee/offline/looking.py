@@ -71,13 +71,17 @@ class Picture:
         top, bottom, left, right = bars(self.image)
         return (top > height / 30, bottom > height / 30, left > width / 30, right > width / 30)
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines that can be read, from the top down."""
+        return tuple(line.text for line in _read(self.jpeg))
+
     def shows(self, text: str) -> bool:
         """Whether words can be read, in one line or over several."""
         wanted = _letters(text)
-        lines = [line.text for line in _read(self.jpeg)]
-        if any(likeness(text, line) >= 0.85 for line in lines):
+        if any(likeness(text, line) >= 0.85 for line in self.lines):
             return True
-        return len(wanted) >= 4 and wanted in _letters(" ".join(lines))
+        return len(wanted) >= 4 and wanted in _letters(" ".join(self.lines))
 
     def top(self, text: str) -> float | None:
         """How far down a line of these words begins, in shares of the height."""

@@ -16,6 +16,8 @@ from mustsee.errors import BadRow
 from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Shown, pictures
+from mustsee.offline.paraphrases import canonical, forwards
+from mustsee.offline.statements import stated
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
@@ -49,7 +51,7 @@ def look(request: Request) -> str:
         )
         seen = _answer(variables["question"], options, shown)
     place = seen.fits[0] if len(seen.fits) == 1 else len(options) + (len(seen.fits) > 1)
-    named = _spans(seen.times) if variables["whole"] and seen.times else "NONE"
+    named = spans(seen.times) if variables["whole"] and seen.times else "NONE"
     evidence, where = (named, "NONE") if seen.fits else ("NONE", named)
     return (
         f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {where}\n"
@@ -57,12 +59,12 @@ def look(request: Request) -> str:
     )
 
 
-def in_words(request: Request) -> str:
-    """Raises BadRow: what is measured is compared with options."""
-    raise BadRow("the rules answer no question without options; vet/looker=openai can")
-
-
 def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
+    if (told := stated(question, shown)) is not None:
+        return Seen(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
+    question, backwards = forwards(canonical(question))
+    if backwards:
+        options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, shown)
@@ -75,7 +77,7 @@ def _why(count: int) -> str:
     return "Several options fit what was measured." if count else "Nothing measured decides it."
 
 
-def _spans(times: Sequence[float]) -> str:
+def spans(times: Sequence[float]) -> str:
     spans: list[tuple[float, float]] = []
     for time in sorted(times):
         low, high = max(0.0, time - REACH), time + REACH
@@ -285,12 +287,12 @@ def _bars(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
     if len(sides) != 1:
         return Seen()
-    name = _SIDES.get(sides.pop(), "?")
+    name = SIDES.get(sides.pop(), "?")
     fits = tuple(i for i, option in enumerate(options) if option.lower() == name)
     return Seen(fits=fits, times=(shown.start, shown.end))
 
 
-_SIDES = {
+SIDES = {
     (True, True, False, False): "above and below",
     (False, False, True, True): "on the left and the right",
     (True, True, True, True): "on all four sides",
@@ -352,7 +354,7 @@ def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> 
     return Seen(fits=fits, times=(last,) if last is not None else ())
 
 
-_QUOTE = r"[“\"]([^”\"]+)[”\"]"
+QUOTE = r"[“\"]([^”\"]+)[”\"]"
 FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
     (re.compile(pattern), form)
     for pattern, form in (
@@ -360,10 +362,10 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"^In what order are these things said:", _said_order),
         (r"^In what order do these colours first fill a large part of the picture:", _colour_order),
         (r"^Which of these words come up on the screen (first|last)\?$", _end_read),
-        (rf"^Which of these words come up on the screen soonest after {_QUOTE}\?$", _soonest),
-        (rf"^Which of these words are on the screen together with {_QUOTE}\?$", _together),
-        (rf"^Which word is missing in these words on the screen: {_QUOTE}\?$", _missing),
-        (rf"^When can the words {_QUOTE} be read on the screen\?$", _when_read),
+        (rf"^Which of these words come up on the screen soonest after {QUOTE}\?$", _soonest),
+        (rf"^Which of these words are on the screen together with {QUOTE}\?$", _together),
+        (rf"^Which word is missing in these words on the screen: {QUOTE}\?$", _missing),
+        (rf"^When can the words {QUOTE} be read on the screen\?$", _when_read),
         (r"^When is a large part of the picture clearly ([a-z]+)\?$", _when_coloured),
         (r"^Which of these colours takes up the most room in the picture all through", _largest),
         (r"^Where in the picture is nearly everything that is clearly ([a-z]+)\?$", _half),
@@ -376,10 +378,10 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         ),
         (r"^At which of these times in the video is the picture (dark|light)est\?$", _light),
         (r"^Where does the picture have black bars all through the video\?$", _bars),
-        (rf"^Which words come up on the screen at about the time of {_QUOTE}\?$", _read_at_words),
-        (rf"^What is said in the part in which {_QUOTE} comes up on the screen\?$", _said_at_card),
-        (rf"^What is said right (after|before) {_QUOTE}\?$", _neighbour),
-        (rf"^What is the reason given for this: {_QUOTE}\?$", _reason),
+        (rf"^Which words come up on the screen at about the time of {QUOTE}\?$", _read_at_words),
+        (rf"^What is said in the part in which {QUOTE} comes up on the screen\?$", _said_at_card),
+        (rf"^What is said right (after|before) {QUOTE}\?$", _neighbour),
+        (rf"^What is the reason given for this: {QUOTE}\?$", _reason),
         (r"^What does the video set out to do, as it says near its beginning\?$", _said_alone),
         (r"^Which of these are named together in one breath\?$", _said_alone),
         (r"^With which words do the makers leave their viewers at the very end\?$", _said_last),
@@ -387,5 +389,4 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
 )
 RULES: dict[str, Callable[[Request], str]] = {
     "filters/sight": look,
-    "filters/sight_open": in_words,
 }

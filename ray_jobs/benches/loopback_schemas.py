@@ -63,6 +63,10 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
             found = {"templates": _templates(text)}
         case ("cast", "segments"):
             found = _script(text)
+        case ("question", "answer", "also_right"):
+            found = _twin(text)
+        case ("steps", "conclusion"):
+            found = _steps(text)
         case names if "question_1" in names:
             found = _answers(text, parts)
         case _:
@@ -104,6 +108,25 @@ def _lines(text: str, parts: Schema) -> dict[str, Any]:
         else:
             found[name] = _stretches(said)
     return found if found.get("answer", True) else dict.fromkeys(parts)
+
+
+def _twin(text: str) -> dict[str, Any]:
+    given = fields(text, {"question": "question", "answer": "answer", "also": "also right"})
+    said = {label: [f.text for f in given if f.label == label]
+            for label in ("question", "answer", "also")}  # fmt: skip
+    return {"question": next(iter(said["question"]), "NONE"),
+            "answer": next(iter(said["answer"]), ""), "also_right": said["also"]}  # fmt: skip
+
+
+def _steps(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"steps": [], "conclusion": ""}
+    for one in fields(text, {"step": "step", "conclusion": "conclusion"}):
+        head, _, rest = one.text.partition(": ")
+        if one.label == "conclusion":
+            found["conclusion"] = one.text
+        elif span := spans(head):
+            found["steps"].append({"start": span[0].start, "end": span[0].end, "seen": rest})
+    return found
 
 
 def _questions(text: str, item: Schema) -> list[Any]:

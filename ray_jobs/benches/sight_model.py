@@ -93,6 +93,8 @@ class Scripted:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
         if "Rank all" in text:
             return guessed(text, rng, noisy=noisy)
+        if "Give the answer that is most probably right." in text:
+            return in_words(text, rng)
         if "\nMend it." in text:
             return mended(text, shots, rng, noisy=noisy)
         return looked(text, shots, rng, noisy=noisy)
@@ -108,6 +110,13 @@ def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
         letters.sort(key=lambda x: films.LIKE.get(options[x]) != like[1])
     why = f"As {like[1]} are." if like else "A guess."
     return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
+
+
+def in_words(text: str, rng: random.Random) -> str:
+    """A guess, as good as any."""
+    question = text.partition("<<<")[2].strip().splitlines()[0]
+    values = vocabulary(question, (", then " if "later, at" in question else "",))
+    return f"* ANSWER: {rng.choice(values)}\n* EXPLANATION: A guess."
 
 
 def looked(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:

@@ -1,7 +1,7 @@
 """The guessing filters: rankings as models write them, verdicts, thresholds, the sweep."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -363,3 +363,51 @@ def test_the_prompts_of_one_film_begin_alike() -> None:
     assert len(asked) >= 8
     assert len(openings) == 1
     assert "golden brown" in openings.pop()
+
+
+@pytest.mark.parametrize(
+    ("right", "passed"),
+    [((True, True, True), 0.0), ((True, False, False), 1.0), ((None, None, None), None)],
+)
+def test_without_options_the_guess_is_in_words(
+    right: Sequence[bool | None], passed: float | None
+) -> None:
+    """The judge says whether a guess is the answer; where there is none, nobody guesses."""
+
+    def guess(request: Request) -> str:
+        assert request.prompt == "filters/guess_open"
+        said = {True: "wild honey", False: "milk", None: ""}[right[request.seed]]
+        return f"* ANSWER: {said}\n* EXPLANATION: so"
+
+    async def judge(asked: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return candidate in references
+
+    open_ended = question(options=(), answer_index=None, variants=("wild honey",))
+    video, llm = row(open_ended), Rules({"filters/guess_open": guess})
+    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), judge=judge)
+    found = asyncio.run(replace(BLIND, all_runs=True)(open_ended, video, vetting))
+    assert found.metrics.get("blind_passed") == passed
+    assert [v.correct for v in found.verdicts] == list(right)
+    assert (found.drop is not None) == (passed == 0.0)
+    assert found.unvetted_by == (() if passed is not None else ("blind",))
+    alone = asyncio.run(BLIND(open_ended, video, replace(vetting, judge=None)))
+    assert alone == open_ended
+
+
+def test_a_guess_in_words_may_know_what_is_said() -> None:
+    asked: list[Request] = []
+
+    def guess(request: Request) -> str:
+        asked.append(request)
+        return "* ANSWER: milk\n* EXPLANATION: so"
+
+    async def judge(asked: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return False
+
+    open_ended = question(options=(), answer_index=None)
+    video = row(open_ended)
+    llm = Rules({"filters/guess_open": guess})
+    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), judge=judge)
+    for filter_, heard in ((BLIND, False), (ASR, True)):
+        asyncio.run(filter_(open_ended, video, vetting))
+        assert ("What is said" in asked[-1].messages[-1].text) == heard

@@ -347,8 +347,9 @@ class InWords(Looker):
         return reply.replace(f"ANSWER: {letter}", f"ANSWER: {words.replace('red', 'scarlet')}")
 
 
-async def alike(question: str, candidate: str, reference: str) -> bool | None:
-    return {"scarlet": reference == "red", "yellow": None}.get(candidate, candidate == reference)
+async def alike(question: str, candidate: str, references: tuple[str, ...]) -> bool | None:
+    known = {"scarlet": "red" in references, "yellow": None}
+    return known.get(candidate, candidate in references)
 
 
 OPEN: dict[str, Any] = {"options": (), "answer_index": None}
@@ -400,3 +401,12 @@ def test_what_needs_no_film_is_found_out_first() -> None:
     assert (first.variables["frames"], first.variables["lines"]) == ((), ())
     assert "Nothing of it is before you" in first.messages[-1].text
     assert asked.index("blind") == 2  # behind the two looks at the evidence
+
+
+def test_a_variant_is_as_good_as_the_answer() -> None:
+    async def exactly(question: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return candidate in references
+
+    given = InWords({"red": [SCENE]})
+    assert "disputed" in (sighted(given, judge=exactly, **OPEN).drop or "")
+    assert sighted(given, judge=exactly, variants=("scarlet",), **OPEN).drop is None

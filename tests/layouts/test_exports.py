@@ -10,8 +10,8 @@ import pytest
 
 import mustsee
 from mustsee import schemas
-from mustsee.layouts import chat, croissant, hugging_face
-from mustsee.records import Provenance, Question, Span, Verdict, Video
+from mustsee.layouts import chat, croissant, hugging_face, neptune, ours, preference
+from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
 
 def made(count: int = 12) -> list[Question]:
@@ -85,6 +85,44 @@ def test_chat_records(tmp_path: Path) -> None:
     assert lines[1]["messages"][1]["content"][0]["text"] == "(B) two"
     assert lines[3]["messages"][1]["content"][0]["text"] == "He sings."
     assert "(C) three" in lines[0]["messages"][0]["content"][1]["text"]
+
+
+def test_chat_records_with_steps(tmp_path: Path) -> None:
+    trace = Trace(steps=(Step(start=1.0, end=2.5, text="A bell rings."),), conclusion="So two.")
+    traced = replace(made(2)[1], trace=trace, rationale="It rang.")
+    for traces, said in ((True, "1.0-2.5 s: A bell rings.\nSo two.\n\n(B) two"),
+                         (False, "(B) two\nIt rang.")):  # fmt: skip
+        chat.write([traced], tmp_path, traces=traces)
+        (line,) = (tmp_path / "chat.jsonl").read_text().splitlines()
+        assert json.loads(line)["messages"][1]["content"][0]["text"] == said
+
+
+def test_pairs_for_preference_training(tmp_path: Path) -> None:
+    """Only of questions that a look has passed, each wrong option once."""
+    seen = replace(made(2)[1], metrics={"sight_passed": 1.0})
+    open_ended = replace(seen, question_id="open", options=(), answer_index=None)
+    questions = [seen, *made(3), open_ended, replace(seen, question_id="x", drop="later")]
+    preference.write(questions, tmp_path, [Video(video_id="v0", uri="films/v0.mp4")])
+    pairs = [json.loads(x) for x in (tmp_path / "preference.jsonl").read_text().splitlines()]
+    assert {p["id"] for p in pairs} == {"q1"}
+    assert {p["video"] for p in pairs} == {"films/v0.mp4"}
+    said = [(p["chosen"][0]["content"][0]["text"], p["rejected"][0]["content"][0]["text"])
+            for p in pairs]  # fmt: skip
+    assert sorted(said) == [("(B) two", "(A) a longer text"), ("(B) two", "(C) three")]
+    assert all("(A) a longer text" in p["prompt"][0]["content"][1]["text"] for p in pairs)
+    preference.write(questions, tmp_path, each=1)
+    assert len((tmp_path / "preference.jsonl").read_text().splitlines()) == 1
+
+
+def test_questions_made_from_others_are_in_no_released_layout(tmp_path: Path) -> None:
+    first = made(1)[0]
+    sibling = replace(first, question_id="s", sibling_of="q0", relation="paraphrase", group="q0")
+    twin = replace(sibling, question_id="t", options=(), answer_index=None, relation="open")
+    neptune.write([first, sibling, twin], tmp_path)
+    (kept,) = json.loads((tmp_path / "neptune_full.json").read_text())
+    assert kept["key"] == "v0/1"
+    ours.write([first, sibling, twin], tmp_path)
+    assert mustsee.read(tmp_path / "questions.parquet").questions == (first, sibling, twin)
 
 
 def test_films_travel_with_their_licences(tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.conditions.seen import Seen
+from mustsee.enrich.groups import Groups, siblings
+from mustsee.enrich.traces import Traces, traced
+from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.extract import extract
 from mustsee.filters.blind import Guess
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.filters.vetting import Vetting, uncounted, vet
 from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
 from mustsee.llm import Asker, Reply, Request
@@ -150,11 +153,19 @@ async def _filters(heard: Heard) -> None:
         Guess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 
-    async def same(question: str, candidate: str, reference: str) -> bool:
-        return candidate == reference
+    async def same(question: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return candidate in references
 
     vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
+    known = looker.question(question="What is said right after “Here it goes”?")
+    await twin(known, video, heard, same, count=uncounted)
+    await siblings(known, video, heard, Groups(most=3), vetting.film, count=uncounted)
+    steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
+    looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
+    given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
+    seen = replace(vetting, askers={"looker": replace(given, calls={})})
+    await traced(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
 async def _cinepile(heard: Heard) -> None:

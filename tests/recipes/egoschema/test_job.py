@@ -51,7 +51,7 @@ def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
                  question="?", question_type="set_a", options=("a", "b"), answer_index=0)
         for v in videos
     ]  # fmt: skip
-    blank = dict.fromkeys(("run", "source", "ask", "repeats", "vet", "analysis", "make"))
+    blank = dict.fromkeys(("run", "source", "ask", "repeats", "vet", "enrich", "analysis", "make"))
     job = EgoSchema(**{**blank, "cut": True, **changed})  # type: ignore[arg-type]
     folder.mkdir()
     job.write(kept, folder, videos)

@@ -1,0 +1,57 @@
+"""Pairs for preference training: `preference.jsonl`, the right answer against a wrong one, a pair a
+line.
+
+Only multiple-choice questions that a look has passed: it found the answer in the film, and that no
+other option fits, so the wrong ones are known to be wrong by what is seen. `prompt`, `chosen` and
+`rejected` are chat messages, as trainers take them; the video is named beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.layouts.chat import lettered, messages, named
+from mustsee.layouts.reading import by_id, kept
+from mustsee.records import Question, Video
+
+
+def write(
+    questions: Sequence[Question],
+    path: str | Path,
+    videos: Iterable[Video] = (),
+    *,
+    each: int | None = None,
+    seed: int = 0,
+) -> None:
+    """The pairs as `path` (a .jsonl), or `path/preference.jsonl`. `each`: wrong options of one
+    question, drawn by the seed; null: all.
+    """
+    path, known = Path(path), by_id(videos)
+    file = path if path.suffix == ".jsonl" else path / "preference.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as lines:
+        for question in kept(questions):
+            for pair in _pairs(question, known.get(question.video_id), each, seed):
+                lines.write(json.dumps(pair, ensure_ascii=False) + "\n")
+
+
+def _pairs(
+    question: Question, video: Video | None, each: int | None, seed: int
+) -> Iterator[dict[str, Any]]:
+    right = question.answer_index
+    if right is None or not question.options or question.metrics.get("sight_passed") != 1:
+        return
+    wrong = [n for n in range(len(question.options)) if n != right]
+    random.Random(f"{seed}/{question.question_id}/pairs").shuffle(wrong)
+    asked, _ = messages(question, "")
+    for n in wrong[:each]:
+        yield {
+            **named(question, video),
+            "prompt": [asked],
+            "chosen": [messages(question, lettered(question, right))[1]],
+            "rejected": [messages(question, lettered(question, n))[1]],
+        }

@@ -1,0 +1,48 @@
+"""Statements about a stretch of film that the rules make and measure: words that can be read, words
+that are said, a colour that fills much of the picture, or does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mustsee.enrich.traces import ASKED
+from mustsee.offline.looking import Shown
+
+READ = "The words “{}” can be read on the screen."
+SAID = "One hears the words “{}”."
+LARGE = "A large part of the picture is clearly {}."
+SMALL = "No large part of the picture is {}."
+_HEAD = ASKED.partition("{}")[0]
+
+
+def stated(question: str, shown: Shown) -> tuple[bool, list[float]] | None:
+    """Whether a step that the rules have written shows, and when; null for other questions."""
+    if not question.startswith(_HEAD):
+        return None
+    text = question.removeprefix(_HEAD)
+    for form, rule in ((READ, _read), (SAID, _said), (LARGE, _large), (SMALL, _small)):
+        before, after = form.split("{}")
+        if match := re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", text):
+            return rule(match[1], shown)
+    return None
+
+
+def _read(words: str, shown: Shown) -> tuple[bool, list[float]]:
+    times = shown.read(words)
+    return bool(times), times
+
+
+def _said(words: str, shown: Shown) -> tuple[bool, list[float]]:
+    times = shown.said(words)
+    return bool(times), times
+
+
+def _large(colour: str, shown: Shown) -> tuple[bool, list[float]]:
+    times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) >= 0.2]
+    return bool(times), times
+
+
+def _small(colour: str, shown: Shown) -> tuple[bool, list[float]]:
+    times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) < 0.06]
+    return bool(times) and len(times) == len(shown.pictures), times

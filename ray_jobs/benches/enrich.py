@@ -1,0 +1,172 @@
+"""`enrich` on the proving set: is what a writer makes of sound questions kept where it is sound,
+and found where a fault was planted in it?
+
+    python -m ray_jobs.bench what=enrich [json=figures.json]
+
+The films and the looker are those of `what=sight`; the writer (`enrich_model`) plants a known fault
+in half of what it makes. Between them the run's own part `enrich` and its gateway, in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors.coordinator import Coordinator
+from actors.enrich import Enrich
+from actors.gateway import Gateway
+from actors.judge.lexical import Lexical
+from actors.llm.openai import OpenAI
+from actors.part import LlmConfig, RunContext
+from actors.vet import Vet
+from mustsee.enrich.groups import CONSEQUENCE, PARAPHRASE, Groups
+from mustsee.enrich.traces import Traces
+from mustsee.filters.blind import Guess
+from mustsee.filters.sight import Sight
+from mustsee.judge.judge import JudgeConfig
+from mustsee.llm import Llm
+from mustsee.records import OPEN, Question, Video
+from mustsee.store import Store
+from ray_jobs.benches import enrich_model as model
+from ray_jobs.benches import sight_films as films
+from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.loopback import Loopback
+
+COLUMNS = ("made", "fault", "of them", "kept", "as known")
+SETS = 4  # of questions on each film
+WORDS = {*films.COLOURS, *films.COMMON, *films.RARE}  # answers that the plain judge tells apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """What was made of one question: its fault, as planted; null: nothing came of it."""
+
+    what: str
+    fault: str
+    source: Question
+    found: Question | None
+
+    @property
+    def kept(self) -> bool:
+        if self.what == "trace":
+            return self.found is not None and self.found.trace is not None
+        return self.found is not None and self.found.drop is None
+
+    @property
+    def as_known(self) -> bool:
+        """Kept where it is sound; of a wrong variant, only that is left out."""
+        if self.fault == "a wrong variant":
+            return self.found is not None and self.kept and not self.found.variants
+        return self.kept == (self.fault == model.SOUND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnrichBench:
+    """`journeys`: how many of the films, those in colour; `noise`: share of the looker's replies
+    that are spoilt; `seed`: of films, questions and runs.
+    """
+
+    journeys: int = 4
+    noise: float = 0.1
+    seed: int = 0
+
+    def __call__(self) -> Figures:
+        with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
+            found, calls = self.tried(Path(name))
+        rows = [
+            _row(what, fault, [m for m in found if (m.what, m.fault) == (what, fault)])
+            for what, faults in KINDS.items()
+            for fault in (model.SOUND, *faults)
+        ]
+        wrong = [m for m in found if not m.as_known]
+        return Figures(
+            title=f"made of {len({m.source.question_id for m in found})} sound questions",
+            columns=COLUMNS,
+            rows=tuple(rows),
+            notes=(
+                f"half of what is made has a fault; {self.noise:.0%} of the looker's replies are "
+                f"noise; {calls:.1f} calls for each, of the writer, the looker and the guesser",
+                *(f"not as known: {_told(m)}" for m in wrong),
+            ),
+        )
+
+    def tried(self, folder: Path) -> tuple[list[Made], float]:
+        """What became of all that was made, and the calls for each thing."""
+        shown = [f for f in films.journeys(self.seed) if not f.grey][: self.journeys]
+        for film in shown:
+            films.write(film, folder)
+        with Loopback(reply=model.Writing(self.noise)) as server:
+            part = self.part(server.url)
+            done = [asyncio.run(self.enriched(part, f, folder)) for f in shown]
+        found = [m for video, _ in done for m in made_of(video)]
+        return found, sum(calls for _, calls in done) / max(1, len(found))
+
+    async def enriched(self, part: Enrich, film: films.Journey, folder: Path) -> tuple[Video, int]:
+        """The film's sound questions with what was made of them, and the calls that it took."""
+        known = [
+            k.question
+            for seed in range(self.seed, self.seed + SETS)
+            for k in films.questions(film, seed)
+            if k.kind == "right" and k.question.answer in WORDS and " at " in k.question.question
+        ]
+        known = list({q.question_id: q for q in known}.values())
+        coordinator, store = Coordinator(), Store(str(folder / "store"))
+        writer = part.writer
+        assert isinstance(writer, OpenAI)
+        chat = writer.open()
+
+        def gateway(config: LlmConfig) -> Llm:
+            return Gateway(chat, store, coordinator, writer)
+
+        work = part.open(RunContext(store=store, llm=gateway, count=coordinator.count))
+        made = work(film.row(folder, known))
+        video = await made if not isinstance(made, Video) else made
+        return video, coordinator.snapshot().llm.summary()["calls"]
+
+    def part(self, url: str) -> Enrich:
+        llm = OpenAI(model="scripted", base_url=url, key_env=None)
+        judge = JudgeConfig(engine=Lexical(measure="token_recall"),
+                            record="assets/judge_token_recall.json")  # fmt: skip
+        blind = Guess(name="blind", prompt="filters/blind")
+        vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
+        return Enrich(
+            vet=vet, writer=llm, grader=llm, twins=True, groups=Groups(most=3),
+            traces=Traces(most=4), seed=self.seed,
+        )  # fmt: skip
+
+
+KINDS: Mapping[str, Sequence[str]] = {
+    "twin": model.TWINS,
+    PARAPHRASE: model.PARAPHRASES,
+    CONSEQUENCE: model.CONSEQUENCES,
+    "trace": model.TRACES,
+}
+NAMES = {OPEN: "twin"}
+
+
+def made_of(video: Video) -> list[Made]:
+    """What was made of a film's questions, the twins that were not, and each one's trace."""
+    asked = {q.question_id: q for q in video.questions or ()}
+    first = [q for q in asked.values() if q.sibling_of is None]
+    made = [(NAMES.get(q.relation or "", q.relation), asked[q.sibling_of], q)
+            for q in asked.values() if q.sibling_of is not None]  # fmt: skip
+    there = {source.question_id for what, source, _ in made if what == "twin"}
+    none = [("twin", q, None) for q in first if q.question_id not in there]
+    return [
+        Made(what=what or "", fault=model.planted(q.question, KINDS[what or ""]), source=q, found=f)
+        for what, q, f in (*made, *none, *(("trace", q, q) for q in first))
+    ]
+
+
+def _row(what: str, fault: str, some: Sequence[Made]) -> tuple[Cell, ...]:
+    return what, fault, len(some), sum(m.kept for m in some), sum(m.as_known for m in some)
+
+
+def _told(made: Made) -> str:
+    found = made.found
+    became = "nothing was made" if found is None else found.drop or "kept"
+    asked = found.question if found else made.source.question
+    return f"{made.what}, {made.fault}, in {made.source.video_id}: {asked} ({became})"

@@ -1,0 +1,125 @@
+"""The part `enrich`: what becomes of a row, and which settings are refused before any work."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.coordinator import Coordinator
+from actors.enrich import Enrich
+from actors.judge.lexical import Lexical
+from actors.llm.offline import Offline
+from actors.part import LlmConfig, RunContext
+from actors.vet import Vet
+from mustsee.enrich.groups import Groups
+from mustsee.enrich.traces import Traces
+from mustsee.errors import UserError
+from mustsee.judge.judge import JudgeConfig
+from mustsee.llm import Llm, Reply, Request
+from mustsee.records import Question, Video
+from mustsee.store import Store
+from tests.enrich.test_groups import PARAPHRASE
+from tests.enrich.test_twins import SAID
+from tests.support.looker import question, row
+
+JUDGE = JudgeConfig(engine=Lexical(measure="token_recall"), record="assets/judge_token_recall.json")
+LLM = Offline()
+
+
+class Scripted:
+    """Answers each prompt with one text."""
+
+    identity = "scripted"
+
+    async def complete(self, request: Request) -> Reply:
+        said = {"enrich/twin": SAID, "enrich/group": PARAPHRASE}
+        return Reply(text=said[request.prompt], model="scripted")
+
+
+@dataclass(frozen=True)
+class Blind(Offline):
+    looks: bool = False
+
+
+def part(**given: Any) -> Enrich:
+    vet = Vet(filters=(), judge=JUDGE, looker=LLM)
+    whole: dict[str, Any] = {"vet": vet, "writer": LLM, "grader": LLM, **given}
+    return Enrich(**whole)
+
+
+def work(enrich: Enrich, video: Video, folder: Path) -> tuple[Question, ...]:
+    def llm(config: LlmConfig) -> Llm:
+        return Scripted()
+
+    counts = Coordinator()
+    opened = enrich.open(RunContext(store=Store(str(folder)), llm=llm, count=counts.count))
+
+    async def run() -> Video:
+        made = opened(video)
+        return made if isinstance(made, Video) else await made
+
+    return asyncio.run(run()).questions or ()
+
+
+def test_only_what_passed_is_asked_about_and_all_of_the_row_stays(tmp_path: Path) -> None:
+    fallen = question(question_id="f", drop="sight: cannot be told")
+    unlooked = question(question_id="u", metrics={"sight_unvetted": 1.0})
+    open_ended = question(question_id="o", options=(), answer_index=None)
+    given = (question(), fallen, unlooked, open_ended)
+    done = work(part(twins=True, groups=Groups(most=3, see=None, near=None)), row(*given), tmp_path)
+    assert [q.question_id for q in done[:4]] == ["q", "f", "u", "o"]
+    assert done[0] == replace(given[0], group="q")
+    assert done[1:4] == given[1:]
+    assert [(q.sibling_of, q.relation) for q in done[4:]] == [("q", "open"), ("q", "paraphrase")]
+    again = work(part(twins=True, groups=Groups(most=3, see=None, near=None)), row(*done), tmp_path)
+    assert [q.question_id for q in again] == [q.question_id for q in done]  # nothing twice
+
+
+def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
+    """A filter that drops everything."""
+
+    @dataclass(frozen=True)
+    class Nothing:
+        name: str = "nothing"
+        roles: tuple[str, ...] = ()
+        prompts: tuple[str, ...] = ()
+        reads: tuple[str, ...] = ()
+
+        async def __call__(self, question: Question, video: Video, vetting: Any) -> Question:
+            return replace(question, drop="nothing: passes")
+
+    vet = Vet(filters=(Nothing(),), judge=JUDGE, looker=LLM)
+    groups = Groups(most=3, see=None, near=None)
+    first, sibling = work(part(vet=vet, groups=groups), row(question()), tmp_path)
+    assert (first.group, sibling.group, sibling.drop) == (None, "q", "nothing: passes")
+
+
+def test_nothing_is_made_unless_it_is_set() -> None:
+    assert not part().on
+    assert part(twins=True).on
+    assert part(groups=Groups(most=1)).on
+    assert part(traces=Traces(most=1)).on
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"vet": Vet(filters=()), "twins": True}, "needs a judge"),
+        ({"vet": Vet(filters=()), "traces": Traces(most=4)}, "needs a looker"),
+        ({"vet": Vet(filters=(), looker=Blind()), "traces": Traces(most=4)}, "takes no pictures"),
+    ],
+)
+def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        part(**given)
+
+
+def test_what_is_made_bears_identity() -> None:
+    plain = part(twins=True).identity
+    for other in (part(), part(twins=True, groups=Groups(most=1)), part(twins=True, tries=2)):
+        assert other.identity != plain
+    assert part(twins=True, grader=Blind()).identity == plain  # nobody is graded

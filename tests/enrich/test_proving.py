@@ -1,0 +1,51 @@
+"""What a writer makes of sound questions on drawn films: kept where it is sound, found where a
+fault was planted, through the part `enrich` and the gateway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ray_jobs.benches.enrich import EnrichBench, Made
+from ray_jobs.benches.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TRACES, TWINS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
+    found, calls = EnrichBench(journeys=3).tried(tmp_path_factory.mktemp("proving"))
+    assert calls > 1
+    return found
+
+
+def test_planted_faults_of_twins_are_found(made: list[Made]) -> None:
+    some = [m for m in made if m.what == "twin"]
+    planted = Counter(m.fault for m in some)
+    assert set(planted) == {SOUND, *TWINS}, planted
+    assert not [m for m in some if not m.as_known]
+    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.kept)
+
+
+@pytest.mark.parametrize(
+    ("what", "faults"), [("paraphrase", PARAPHRASES), ("consequence", CONSEQUENCES)]
+)
+def test_planted_faults_of_siblings_are_found(
+    made: list[Made], what: str, faults: tuple[str, ...]
+) -> None:
+    some = [m for m in made if m.what == what]
+    planted = Counter(m.fault for m in some)
+    assert set(planted) == {SOUND, *faults}, planted
+    assert not [m for m in some if not m.as_known]
+    assert all(m.found and m.found.group == m.source.question_id for m in some)
+    assert all(m.source.group == m.source.question_id for m in some if m.kept)
+
+
+def test_planted_faults_of_traces_are_found(made: list[Made]) -> None:
+    some = [m for m in made if m.what == "trace"]
+    planted = Counter(m.fault for m in some)
+    assert set(planted) == {SOUND, *TRACES}, planted
+    assert not [m for m in some if not m.as_known]
+    assert all(m.source.drop is None for m in some)  # the question stays, whatever its trace

@@ -1,0 +1,237 @@
+"""Reasoning traces: which are read, which fall with one of their steps, and how they are graded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mustsee.enrich import traces
+from mustsee.enrich.traces import AXES, Traces, stepwise, traced
+from mustsee.errors import Unparsed, UserError
+from mustsee.filters.vetting import Vetting
+from mustsee.llm import Asker, Message, Reply, Request
+from mustsee.offline.sight import RULES as SIGHT
+from mustsee.offline.traces import RULES
+from mustsee.prompts import Prompts
+from mustsee.records import Line, Question, Span, Step, Trace
+from tests.enrich.test_twins import Writer, asked
+from tests.offline.test_sight import AT_END, card, plain, shown
+from tests.support.looker import SCENE, Stills, question, row
+
+STEPS = (
+    "STEP 1: 41.0-44.0: A kite rises: it is red.\nSTEP 2: 45-48: It falls.\n"
+    "CONCLUSION: So it is red."
+)
+TRACE = Trace(
+    steps=(Step(start=41.0, end=44.0, text="A kite rises: it is red."),
+           Step(start=45.0, end=48.0, text="It falls.")),
+    conclusion="So it is red.",
+)  # fmt: skip
+FILM = Span(0.0, 300.0)
+
+
+def grades(**levels: int) -> str:
+    given = {**dict.fromkeys(AXES, 2), **levels}
+    return "\n".join(f"{a.upper()} REASON: so\n{a.upper()}: {n}" for a, n in given.items())
+
+
+@dataclass
+class Looker:
+    """Finds each step (or not) by what it says; `says`: step -> its replies in turn."""
+
+    says: Mapping[str, Sequence[str]]
+    identity: str = "looker"
+
+    async def complete(self, request: Request) -> Reply:
+        text = request.variables["question"]
+        said = next((s for step, s in self.says.items() if step in text), ["Yes"])
+        word = said[request.seed % len(said)]
+        options = list(request.variables["options"])
+        letter = "ABC"[options.index(word)] if word in options else "C"
+        if word == "?":
+            return Reply(text="It depends.", model="it")
+        return Reply(
+            text=f"* SEEN: it\n* EVIDENCE: 41-42\n* LOOK: NONE\n* ANSWER: {letter}", model="it"
+        )
+
+
+def made(
+    says: Mapping[str, Sequence[str]] | None = None, reply: str = STEPS, graded: str = grades()
+) -> tuple[Question, Counter[str]]:
+    counted, video = Counter[str](), row()
+    writer, grader, looker = (
+        Asker(llm=llm, prompts=Prompts(), tries=1)
+        for llm in (Writer(reply), Writer(graded), Looker(says or {}))
+    )
+    vetting = Vetting(askers={"looker": looker}, film=Stills(video),
+                      count=lambda name, n: counted.update({name: n}))  # fmt: skip
+    done = traced(question(), video, writer, grader, Traces(most=4), vetting)
+    return asyncio.run(done), counted
+
+
+def test_a_trace_whose_steps_all_show_stays_with_its_grades() -> None:
+    found, counted = made()
+    assert found.trace == TRACE
+    assert {a: found.metrics[f"trace_{a}"] for a in AXES} == dict.fromkeys(AXES, 2.0)
+    assert found.metrics["trace_passed"] == 1
+    looks = [v for v in found.verdicts if v.filter == "trace" and "condition" in v.detail]
+    assert len(looks) == 4  # two for each step
+    shown_at = [json.loads(v.detail)["frames"] for v in looks]
+    assert all(41 <= t <= 44 for t in shown_at[0])
+    assert json.loads(found.verdicts[-1].detail) == dict.fromkeys(AXES, 2)
+    assert not counted
+
+
+@pytest.mark.parametrize("said", [["No"], ["Cannot"]])
+def test_one_step_that_does_not_show_takes_the_trace_with_it(said: Sequence[str]) -> None:
+    found, counted = made({"It falls": said})
+    assert (found.trace, found.metrics["trace_passed"]) == (None, 0)
+    assert counted == {traces.FALLEN: 1}
+    assert found.verdicts
+    assert found.drop is None  # the question is none the worse
+
+
+def test_a_look_that_errs_does_not_decide() -> None:
+    assert made({"It falls": ["Yes", "No", "Yes"]})[0].trace == TRACE
+
+
+def test_what_cannot_be_read_is_neither() -> None:
+    for found, _ in (made({"It falls": ["?"]}), made(graded="Good, all in all.")):
+        assert found.trace is None
+        assert found.unvetted_by == ("trace",)
+        assert "trace_passed" not in found.metrics
+
+
+def test_a_low_grade_takes_the_trace_too() -> None:
+    found, _ = made(graded=grades(logic=0))
+    assert (found.trace, found.metrics["trace_passed"], found.metrics["trace_logic"]) == (
+        None,
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize("reply", ["NONE", "He sees it.", '{"steps": [], "conclusion": "NONE"}'])
+def test_a_question_without_a_trace_is_counted(reply: str) -> None:
+    found, counted = made(reply=reply)
+    assert (found, counted) == (question(), {traces.WITHOUT: 1})
+
+
+def test_both_legs_say_the_same() -> None:
+    said = {"steps": [{"start": s.start, "end": s.end, "seen": s.text} for s in TRACE.steps],
+            "conclusion": TRACE.conclusion}  # fmt: skip
+    bold = "Sure:\r\n" + STEPS.replace("STEP 1:", "**STEP 1:**").replace("\n", "\r\n\r\n")
+    form = stepwise(FILM, 4)
+    assert form.read(STEPS) == form.read(json.dumps(said)) == form.read(bold) == TRACE
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("STEP 1: It is red.\nCONCLUSION: So.", "does not begin with its stretch"),
+        ("STEP 1: 10-20: It is red.", "steps and a conclusion"),
+        ("CONCLUSION: So.", "steps and a conclusion"),
+        ("STEP 1: 310-320: It is red.\nCONCLUSION: So.", "outside of the video"),
+        ("STEP 1: 10-20: \nCONCLUSION: So.", "does not begin|no text"),
+        (
+            "\n".join([*(f"STEP {n}: 1-2: a" for n in range(5)), "CONCLUSION: b"]),
+            "5 steps; at most 4",
+        ),
+    ],
+)
+def test_a_trace_at_fault_is_sent_back(reply: str, reason: str) -> None:
+    with pytest.raises(Unparsed, match=reason):
+        stepwise(FILM, 4).read(reply)
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    wrong: list[dict[str, Any]] = [{"most": -1}, {"least": 3}, {"runs": 1, "min_right": 2}]
+    for given in wrong:
+        with pytest.raises(UserError, match=r"enrich\.traces"):
+            Traces(**given)
+
+
+LINES = (Line(start=10, end=14, text="Break the eggs."), Line(start=15, end=19, text="Stir them."))
+
+
+def ruled(source: Question) -> Trace | None:
+    request = Request(prompt="enrich/trace", digest="", messages=(),
+                      variables={"question": source, "most": 8})  # fmt: skip
+    return stepwise(FILM, 8).read(RULES["enrich/trace"](request))
+
+
+def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:
+    found = ruled(replace(source, evidence=evidence))
+    return [(s.start, s.text) for s in found.steps] if found else []
+
+
+def test_the_rules_know_the_steps_to_their_own_questions() -> None:
+    one, two = Span(1.0, 3.0), Span(9.0, 11.0)
+    order = asked("In what order do these words come up on the screen: “MILK”; “EGGS”?",
+                  "“EGGS”; “MILK”", "“MILK”; “EGGS”")  # fmt: skip
+    read = [(1.0, "The words “EGGS” can be read on the screen."),
+            (9.0, "The words “MILK” can be read on the screen.")]  # fmt: skip
+    assert steps_of(order, one, two) == read
+    back = asked("In what order do these words come up on the screen, from the last to the first: "
+                 "“MILK”; “EGGS”?", "“MILK”; “EGGS”", "“EGGS”; “MILK”")  # fmt: skip
+    assert steps_of(back, one, two) == read
+    assert steps_of(order, one) == []  # of which stretch the second is the rules cannot know
+    after = asked("What is said right before “Stir them”?", "Break the eggs", "Wait")
+    heard = "One hears the words “{}”."
+    said = [(1.0, heard.format("Break the eggs")), (9.0, heard.format("Stir them"))]
+    assert steps_of(after, one, two) == said
+    colour = asked(AT_END, "Green", "Blue")
+    filled = "A large part of the picture is clearly green."
+    measured = [(1.0, "No large part of the picture is green."), (9.0, filled)]
+    assert steps_of(colour, one, two) == measured
+    assert steps_of(asked("Who breaks the eggs?", "Anna", "Ben"), one) == []
+
+
+def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
+    """What the looker without a model says of a step."""
+    variables = {"question": traces.ASKED.format(step), "options": tuple(options), "lines": LINES,
+                 "frames": tuple(map(float, range(len(images)))), "whole": False}  # fmt: skip
+    message = Message("user", "", tuple(shown(images)))
+    request = Request(prompt="filters/sight", digest="", messages=(message,), variables=variables)
+    reply = SIGHT["filters/sight"](request)
+    return options["AB".index(reply.partition("* ANSWER: ")[2][0])]
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("The words “MEDIUM HEAT” can be read on the screen.", "Yes"),
+        ("The words “BREAD” can be read on the screen.", "No"),
+        ("One hears the words “Break the eggs”.", "Yes"),
+        ("One hears the words “Add milk”.", "No"),
+        ("A large part of the picture is clearly red.", "No"),
+        ("No large part of the picture is red.", "Yes"),
+    ],
+)
+@pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
+def test_the_looker_measures_what_a_step_states(
+    step: str, told: str, options: Sequence[str]
+) -> None:
+    assert measured(step, options, [card("MEDIUM HEAT")] * 2) == told
+
+
+def test_a_large_part_is_measured() -> None:
+    step = "A large part of the picture is clearly red."
+    assert measured(step, ("Yes", "No"), [plain("red")]) == "Yes"
+
+
+def test_the_rules_grade_what_can_be_counted() -> None:
+    source = question(evidence=(SCENE, Span(100.0, 110.0)))
+    request = Request(prompt="enrich/rubric", digest="", messages=(),
+                      variables={"question": source, "trace": TRACE})  # fmt: skip
+    levels, _ = traces.in_levels(dict.fromkeys(AXES, traces.LEVELS)).read(
+        RULES["enrich/rubric"](request)
+    )
+    assert levels == {"perception": 2, "time": 2, "logic": 2, "completeness": 1}

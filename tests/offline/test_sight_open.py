@@ -1,0 +1,113 @@
+"""The looker without a model, where there are no options: one answer, several, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from mustsee.errors import BadRow
+from mustsee.llm import Message, Request
+from mustsee.offline import sight_open
+from mustsee.records import Line
+from tests.offline.test_sight import AT_END, card, plain, shown
+
+LINES = tuple(
+    Line(start=10.0 * n, end=10.0 * n + 4, text=text)
+    for n, text in enumerate(
+        ("Now we break the eggs.", "Stir them well, because lumps are no good.", "Add some milk.")
+    )
+)
+
+
+def told(
+    question: str,
+    images: Sequence[np.ndarray],
+    *,
+    times: Sequence[float] | None = None,
+    lines: Sequence[Line] = (),
+    whole: bool = False,
+) -> tuple[str, str]:
+    """What is answered, and the evidence that is named."""
+    variables = {"question": question, "options": (), "lines": tuple(lines), "whole": whole,
+                 "frames": tuple(times or [float(t) for t in range(len(images))])}  # fmt: skip
+    message = Message("user", "", tuple(shown(images)))
+    request = Request(prompt="filters/sight_open", digest="", messages=(message,),
+                      variables=variables)  # fmt: skip
+    text = sight_open.RULES["filters/sight_open"](request)
+    found = re.search(r"\* EVIDENCE: (.*)\n\* LOOK: .*\n\* ANSWER: (.*)$", text)
+    assert found, text
+    return found[2], found[1]
+
+
+def test_every_colour_counts_and_not_only_those_of_options() -> None:
+    half = plain("blue")
+    half[:, :160] = plain("green")[:, :160]
+    dark = [plain("black")] * 3
+    times = [0.0, 1, 2, 8, 9, 10]
+    assert told(AT_END, dark + [plain("blue")] * 3, times=times)[0] == "Blue"
+    assert told(AT_END, dark + [half] * 3, times=times)[0] == "SEVERAL"
+    assert told(AT_END, [plain("blue")] * 6, times=times)[0] == "CANNOT BE TOLD"
+    assert told(AT_END, [])[0] == "CANNOT BE TOLD"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is said right after “Now we break the eggs”?",
+         "Stir them well, because lumps are no good"),
+        ("What is said right before “Add some milk”?", "Stir them well, because lumps are no good"),
+        ("What is said right after “Add some milk”?", "CANNOT BE TOLD"),
+        ("What is said right after “Wash the bowl”?", "CANNOT BE TOLD"),
+        ("What is the reason given for this: “Stir them well”?", "Lumps are no good"),
+        ("What is the reason given for this: “Add some milk”?", "CANNOT BE TOLD"),
+    ],
+)  # fmt: skip
+def test_what_is_said(question: str, answer: str) -> None:
+    assert told(question, [plain("grey")], lines=LINES)[0] == answer
+
+
+def test_a_line_that_is_said_twice_has_two_neighbours() -> None:
+    again = (*LINES, Line(start=40, end=44, text="Now we break the eggs."),
+             Line(start=50, end=54, text="That is all."))  # fmt: skip
+    question = "What is said right after “Now we break the eggs”?"
+    assert told(question, [plain("grey")], lines=again)[0] == "SEVERAL"
+
+
+def test_words_on_the_screen() -> None:
+    one, two = card("MEDIUM HEAT", "KITCHEN TIMER"), card("EGGS FROM THE FARM")
+    together = "Which words are on the screen together with “MEDIUM HEAT”?"
+    assert told(together, [one, two])[0] == "KITCHEN TIMER"
+    assert told(together, [card("MEDIUM HEAT", "KITCHEN TIMER", "BREAD")])[0] == "SEVERAL"
+    assert told(together, [two])[0] == "CANNOT BE TOLD"
+    later = "Which words come up on the screen next after “KITCHEN TIMER”?"
+    assert told(later, [one, two], times=[1, 9])[0] == "EGGS FROM THE FARM"
+    assert told(later, [one, one], times=[1, 9])[0] == "CANNOT BE TOLD"
+    missing = "Which word is missing in these words on the screen: “EGGS … THE FARM”?"
+    assert told(missing, [one, two])[0] == "From"
+    assert told(missing, [one])[0] == "CANNOT BE TOLD"
+    at = "Which words come up on the screen at about the time of “Now we break the eggs”?"
+    assert told(at, [two, one], times=[2, 60], lines=LINES)[0] == "EGGS FROM THE FARM"
+    assert told(at, [one, two], times=[2, 60], lines=LINES)[0] == "SEVERAL"
+    assert told(at, [two], times=[2])[0] == "CANNOT BE TOLD"
+
+
+def test_evidence_is_named_of_the_whole_film() -> None:
+    images, question = [plain("grey")] * 2, "What is said right before “Add some milk”?"
+    assert told(question, images, lines=LINES)[1] == "NONE"
+    assert told(question, images, lines=LINES, whole=True)[1] == "9.0-11.0; 19.0-21.0"
+
+
+def test_bars() -> None:
+    image = plain("green")
+    image[:30], image[-30:] = 0, 0
+    question = "Where does the picture have black bars all through the video?"
+    assert told(question, [image] * 2)[0] == "Above and below"
+    assert told(question, [image, plain("green")])[0] == "CANNOT BE TOLD"
+
+
+def test_other_questions_get_no_verdict() -> None:
+    with pytest.raises(BadRow, match="in words"):
+        told("Who opens the door?", [plain("grey")])

@@ -21,6 +21,7 @@ import pyarrow as pa
 from rich.console import RenderableType
 from rich.text import Text
 
+import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.grade import Grade
 from actors.part import Answerer, Named, Part
@@ -111,6 +112,7 @@ class Evaluate:
         told = every_eval_ever.About(
             dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
             when=time.time(),
+            version=mustsee.__version__,
             asked_with={
                 "questions": self.questions,
                 "seed": self.seed,

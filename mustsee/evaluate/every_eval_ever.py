@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from mustsee import __version__
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.score import Results
 from mustsee.records import Question
@@ -34,11 +33,12 @@ METRICS = {  # name -> its kind, and whether less is better
 @dataclass(frozen=True, kw_only=True)
 class About:
     """What a record says beyond the scores. `dataset`: its name, and with `hf_repo` where it is
-    published; `asked_with`: how the model was asked; `when`: seconds since 1970.
+    published; `asked_with`: how the model was asked; `when`: seconds since 1970; `version`: ours.
     """
 
     dataset: str
     when: float
+    version: str
     hf_repo: str | None = None
     asked_with: Mapping[str, Any]
 
@@ -87,7 +87,7 @@ def _record(one: Results, name: str, about: About) -> dict[str, Any]:
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
         },
-        "eval_library": {"name": "mustsee", "version": __version__},
+        "eval_library": {"name": "mustsee", "version": about.version},
         "model_info": {
             "name": one.model,
             "id": name,

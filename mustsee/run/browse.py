@@ -13,7 +13,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -140,7 +140,7 @@ class Browser:
             Frame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
             for f in shown.frames
         ]
-        return Shown(**{**vars(shown), "frames": frames})
+        return replace(shown, frames=frames)
 
 
 def browser(tables: Tables, store: Store | None) -> Browser:
@@ -215,12 +215,18 @@ def _detail(verdict: Verdict) -> dict[str, Any]:
 
 
 def _before(text: str) -> str:
-    """What a repair mended, in words."""
-    told = json.loads(text)
-    if isinstance(told, dict):
-        listed = "; ".join(told.get("options") or [told.get("answer", "")])
-        return f"{told.get('question', '')} ({listed})"
-    return ", ".join(f"{a:g} to {b:g} s" for a, b in told) or "none"
+    """What a repair mended, in words: a wording, or the spans of the evidence."""
+    try:
+        match json.loads(text):
+            case {"question": asked, **rest}:
+                listed = rest.get("options") or [rest.get("answer", "")]
+                return f"{asked} ({'; '.join(map(str, listed))})"
+            case list(spans):
+                return ", ".join(f"{a:g} to {b:g} s" for a, b in spans) or "none"
+            case _:
+                return text
+    except (ValueError, TypeError):  # of a filter of somebody's own
+        return text
 
 
 @dataclass(frozen=True)

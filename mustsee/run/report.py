@@ -93,7 +93,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["clock"] = clock
-    found.globals["within"] = within
+    found.filters["within"] = within
     return found
 
 

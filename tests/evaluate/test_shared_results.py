@@ -19,7 +19,9 @@ from mustsee.evaluate.score import Results, score
 from mustsee.records import Question, Video
 from tests.layouts.test_lmms_eval import made, replies
 
-ABOUT = About(dataset="demo", when=1_750_000_000.0, asked_with={"frames": 8, "limit": None})
+ABOUT = About(
+    dataset="demo", when=1_750_000_000.0, version="1", asked_with={"frames": 8, "limit": None}
+)
 
 
 def evaluated(model: str = "org/some model: 7B") -> tuple[list[Results], list[Question]]:

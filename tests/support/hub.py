@@ -102,11 +102,12 @@ class _Handler(BaseHTTPRequestHandler):
         name = (
             f"{told['organization']}/{told['name']}" if told.get("organization") else told["name"]
         )
+        url = f"{self.server.address}/datasets/{name}"
         if name in self.server.files:
-            return self._json({"error": "You already created this dataset repo"}, 409)
+            return self._json({"error": "You already created this dataset repo", "url": url}, 409)
         self.server.files[name] = {}
         self.server.private[name] = told.get("private", told.get("visibility") == "private")
-        return self._json({"url": f"{self.server.address}/datasets/{name}"})
+        return self._json({"url": url})
 
     def _commit(self, repo: str, body: bytes) -> None:
         for line in body.splitlines():

@@ -2,8 +2,8 @@
 
     python -m ray_jobs.evaluate questions=Q out=O [videos=V answer=openai llm=openai judge=mini]
 
-Writes results.json, replies.parquet and pictures/ beside what every job writes. See
-docs/evaluate.md.
+Writes results.json, replies.parquet, pictures/ and every_eval_ever/ (and inspect/, where Inspect is
+installed) beside what every job writes. See docs/evaluate.md.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,13 @@ import pyarrow as pa
 from rich.console import RenderableType
 from rich.text import Text
 
+import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.grade import Grade
 from actors.part import Answerer, Named, Part
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.evaluate import score, score_show
+from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.evaluate.rubric import SCALES
 from mustsee.layouts import Reading, read
@@ -93,6 +95,7 @@ class Evaluate:
         }
         records = [other.record for other in others]
         score_show.write(folder, results, mine, compared, about=about, earlier=records)
+        self.share(folder, results, mine)
         said: list[RenderableType] = [score_show.made(folder)]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
@@ -100,6 +103,26 @@ class Evaluate:
             said.append(score_show.comparisons(compared))
         lines = Text("\n".join(score_show.headline(results)))
         return [*said, score_show.table(results), lines]
+
+    def share(
+        self, folder: Path, results: Sequence[score.Results], asked: Sequence[Question]
+    ) -> None:
+        """The results in the forms that others read."""
+        uses = self.answer if isinstance(self.answer, Answerer) else None
+        told = every_eval_ever.About(
+            dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
+            when=time.time(),
+            version=mustsee.__version__,
+            asked_with={
+                "questions": self.questions,
+                "seed": self.seed,
+                "limit": self.limit,
+                "frames": uses.frames if uses else None,
+            },
+        )
+        every_eval_ever.write(folder, results, asked, told)
+        if inspect_log.there():
+            inspect_log.write(folder, results, asked, told)
 
 
 def _written(reading: Reading) -> bool:

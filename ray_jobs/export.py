@@ -1,6 +1,6 @@
 """Export: questions from any layout to any layout.
 
-    python -m ray_jobs.export questions=Q layout=neptune|hf|lmms_eval|sft|preference|... out=O
+    python -m ray_jobs.export questions=Q layout=neptune|hf|lmms_eval|... out=O [push=ORG/NAME]
 
 Problems in the questions are listed at the end. Dropped questions stay out.
 """
@@ -29,6 +29,7 @@ from ray_jobs.running.launch import launch
 class Export:
     """`layout`: a layout's writer (questions, folder, videos). `modalities`: a table of what raters
     say that questions need (question_id, rater, needs), which makes Neptune's subset `mmh`.
+    `push`: the dataset on a hub that the folder becomes, `private` until you say otherwise.
     """
 
     questions: str
@@ -37,6 +38,8 @@ class Export:
     subset: str | None
     layout: Callable[..., None]
     modalities: str | None = None
+    push: str | None = None
+    private: bool = True
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format)
@@ -54,15 +57,49 @@ class Export:
         if isinstance(filesystem, fs.LocalFileSystem):
             Path(path).mkdir(parents=True, exist_ok=True)
             self.layout(chosen, Path(path), reading.videos)
+            address = self._pushed(Path(path))
         else:
             with tempfile.TemporaryDirectory() as folder:
                 self.layout(chosen, Path(folder), reading.videos)
                 fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
+                address = self._pushed(Path(folder))
         console = Console()
         console.print(f"{len(kept(chosen))} of {len(chosen)} questions written to {self.out}")
+        if address is not None:
+            console.print(f"pushed to {address}", soft_wrap=True)
         for what, count in Counter(f.what for f in reading.findings).most_common():
             console.print(f"  found in the input: {what} ({count})")
         return 0
+
+    def _pushed(self, folder: Path) -> str | None:
+        """Make the folder a dataset on the hub; returns its address. The hub is HF_ENDPOINT, the
+        key HF_TOKEN or that of `hf auth login`. Raises UserError where the hub refuses.
+        """
+        if self.push is None:
+            return None
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+        if self.push.count("/") != 1:
+            raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
+        hub = HfApi()
+        try:
+            made = hub.create_repo(
+                self.push, repo_type="dataset", private=self.private, exist_ok=True
+            )
+            hub.upload_folder(
+                repo_id=self.push,
+                repo_type="dataset",
+                folder_path=folder,
+                commit_message=f"{len(list(folder.rglob('*')))} files, by Mustsee",
+            )
+        except (HfHubHTTPError, HFValidationError) as error:
+            told = str(error).strip().splitlines()[0]
+            raise UserError(
+                f"push={self.push!r} was refused: {told}; the folder is written. Is HF_TOKEN a key "
+                "that may write there?"
+            ) from error
+        return str(made)
 
 
 if __name__ == "__main__":

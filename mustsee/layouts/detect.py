@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, table
+from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, shards, table
 from mustsee.layouts.reading import Reading, rows_of
 from mustsee.layouts.table import Columns
 
@@ -17,6 +17,7 @@ READERS: dict[str, Reader] = {
     "cinepile": cinepile.read,
     "egoschema": egoschema.read,
     "mlvu": mlvu.read,
+    "webdataset": shards.read,
     "table": table.read,
 }
 
@@ -44,13 +45,17 @@ def _layout(place: Path) -> str:
             return "neptune"
         if (place / "questions.json").exists():
             return "egoschema"
+        if shards.there(place):
+            return "webdataset"
         if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
             return "mlvu"
-        endings = ("parquet", "csv", "tsv")
+        endings = ("parquet", "csv", "tsv", "jsonl")
         tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
         if not tables:
             raise UserError(f"no questions in {str(place)!r}: none of the known files is there")
         return _layout(tables[0])
+    if place.suffix == ".tar":
+        return "webdataset"
     columns = _columns(place)
     if "question_id" in columns and "answer_index" in columns:
         return "ours"

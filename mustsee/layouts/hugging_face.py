@@ -1,5 +1,5 @@
-"""A Hugging Face dataset folder: `data/<split>.parquet`, `videos.parquet`, a README card and
-`croissant.json`.
+"""A Hugging Face dataset folder: `data/<split>.parquet`, `videos.parquet`, a README card,
+`croissant.json` and `eval.yaml`.
 
 `datasets.load_dataset(folder)` reads it without a network. The card says where the data comes from:
 the funnel, the prompts' hashes, the models, licences by video, and what is known to be biased in
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from mustsee import schemas
-from mustsee.layouts import croissant
+from mustsee.layouts import croissant, eval_yaml
 from mustsee.layouts.reading import by_id, kept
 from mustsee.records import Question, Video
 
@@ -65,13 +65,15 @@ def write(
     (path / "data").mkdir(parents=True, exist_ok=True)
     asked, parts = {q.video_id for q in chosen}, split(chosen)
     films = {i: v for i, v in by_id(videos).items() if i in asked}
-    tables = {f"data/{name}.parquet": _table(part, films) for name, part in parts.items()}
+    tables = {f"data/{name}.parquet": with_films(part, films) for name, part in parts.items()}
     if films:
         tables["videos.parquet"] = _films(list(films.values()))
     for name, table in tables.items():
         pq.write_table(table, path / name, compression="zstd")
     text = card_text(told, parts, questions, list(films.values()), files="data/{}.parquet")
     (path / "README.md").write_text(text, encoding="utf-8")
+    if (tasks := eval_yaml.text(told.title, parts)) is not None:
+        (path / eval_yaml.FILE).write_text(tasks, encoding="utf-8")
     croissant.write(
         path,
         tables,
@@ -81,13 +83,13 @@ def write(
     )
 
 
-def _table(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Table:
+def with_films(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Table:
     """The questions, with the film's file name, the stretch of it where it is a clip, and the film
     that a clip is from (`film`: questions on one film err together).
     """
     import pyarrow as pa
 
-    table = schemas.questions_table(questions)
+    found = schemas.questions_table(questions)
     rows = [films.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
     columns = {
         "video": pa.array([_file(v) for v in rows], pa.string()),
@@ -96,8 +98,8 @@ def _table(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Tabl
         "film": pa.array([v.source or v.video_id for v in rows], pa.string()),
     }
     for name, column in columns.items():
-        table = table.append_column(name, column)
-    return table
+        found = found.append_column(name, column)
+    return found
 
 
 def _films(videos: Sequence[Video]) -> pa.Table:

@@ -2,22 +2,16 @@
 
     python -m lmms_eval --model M --tasks NAME --include_path FOLDER
 
-The folder may be moved: no path in it is absolute, and nothing imports this project. Replies are
-read by a copy of `mustsee.extract` (in `reading/`), so that a score there is the score here:
-letters are those of the question's own options, and the camera wearer C is no letter.
+It may be moved, and scores as we do (`mustsee.layouts.portable`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mustsee import extract, text, thoughts
-from mustsee.errors import UserError
-from mustsee.layouts import hugging_face, lmms_task
-from mustsee.layouts.reading import first
+from mustsee.layouts import hugging_face, lmms_task, portable
 from mustsee.records import Question, Video
 
 _YAML = """\
@@ -57,15 +51,6 @@ lmms_eval_specific_kwargs:
 metadata:
   - version: 2.0
 """
-_READING = '''\
-"""How replies are read: a copy of `extract` of Mustsee (Apache License 2.0), unchanged but for
-the places that it imports from.
-"""
-
-from .choice import extract
-
-__all__ = ["extract"]
-'''
 _BESIDE = """\
 dataset_path: parquet
 dataset_kwargs:
@@ -89,43 +74,16 @@ def write(
     from its `split`, and the folder holds none. `tokens`: room for a reply with its thoughts.
     Raises UserError for a name that cannot be a task's.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
+    portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        asked = [q for q in first(questions) if q.options and q.answer_index is not None]
-        hugging_face.write([replace(q, subsets=()) for q in asked], path, videos)
+        asked = [replace(q, subsets=()) for q in portable.chosen(questions)]
+        hugging_face.write(asked, path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
     told = _YAML.format(
         name=name, data=data, split="test" if dataset is None else split, tokens=tokens
     )
     (path / f"{name}.yaml").write_text(told, encoding="utf-8")
-    (path / "utils.py").write_text(_source(lmms_task.__file__), encoding="utf-8")
-    _write_reading(path / "reading")
-
-
-def _write_reading(folder: Path) -> None:
-    """What `extract` is made of, as a package that needs nothing else."""
-    folder.mkdir(exist_ok=True)
-    parts = Path(extract.__file__).parent
-    files = {
-        p.name: _source(p)
-        for p in sorted(parts.glob("*.py"))
-        if p.name not in ("__init__.py", "official.py")
-    }
-    files |= {
-        "__init__.py": _READING,
-        "scripts.py": _source(text.__file__),
-        "thoughts.py": _source(thoughts.__file__),
-    }
-    moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts "}
-    for name, source in files.items():
-        for theirs, ours in moved.items():
-            source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)
-        (folder / name).write_text(source, encoding="utf-8")
-
-
-def _source(file: str | Path | None) -> str:
-    assert file is not None
-    return Path(file).read_text(encoding="utf-8")
+    (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
+    portable.write_reading(path / "reading")

@@ -6,8 +6,6 @@ variable MUSTSEE_VIDEOS names, else in `videos/` beside this file.
 """
 
 import importlib.util
-import os
-import string
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,79 +13,44 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DATA = str(HERE / "data" / "test.parquet")  # lmms-eval is started from anywhere
-ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv",
-           "flv", "3gp", "ogv", "vob", "mxf")  # fmt: skip
 
 
 def process_docs(dataset: Any) -> Any:
-    """The multiple-choice questions with a known answer, those made from others left out."""
-    return dataset.filter(
-        lambda doc: (
-            bool(doc["options"]) and doc["answer_index"] is not None and not doc.get("sibling_of")
-        )
-    )
+    """The multiple-choice questions with a known answer."""
+    return dataset.filter(_reading().asked)
 
 
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:
-    folder = Path(os.environ.get("MUSTSEE_VIDEOS") or HERE / "videos")
-    whole = doc.get("video") or ""
-    endings = [*ENDINGS, *map(str.upper, ENDINGS)]
-    names = [f"{doc['video_id']}.{ending}" for ending in endings]
-    clip = doc.get("start") is not None
-    names = [n for n in names if n != whole] if clip else [whole, *names]
-    found = next((folder / n for n in names if n and (folder / n).is_file()), None)
-    if found is not None:
-        return [str(found)]
-    told = f"no film for {doc['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
-    if clip and whole:
-        target = f"{doc['video_id']}{Path(whole).suffix}"
-        told += (
-            f", and cut the clip: ffmpeg -ss {doc['start']} -to {doc['end']} -i {whole} -c copy "
-            f"{target if target != whole else 'clips/' + target}"
-        )
-    raise FileNotFoundError(told)
+    return [_reading().film(doc, HERE)]
 
 
 def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> str:
     told = lmms_eval_specific_kwargs or {}
-    options = zip(string.ascii_uppercase, doc["options"], strict=False)
-    text = "\n".join([doc["question"], *(f"{letter}. {option}" for letter, option in options)])
-    return told.get("pre_prompt", "") + text + told.get("post_prompt", "")
+    return told.get("pre_prompt", "") + _reading().wording(doc) + told.get("post_prompt", "")
 
 
 def doc_to_target(doc: dict[str, Any]) -> str:
-    return string.ascii_uppercase[doc["answer_index"]]
+    return _reading().letter(doc)
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[str, Any]]:
     """A row for each metric. `score` is what errors are told from: that of a mean of types would
     be wrong by the plain formula, so its rows have none.
     """
-    found = _reading().extract(results[0], doc["options"])
-    row = {
-        "question_id": doc["question_id"],
-        "video_id": doc.get("film") or doc["video_id"],
-        "type": doc["question_type"],
-        "right": float(found.letter == doc_to_target(doc)),
-        "letter": found.letter,
-        "rule": found.rule,
-    }
+    row = _reading().scored(doc, results[0])
     return {
         "accuracy": {**row, "score": row["right"]},
         "mean_of_types": row,
-        "unparsed": {**row, "score": float(found.letter is None)},
+        "unparsed": {**row, "score": row["unparsed"]},
     }
 
 
 def mean_score(rows: list[dict[str, Any]]) -> float:
-    return sum(row["score"] for row in rows) / len(rows)
+    return _reading().mean(rows, "score")
 
 
 def mean_of_types(rows: list[dict[str, Any]]) -> float:
-    kinds: dict[str, list[float]] = {}
-    for row in rows:
-        kinds.setdefault(row["type"], []).append(row["right"])
-    return sum(sum(k) / len(k) for k in kinds.values()) / len(kinds)
+    return _reading().mean_of_types(rows)
 
 
 def _reading() -> ModuleType:

@@ -1,19 +1,25 @@
-"""Our own layout: `questions.parquet`, one row per question, with verdicts and provenance."""
+"""Our own layout: `questions.parquet`, one row per question, with verdicts and provenance.
+
+Folders with the same columns are read too: a dataset (`layout=hf`), and the tasks for other
+frameworks, whose questions are lines of JSON or of a .tsv with JSON for what is a list.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Notes, Reading, rows_of
+from mustsee.layouts.reading import Notes, Reading, Row, rows_of
 from mustsee.records import Question, Video
 from mustsee.tables import placed
 
 FILMS = "videos.parquet"
+TABLES = ("parquet", "jsonl", "tsv")
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
@@ -22,11 +28,12 @@ def read(path: Path) -> Reading:
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
     file = path if path.is_file() else path / "questions.parquet"
-    dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
-    files = [p for p in sorted(path.rglob("*.parquet")) if p.name != FILMS] if dataset else [file]
+    dataset = not file.exists()  # its films count from it
+    files = _tables(path) if dataset else [file]
     notes = Notes(file.name)
     questions = list[Question]()
-    for number, row in enumerate(r for f in files for r in rows_of(f)):
+    rows = [_row(r) if f.suffix == ".tsv" else r for f in files for r in rows_of(f)]
+    for number, row in enumerate(rows):
         if missing := NEEDED - set(row):
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
@@ -43,7 +50,7 @@ def read(path: Path) -> Reading:
             notes.add(number, name, "answer number and answer text disagree", question.answer)
         questions.append(question)
     beside = file.parent / FILMS
-    found = rows_of(beside) if beside.exists() else []
+    found = rows_of(beside) if beside.exists() else _films(rows) if dataset else []
     known = [_video(placed(dict(row), str(beside)) if dataset else row) for row in found]
     unknown = dict.fromkeys(q.video_id for q in questions if q.video_id not in _ids(known))
     return Reading(
@@ -52,6 +59,32 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
+
+
+def _tables(folder: Path) -> list[Path]:
+    """The questions of a dataset folder: of the first kind of file that is there."""
+    kinds = ([p for p in sorted(folder.rglob(f"*.{k}")) if p.name != FILMS] for k in TABLES)
+    return next(filter(None, kinds), [])
+
+
+def _row(row: Row) -> dict[str, Any]:
+    """A line of a .tsv: empty cells are nothing, and what is no text is JSON."""
+    texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
+    told = {"video", "film", *texts}
+    return {k: v if k in told else json.loads(v) for k, v in row.items() if k and v}
+
+
+def _films(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """What the rows of a task say of their films."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name, film = row["video_id"], row.get("film")
+        source = film if film != name else None
+        file = row.get("video")
+        uri = f"videos/{PurePosixPath(file).name}" if file and file != name else ""
+        told = {"uri": uri, "source": source, "start": row.get("start"), "end": row.get("end")}
+        found.setdefault(name, {"video_id": name, **told})
+    return list(found.values()) if any("film" in row for row in rows) else []
 
 
 def _ids(videos: Iterable[Video]) -> set[str]:

@@ -51,20 +51,31 @@ def _worth(question: Question) -> tuple[float, ...]:
 
 
 def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
-    """At most FRAMES keyframes, spread over the evidence: from each span the one nearest to its
-    middle, then more of what the spans hold.
-    """
+    """Frames of a question's evidence, of those that `look` left in the store."""
+    return of_evidence(question, keyframes(video, store))
+
+
+def keyframes(video: Video, store: Store) -> list[Keyframe]:
+    """What `look` left of the film in the store; nothing where it left nothing."""
     key = video.lineage.get("look")
     kept = store.get_table("look", key) if key else None
     if kept is None or "keyframes" not in kept.column_names:
         return []
-    every = [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
+    return [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
+
+
+def of_evidence(
+    question: Question, every: Sequence[Keyframe], most: int = FRAMES
+) -> list[Keyframe]:
+    """At most `most` of the keyframes, spread over the evidence: from each span the one nearest to
+    its middle, then more of what the spans hold.
+    """
     middles = [(s.start + s.end) / 2 for s in question.evidence]
     chosen = {k.time: k for m in middles if (k := _nearest(every, m))}
     inside = [k for k in every if any(s.start <= k.time <= s.end for s in question.evidence)]
     spare = [k for k in inside if k.time not in chosen]
-    step = max(1, len(spare) // max(1, FRAMES - len(chosen)))
-    frames = [*chosen.values(), *spare[::step]][:FRAMES]
+    step = max(1, len(spare) // max(1, most - len(chosen)))
+    frames = [*chosen.values(), *spare[::step]][:most]
     return sorted(frames, key=lambda k: k.time)
 
 

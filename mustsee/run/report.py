@@ -1,49 +1,28 @@
-"""`report/index.html`: one self-contained page that shows what a run found.
+"""`report/index.html`: one self-contained page that shows what a run found: its summary, which
+needs no script, and every question, to be searched and opened.
 
-No script runs in it and nothing is fetched: pictures are inlined, and all text is escaped.
+Nothing is fetched. All text is escaped, and only the page's own script, by its hash, may run.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.records import Question, Video
-from mustsee.run.best import best, evidence_frames
+from mustsee.run.best import BEST
+from mustsee.run.browse import PER_PACK, Browser, Shown, browser, packed, packs, within
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 
-MAX_VIDEOS = 100
-MAX_PICTURES = 10
-SHOWN = (  # of a video
-    "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
-    "heard_by", "drop", "problem", "lineage",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Panel:
-    """One video on the page: its row, its questions, and a few pictures as data addresses."""
-
-    video: Video
-    questions: Sequence[Question]
-    pictures: Sequence[tuple[float, str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """One of the best questions on the page, with frames of its evidence as data addresses."""
-
-    question: Question
-    pictures: Sequence[tuple[float, str]]
+ASSETS = Path(__file__).parents[1] / "assets"
 
 
 @dataclass(frozen=True)
@@ -63,55 +42,58 @@ def bars(counts: Mapping[str, float]) -> list[Bar]:
 
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
     """Write `folder/report/index.html` from the files of a run in `folder` and its `run.json`."""
-    tables = Tables(folder)
-    videos = list(islice(tables.videos(*SHOWN), MAX_VIDEOS))
-    by_video: dict[str, list[Question]] = {}
-    for question in tables.questions_of([video.video_id for video in videos]):
-        by_video.setdefault(question.video_id, []).append(question)
-    panels = [
-        Panel(
-            video=video,
-            questions=by_video.get(video.video_id, []),
-            pictures=list(_pictures(video, store)),
-        )
-        for video in videos
-    ]
-    asked = any(step["stage"] == "ask" for step in record["funnel"])
+    tables, templates = Tables(folder), environment()
+    found = browser(tables, store)
     slots = Counter(
         q.answer_index
         for q in tables.questions("answer_index", "drop")
         if q.drop is None and q.answer_index is not None
     )
-    page = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            record=record,
-            panels=panels,
-            best=list(_best(tables, store)) if asked else [],
-            more=max(0, tables.count() - MAX_VIDEOS),
-            types=bars(record["questions"]["types"]),
-            slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-            evidence=bars(_positions(panels)),
-            config=json.dumps(record["config"], indent=2, ensure_ascii=False),
-        )
+    script = (ASSETS / "browse.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode()).digest()
+    page = templates.get_template("report.html.j2").stream(
+        record=record,
+        browser=found,
+        first=[found.with_pictures(s) for s in found.shown[:BEST]],
+        per_pack=PER_PACK,
+        pace=record.get("pace", {}).get("stages", {}),
+        more=max(0, tables.count() - len(found.panels)),
+        types=bars(record["questions"]["types"]),
+        slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
+        evidence=bars(_positions(found.shown)),
+        config=json.dumps(record["config"], indent=2, ensure_ascii=False),
+        data=_data(found, templates.get_template("question.html.j2").module),
+        script=script,
+        script_hash="sha256-" + base64.b64encode(digest).decode(),
     )
     path = folder / "report" / "index.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    page.dump(str(path), encoding="utf-8")
     return path
+
+
+def _data(found: Browser, written: Any) -> Iterator[tuple[str, str]]:
+    """What the script looks up, by the id of the element that holds it."""
+    yield "index", packed(found.index())
+    for number, pack in enumerate(packs(found.shown, written.question)):
+        yield f"questions-{number}", pack
+    for number, pack in enumerate(packs(found.panels, written.film)):
+        yield f"films-{number}", pack
+    for film, frames in found.frames.items():
+        yield f"frames-{film}", json.dumps(frames)  # letters of base64, and numbers
 
 
 def environment() -> Environment:
     """Where the pages' templates are, and what they may use."""
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parents[1] / "assets"),
+        loader=FileSystemLoader(ASSETS),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     found.filters["clock"] = clock
+    found.filters["within"] = within
     return found
 
 
@@ -122,43 +104,17 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _best(tables: Tables, store: Store | None) -> Iterator[Shown]:
-    """The best questions of the run."""
-    chosen = best(tables.questions())
-    films = {q.video_id for q in chosen}
-    rows = {v.video_id: v for v in tables.videos("lineage") if v.video_id in films}
-    for question in chosen:
-        frames = evidence_frames(question, rows[question.video_id], store) if store else []
-        yield Shown(question=question, pictures=[(k.time, _address(k.jpeg)) for k in frames])
-
-
-def _address(jpeg: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
-
-
-def _pictures(video: Video, store: Store | None) -> Iterator[tuple[float, str]]:
-    """A few of the keyframes that `look` left in the store, spread over the video."""
-    key = video.lineage.get("look")
-    found = store.get_table("look", key) if store is not None and key else None
-    if found is None or "keyframes" not in found.column_names:
-        return
-    frames = found["keyframes"][0].as_py() or []
-    step = max(1, -(-len(frames) // MAX_PICTURES))
-    for frame in frames[::step]:
-        yield frame["time"], _address(frame["jpeg"])
-
-
-def _positions(panels: Sequence[Panel]) -> dict[str, float]:
-    """Where in the videos shown the evidence of kept questions lies: spans by the fifth in which
-    their middle falls.
+def _positions(shown: Sequence[Shown]) -> dict[str, float]:
+    """Where in their films the evidence of kept questions lies: spans by the fifth in which their
+    middle falls.
     """
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
-    for panel in panels:
-        video = panel.video
-        if not video.duration:
+    for one in shown:
+        video = one.video
+        if one.question.drop is not None or not video.duration:
             continue
-        for span in (s for q in panel.questions if q.drop is None for s in q.evidence):
+        for span in one.question.evidence:
             middle = (span.start + span.end) / 2 - (video.start or 0.0)
             counts[names[min(4, max(0, int(5 * middle / video.duration)))]] += 1
     return counts

@@ -19,7 +19,7 @@ from mustsee import extract
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import Results, score
-from mustsee.layouts import lmms_eval, lmms_task
+from mustsee.layouts import asked, lmms_eval
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
 
@@ -155,7 +155,7 @@ def test_nothing_in_the_folder_leads_out_of_it(folder: Path) -> None:
             assert str(folder.parent) not in text
             assert not [line for line in text.splitlines()
                         if line.startswith(("import mustsee", "from mustsee"))]  # fmt: skip
-    assert set(lmms_task.ENDINGS) == SUFFIXES
+    assert set(asked.ENDINGS) == SUFFIXES
     code = (
         "import sys; sys.path.insert(0, '.'); import utils; "
         "doc = {'question_id': 'q', 'video_id': 'v', 'question_type': 't', "

@@ -1,0 +1,153 @@
+// Finds, filters and opens the questions and films of the report. What is shown of one was written
+// when the page was made; it lies in the page packed, and is unpacked here when it is opened.
+"use strict";
+
+const ROWS = 50;  // in sight at once; a pack holds as many
+const $ = (id) => document.getElementById(id);
+const packs = new Map();
+
+async function unpack(id) {
+  if (!packs.has(id)) packs.set(id, inflate($(id).textContent));
+  return packs.get(id);
+}
+
+async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(plain).json();
+}
+
+const frames = new Map();
+function picture(film, time) {
+  if (!frames.has(film)) {
+    const kept = $("frames-" + film);
+    frames.set(film, kept ? JSON.parse(kept.textContent) : {});
+  }
+  const found = frames.get(film)[time];
+  return found ? "data:image/jpeg;base64," + found : "";
+}
+
+// Puts item `number` of the packs called `kind` into `place`.
+async function fill(place, kind, number) {
+  const size = Number($("browse").dataset.pack);
+  const pack = await unpack(kind + "-" + Math.floor(number / size));
+  place.innerHTML = pack[number % size];  // escaped when the page was made
+  for (const image of place.querySelectorAll("img[data-film]")) {
+    image.src = picture(image.dataset.film, image.dataset.time);
+  }
+}
+
+function start(index) {
+  const rows = index.rows.map(([id, question, options, type, film, subsets, fate, mended, untold, frame], number) =>
+    ({number, id, question, options, type, film, subsets, fate, mended, untold, frame}));
+  const fate = (row) => index.fates[row.fate];
+  const matchers = {
+    fate: (row, value) => ({
+      kept: !fate(row), dropped: fate(row), mended: row.mended, untold: row.untold,
+    })[value] ?? fate(row) === value.slice(3),  // "by NAME"
+    type: (row, value) => row.type === Number(value),
+    subset: (row, value) => row.subsets.includes(Number(value)),
+    film: (row, value) => row.film === Number(value),
+  };
+  let found = rows;
+  let page = 0;
+
+  function told(row) {  // what a search looks through
+    row.text ??= [row.id, row.question, ...row.options, ...index.films[row.film]].join("\n").toLowerCase();
+    return row.text;
+  }
+
+  function search() {
+    const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const asked = Object.keys(matchers).filter((name) => $(name).value !== "");
+    found = rows.filter((row) =>
+      asked.every((name) => matchers[name](row, $(name).value)) && words.every((word) => told(row).includes(word)));
+    page = 0;
+    show();
+  }
+
+  function show() {
+    const from = page * ROWS;
+    const some = found.slice(from, from + ROWS);
+    $("rows").replaceChildren(...some.map(drawn));
+    const last = from + some.length;
+    $("count").textContent = found.length === rows.length && last === rows.length
+      ? `${rows.length} questions` : `${found.length ? from + 1 : 0}–${last} of ${found.length} questions`
+        + (found.length < rows.length ? `, ${rows.length} in all` : "");
+    $("earlier").disabled = page === 0;
+    $("later").disabled = last >= found.length;
+    $("pages").hidden = found.length <= ROWS;
+  }
+
+  function drawn(row) {
+    const item = $("row").content.firstElementChild.cloneNode(true);
+    const image = item.querySelector("img");
+    const src = row.frame === null ? "" : picture(row.film, row.frame);
+    if (src) image.src = src; else image.remove();
+    item.dataset.id = row.id;
+    item.querySelector(".asked").textContent = row.question;
+    item.querySelector(".about").textContent = `${index.films[row.film][1]} · ${index.types[row.type]}`;
+    const tag = item.querySelector(".tag");
+    tag.textContent = fate(row) ? "dropped by " + fate(row) : row.mended ? "kept, mended" : "kept";
+    tag.classList.add(fate(row) ? "no" : row.untold ? "maybe" : "ok");
+    item.addEventListener("toggle", () => {
+      const body = item.querySelector(".body");
+      if (item.open && !body.hasChildNodes()) fill(body, "questions", row.number);
+    });
+    return item;
+  }
+
+  // Opens the question that the address names, wherever it is in the list.
+  function go() {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const row = rows.find((one) => one.id === id);
+    if (!row) return false;
+    if (!found.includes(row)) {
+      $("controls").reset();
+      found = rows;
+    }
+    page = Math.floor(found.indexOf(row) / ROWS);
+    show();
+    const item = $("rows").children[found.indexOf(row) % ROWS];
+    item.open = true;
+    item.scrollIntoView();
+    return true;
+  }
+
+  function choices(id, names, values) {
+    $(id).append(...names.map((name, number) => new Option(name, values ? values[number] : number)));
+    $(id).parentElement.hidden = names.length < 2 && id !== "fate";
+  }
+
+  choices("type", index.types);
+  choices("subset", index.subsets);
+  choices("film", index.films.map(([, title]) => title));
+  const by = index.fates.filter(Boolean);
+  choices("fate", by.map((name) => "dropped by " + name), by.map((name) => "by " + name));
+  for (const name of ["search", ...Object.keys(matchers)]) $(name).addEventListener("input", search);
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+  for (const [id, step] of [["earlier", -1], ["later", 1]]) {
+    $(id).addEventListener("click", () => { page += step; show(); $("browse").scrollIntoView(); });
+  }
+  window.addEventListener("hashchange", go);
+  document.addEventListener("click", (event) => {
+    const film = event.target.dataset?.show;
+    if (film === undefined) return;
+    $("controls").reset();
+    $("film").value = film;
+    search();
+    $("browse").scrollIntoView();
+  });
+  $("browse").hidden = false;
+  show();
+  if (!go() && $("rows").firstElementChild) $("rows").firstElementChild.open = true;
+  performance.mark("ready");
+}
+
+for (const panel of document.querySelectorAll("details[data-panel]")) {
+  panel.addEventListener("toggle", () => {
+    const body = panel.querySelector(".body");
+    if (panel.open && !body.hasChildNodes()) fill(body, "films", Number(panel.dataset.panel));
+  });
+}
+unpack("index").then(start);

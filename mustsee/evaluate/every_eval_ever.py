@@ -1,0 +1,208 @@
+"""`every_eval_ever/`: results in the form of Every Eval Ever (schema 0.3.0), for its datastore.
+
+For each answerer a folder as the datastore has it, `data/<dataset>/<developer>/<model>/`: a record
+with every score and its interval, and beside it one line for each question. Numbers are those of
+`results.json`; what nobody told (who serves the model, whether its weights are open) is "unknown".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from mustsee.evaluate.answers import Answer, answers
+from mustsee.evaluate.score import Results
+from mustsee.records import Question
+from mustsee.stats import Estimate
+
+SCHEMA = "0.3.0"
+METRICS = {  # name -> its kind, and whether less is better
+    "accuracy": ("accuracy", False),
+    "mean of the types": ("accuracy", False),
+    "unparsed": ("error_rate", True),
+    "judged right": ("accuracy", False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a record says beyond the scores. `dataset`: its name, and with `hf_repo` where it is
+    published; `asked_with`: how the model was asked; `when`: seconds since 1970; `version`: ours.
+    """
+
+    dataset: str
+    when: float
+    version: str
+    hf_repo: str | None = None
+    asked_with: Mapping[str, Any]
+
+
+def write(
+    folder: Path, results: Sequence[Results], questions: Sequence[Question], about: About
+) -> list[Path]:
+    """The records of all answerers; returns their files."""
+    made: list[Path] = []
+    for one in results:
+        name = "/".join(plain(p) for p in PurePath(one.model).parts[-2:])
+        developer = name.split("/")[0] if "/" in name else "unknown"
+        told = json.dumps([about.dataset, one.model, dict(about.asked_with), one.plain()])
+        digest = hashlib.sha256(told.encode()).digest()
+        key = str(uuid.UUID(bytes=digest[:16], version=4))  # the same results, the same name
+        place = f"data/{plain(about.dataset)}/{developer}/{name.split('/')[-1]}"
+        record = _record(one, name, about)
+        lines = list(_samples(one, record, questions))
+        path = folder / "every_eval_ever" / place / f"{key}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if lines:
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            path.with_name(f"{key}_samples.jsonl").write_text(text, encoding="utf-8")
+            record["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": f"{place}/{key}_samples.jsonl",
+                "hash_algorithm": "sha256",
+                "checksum": hashlib.sha256(text.encode()).hexdigest(),
+                "total_rows": len(lines),
+            }
+        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        made.append(path)
+    return made
+
+
+def _record(one: Results, name: str, about: About) -> dict[str, Any]:
+    when = f"{about.when:.3f}"
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{plain(about.dataset)}/{name}/{when}",
+        "evaluation_timestamp": when,
+        "retrieved_timestamp": when,
+        "source_metadata": {
+            "source_name": "Mustsee",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "mustsee", "version": about.version},
+        "model_info": {
+            "name": one.model,
+            "id": name,
+            "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        },
+        "evaluation_results": list(_results(one, about)),
+    }
+
+
+def _results(one: Results, about: About) -> Iterator[dict[str, Any]]:
+    unparsed = Estimate(
+        value=one.unparsed, low=None, high=None, n=one.asked - one.failed, clusters=0, method=""
+    )
+    judged = one.written.judged if one.written else None
+    found = [("accuracy", one.weighted), ("mean of the types", one.macro)]
+    found += [("unparsed", unparsed if one.weighted else None), ("judged right", judged)]
+    for name, estimate in found:
+        if estimate is not None:
+            yield _result(name, "", estimate, about)
+    for kind, group in one.types.items():
+        if group.accuracy is not None:
+            yield _result("accuracy", kind, group.accuracy, about)
+
+
+def _result(name: str, kind: str, estimate: Estimate, about: About) -> dict[str, Any]:
+    family, less = METRICS[name]
+    return {
+        "evaluation_result_id": f"{name}: {kind}" if kind else name,
+        "evaluation_name": f"{about.dataset}: {kind}" if kind else about.dataset,
+        "source_data": {
+            "dataset_name": about.dataset,
+            **({"source_type": "hf_dataset", "hf_repo": about.hf_repo} if about.hf_repo
+               else {"source_type": "other"}),
+        },
+        "metric_config": {
+            "evaluation_description": "Questions on long videos",
+            "metric_id": name.replace(" ", "_"),
+            "metric_name": name,
+            "metric_kind": family,
+            "metric_unit": "proportion",
+            "lower_is_better": less,
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+        },
+        "score_details": {"score": estimate.value, "uncertainty": _uncertainty(estimate)},
+        "generation_config": {
+            "additional_details": {k: _text(v) for k, v in about.asked_with.items()}
+        },
+    }  # fmt: skip
+
+
+def _uncertainty(estimate: Estimate) -> dict[str, Any]:
+    told: dict[str, Any] = {"num_samples": estimate.n}
+    if estimate.se is not None:
+        told["standard_error"] = {"value": estimate.se, "method": "clustered by film"}
+    if estimate.low is not None and estimate.high is not None:
+        told["confidence_interval"] = {
+            "lower": estimate.low, "upper": estimate.high, "confidence_level": 0.95,
+            "method": estimate.method,
+        }  # fmt: skip
+    return told
+
+
+def _samples(
+    one: Results, record: Mapping[str, Any], questions: Sequence[Question]
+) -> Iterator[dict[str, Any]]:
+    """The multiple-choice questions with a known answer that the answerer replied to."""
+    for question in questions:
+        if question.drop is not None or not question.options or question.answer_index is None:
+            continue
+        given = [
+            a for a in answers(question) if a.model == one.model and a.failed is None and a.rule
+        ]
+        if given:
+            yield _sample(question, given, record)
+
+
+def _sample(
+    question: Question, given: Sequence[Answer], record: Mapping[str, Any]
+) -> dict[str, Any]:
+    right = sum(a.correct is True for a in given) / len(given)
+    asked = question.question
+    reference = question.answer or question.options[question.answer_index or 0]
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": record["evaluation_id"],
+        "model_id": record["model_info"]["id"],
+        "evaluation_name": record["evaluation_results"][0]["evaluation_name"],
+        "evaluation_result_id": "accuracy",
+        "sample_id": question.question_id,
+        "sample_hash": hashlib.sha256((asked + reference).encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": asked, "reference": [reference], "choices": list(question.options)},
+        "output": {"raw": [a.reply for a in given]},
+        "messages": None,
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": a.letter or "",
+                "extraction_method": a.rule,
+                "is_terminal": True,
+            }
+            for a in given
+        ],
+        "evaluation": {"score": right, "is_correct": right == 1.0},
+        "metadata": {"video": question.video_id, "type": question.question_type},
+    }
+
+
+def plain(name: str) -> str:
+    """A name that a folder can have."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "unknown"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

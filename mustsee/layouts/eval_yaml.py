@@ -1,0 +1,51 @@
+"""`eval.yaml`: what a hub's benchmark pages and `inspect eval hf/ORG/NAME` read of a dataset.
+
+The form has no place for films: a model that is asked by it sees the question and its options
+alone. So its tasks are named `<split>_without_film`, and measure what the questions give away; the
+tasks that show the film are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from mustsee.records import Question
+
+FILE = "eval.yaml"
+ABOUT = (
+    "Questions on long videos, asked without them: chance is what a good set comes to. With the "
+    "film they are asked by the tasks that the card names."
+)
+_TASK = """\
+  - id: {split}_without_film
+    config: default
+    split: {split}
+    field_spec:
+      input: question
+      target: answer_index
+      choices: options
+      metadata: [question_id, video_id, question_type]
+    solvers:
+      - name: multiple_choice
+    scorers:
+      - name: choice
+"""
+
+
+def text(title: str, parts: Mapping[str, Sequence[Question]]) -> str | None:
+    """A task for each split whose questions are all multiple choice with a known answer: the form
+    cannot leave rows out. None where there is no such split.
+    """
+    fit = [n for n, part in parts.items() if all(_asked(q) for q in part) and part]
+    if not fit:
+        return None
+    head = (
+        f"name: {json.dumps(title, ensure_ascii=False)}\ndescription: {json.dumps(ABOUT)}\n"
+        "evaluation_framework: inspect-ai\ntasks:\n"
+    )
+    return head + "".join(_TASK.format(split=name) for name in fit)
+
+
+def _asked(question: Question) -> bool:
+    return bool(question.options) and question.answer_index is not None

@@ -1,0 +1,87 @@
+"""What the exported tasks share: a name, the questions as rows, and how replies are read.
+
+A task may be moved: no path in it is absolute, and nothing in it imports this project. Replies are
+read by a copy of `mustsee.extract` (in `reading/`), so that a score there is the score here:
+letters are those of the question's own options, and the camera wearer C is no letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee import extract, text, thoughts
+from mustsee.errors import UserError
+from mustsee.layouts import asked, hugging_face
+from mustsee.layouts.reading import by_id, first
+from mustsee.records import Question, Video
+
+ASSETS = Path(__file__).parents[1] / "assets"
+COLUMNS = (
+    "question_id", "video_id", "recipe", "question", "question_type", "options", "answer_index",
+    "answer", "evidence", "video", "start", "end", "film",
+)  # fmt: skip
+_READING = '''\
+"""How replies are read: a copy of `extract` of Mustsee (Apache License 2.0), unchanged but for
+the places that it imports from.
+"""
+
+from .asked import asked, film, letter, mean, mean_of_types, scored, wording
+from .choice import extract
+
+__all__ = ["asked", "extract", "film", "letter", "mean", "mean_of_types", "scored", "wording"]
+'''
+
+
+def check_name(name: str) -> None:
+    """Raises UserError for a name that cannot be a task's."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
+
+
+def chosen(questions: Sequence[Question]) -> list[Question]:
+    """The kept multiple-choice questions with a known answer, not made from others."""
+    return [q for q in first(questions) if q.options and q.answer_index is not None]
+
+
+def rows(questions: Sequence[Question], videos: Iterable[Video]) -> list[dict[str, Any]]:
+    """Those that are `chosen`, with their films."""
+    table = hugging_face.with_films(chosen(questions), by_id(videos))
+    return table.select(COLUMNS).to_pylist()
+
+
+def write_template(asset: str, path: Path, **told: str) -> None:
+    """A file of `assets/` with @name@ replaced by what is told."""
+    source = source_of(ASSETS / asset)
+    for key, value in told.items():
+        source = source.replace(f"@{key}@", value)
+    path.write_text(source, encoding="utf-8")
+
+
+def write_reading(folder: Path) -> None:
+    """What `extract` is made of, and `asked`, as a package that needs nothing else."""
+    folder.mkdir(exist_ok=True)
+    parts = Path(extract.__file__).parent
+    files = {
+        p.name: source_of(p)
+        for p in sorted(parts.glob("*.py"))
+        if p.name not in ("__init__.py", "official.py")
+    }
+    files |= {
+        "__init__.py": _READING,
+        "asked.py": source_of(asked.__file__),
+        "scripts.py": source_of(text.__file__),
+        "thoughts.py": source_of(thoughts.__file__),
+    }
+    moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts "}
+    for name, source in files.items():
+        for theirs, ours in moved.items():
+            source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)
+        (folder / name).write_text(source, encoding="utf-8")
+
+
+def source_of(file: str | Path | None) -> str:
+    assert file is not None
+    return Path(file).read_text(encoding="utf-8")

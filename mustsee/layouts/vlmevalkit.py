@@ -1,0 +1,56 @@
+"""A dataset for VLMEvalKit: its class (`<name>_video.py`), a TSV, a configuration and how to start
+it, and how replies are read.
+
+    cd VLMEvalKit; python FOLDER/run_NAME.py --config FOLDER/NAME.json
+
+It may be moved, and scores as we do (`mustsee.layouts.portable`). The configuration's "model" is
+yours to fill in.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.layouts import portable
+from mustsee.layouts.reading import dump_json
+from mustsee.records import Question, Video
+
+
+def write(
+    questions: Sequence[Question],
+    path: str | Path,
+    videos: Iterable[Video] = (),
+    *,
+    name: str = "mustsee",
+    frames: Sequence[int] = (8, 64),
+    model: str = "",
+) -> None:
+    """The kept multiple-choice questions with a known answer as a folder at `path`. `frames`: one
+    entry of the configuration each. `model`: one that the kit knows. Raises UserError for a name
+    that cannot be a task's.
+    """
+    portable.check_name(name)
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / f"{name}.tsv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, "excel-tab")
+        table.writerow(["index", *portable.COLUMNS])
+        for number, row in enumerate(portable.rows(questions, videos)):
+            told = {**row, "video": row["video"] or row["video_id"]}  # the kit sorts by it
+            table.writerow([number, *(_cell(told[c]) for c in portable.COLUMNS)])
+    told = {"name": name, "cls": "".join(part.title() for part in name.split("_"))}
+    portable.write_template("vlmevalkit_task.py.j2", path / f"{name}_video.py", **told)
+    portable.write_template("vlmevalkit_run.py.j2", path / f"run_{name}.py", **told)
+    entries = {
+        f"{name}_{n}frame": {"class": told["cls"], "dataset": name, "nframe": n} for n in frames
+    }
+    dump_json({"model": {model: {}} if model else {}, "data": entries}, path / f"{name}.json")
+    portable.write_reading(path / "reading")
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value

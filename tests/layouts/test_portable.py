@@ -1,0 +1,184 @@
+"""The exported tasks for Inspect and VLMEvalKit: what they hold, and inside those where they are.
+
+pip install --target X inspect_ai; PYTHONPATH=X python -m pytest tests/layouts/test_portable.py
+"""
+
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mustsee
+from mustsee.errors import UserError
+from mustsee.evaluate.score import Results
+from mustsee.layouts import inspect_ai, portable, vlmevalkit
+from mustsee.records import Video
+from tests.layouts.test_lmms_eval import evaluated, made, replies
+
+FILMS = [
+    Video(video_id="v0", uri="/somewhere/first.webm"),
+    Video(video_id="v1", uri="/somewhere/film.mp4", source="long", start=3.0, end=9.5),
+]
+WRITERS = {"inspect": inspect_ai.write, "vlmevalkit": vlmevalkit.write}
+
+
+def exported(tmp_path: Path, write: Callable[..., None], **told: Any) -> Path:
+    """A task with its films, moved after it was written."""
+    write(made(), tmp_path / "a", FILMS, name="our_task", **told)
+    (tmp_path / "a").rename(tmp_path / "b")
+    (tmp_path / "films").mkdir()
+    for name in ("first.webm", "v1.mp4", *(f"v{i}.mp4" for i in range(2, 5))):
+        (tmp_path / "films" / name).touch()
+    return tmp_path / "b"
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_moved_task_is_read_back(tmp_path: Path, write: Callable[..., None]) -> None:
+    folder = exported(tmp_path, write)
+    back = mustsee.read(folder)
+    assert back.findings == ()
+    asked = ("question_id", "video_id", "recipe", "question", "question_type", "options",
+             "answer_index", "answer", "evidence")  # fmt: skip
+    kept = [q for q in made() if q.drop is None]
+    assert [[getattr(q, a) for a in asked] for q in back] == [
+        [getattr(q, a) for a in asked] for q in kept
+    ]
+    (clip,) = [v for v in back.videos if v.source is not None]
+    assert (clip.video_id, clip.source, clip.start, clip.end) == ("v1", "long", 3.0, 9.5)
+    assert clip.uri == f"{folder}/videos/film.mp4"
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_nothing_in_it_leads_out_of_it(tmp_path: Path, write: Callable[..., None]) -> None:
+    folder = exported(tmp_path, write)
+    for file in folder.rglob("*"):
+        if file.is_file():
+            text = file.read_text()
+            assert "/somewhere" not in text
+            assert str(tmp_path) not in text
+            assert "@name@" not in text
+            assert not [line for line in text.splitlines()
+                        if line.startswith(("import mustsee", "from mustsee"))]  # fmt: skip
+        if file.suffix == ".py":
+            compile(file.read_text(), file.name, "exec")
+    with pytest.raises(UserError, match="small letters"):
+        write(made(), tmp_path, name="Our task")
+
+
+def test_the_table_holds_what_the_kit_asks_for(tmp_path: Path) -> None:
+    folder = exported(tmp_path, vlmevalkit.write, model="M")
+    with (folder / "our_task.tsv").open(newline="") as file:
+        rows = list(csv.DictReader(file, dialect="excel-tab"))
+    assert [row["index"] for row in rows] == [str(i) for i in range(9)]
+    assert json.loads(rows[0]["options"])[0] == "C picks it up"
+    told = json.loads((folder / "our_task.json").read_text())
+    assert told["data"]["our_task_8frame"] == {
+        "class": "OurTask",
+        "dataset": "our_task",
+        "nframe": 8,
+    }
+    assert told["model"] == {"M": {}}
+
+
+def outside(script: str, folder: Path, tmp_path: Path, **given: str) -> Any:
+    """What a script says last, in a process that does not know this project."""
+    (tmp_path / "inside.py").write_text(script)
+    path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
+    run = subprocess.run(
+        [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
+             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films"), **given},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-3000:]
+    return json.loads(run.stdout.strip().splitlines()[-1])
+
+
+def given_to(folder: Path, tmp_path: Path) -> Mapping[str, str]:
+    rows = portable.rows(made(), FILMS)
+    given = replies(rows)
+    (tmp_path / "replies.json").write_text(json.dumps(given))
+    return given
+
+
+def same(found: Mapping[str, float], ours: Results) -> None:
+    assert ours.weighted is not None
+    assert ours.macro is not None
+    assert 0 < found["accuracy"] < 1
+    assert found["accuracy"] == pytest.approx(ours.weighted.value)
+    assert found["mean_of_types"] == pytest.approx(ours.macro.value)
+    assert found["unparsed"] == pytest.approx(ours.unparsed)
+
+
+INSPECT = """
+import json, sys
+from inspect_ai import eval
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+folder, given = sys.argv[1], json.load(open(sys.argv[2]))
+sys.path.insert(0, folder)
+import our_task
+def answer(input, *_):
+    *shown, text = input[0].content
+    assert [s.type for s in shown] == ["video"], shown
+    (name,) = [n for n, asked in questions.items() if text.text.startswith(asked)]
+    said = ModelOutput.from_content("mockllm/model", given[name])
+    said.usage = ModelUsage()  # without it tokens are counted, by a table from the network
+    return said
+rows = [json.loads(l) for l in open(folder + "/our_task.jsonl")]
+questions = {r["question_id"]: r["question"] for r in rows}
+model = get_model("mockllm/model", custom_outputs=answer)
+(log,) = eval(our_task.our_task(), model=model, display="none", log_dir=folder + "/logs")
+assert log.status == "success", log.error
+assert "mustsee" not in sys.modules
+found = {k: m.value for k, m in log.results.scores[0].metrics.items()}
+print(json.dumps({**found, "films": len({s.metadata["film"] for s in log.samples})}))
+"""
+
+
+@pytest.mark.slow
+def test_inspect_itself_scores_as_we_do(tmp_path: Path) -> None:
+    if importlib.util.find_spec("inspect_ai") is None:
+        pytest.skip("inspect_ai is not installed")
+    folder = exported(tmp_path, inspect_ai.write)
+    given = given_to(folder, tmp_path)
+    found = outside(INSPECT, folder, tmp_path)
+    same(found, evaluated(folder, given))
+    assert found["stderr"] > 0
+    assert found["films"] == 5
+
+
+KIT = """
+import json, sys
+folder, given = sys.argv[1], json.load(open(sys.argv[2]))
+sys.path.insert(0, folder)
+from our_task_video import OurTask
+data = OurTask(nframe=8)
+assert len(data) == 9 and data.MODALITY == "VIDEO" and data.nframe == 8
+shown = data.build_prompt(2, video_llm=True)
+assert [s["type"] for s in shown] == ["video", "text"], shown
+assert shown[0]["value"].endswith("films/v1.mp4"), shown
+assert "A. C picks it up" in shown[1]["value"]
+from vlmeval.smp import dump
+data.data["prediction"] = [given[n] for n in data.data["question_id"]]
+dump(data.data, "replies.xlsx")
+assert "mustsee" not in sys.modules
+print(json.dumps(data.evaluate("replies.xlsx")))
+"""
+
+
+@pytest.mark.slow
+def test_vlmevalkit_itself_scores_as_we_do(tmp_path: Path) -> None:
+    if importlib.util.find_spec("vlmeval") is None:
+        pytest.skip("VLMEvalKit is not installed")
+    folder = exported(tmp_path, vlmevalkit.write)
+    given = given_to(folder, tmp_path)
+    (tmp_path / "kit").mkdir()
+    found = outside(KIT, folder, tmp_path, LMUData=str(tmp_path / "kit"))
+    same(found, evaluated(folder, given))

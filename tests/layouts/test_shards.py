@@ -1,0 +1,115 @@
+"""WebDataset shards: read back by us and by the library, clips copied without coding them anew."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import mustsee
+from mustsee.errors import UserError
+from mustsee.layouts import shards
+from mustsee.media.video import facts
+from mustsee.records import Question, Video
+from tests.layouts.test_exports import made
+
+FILM = Path(__file__).parents[2] / "examples" / "videos" / "birdhouse.mp4"
+FILMS = [
+    Video(video_id="v0", uri=str(FILM), license="CC0", duration=64.67),
+    *(Video(video_id=f"v{n}", uri=str(FILM), source="birdhouse", start=5.0 * n, end=5.0 * n + 6)
+      for n in range(1, 6)),
+]  # fmt: skip
+
+
+def members(folder: Path) -> dict[str, list[str]]:
+    found = {}
+    for path in sorted((folder / "data").glob("*.tar")):
+        with tarfile.open(path) as tar:
+            found[path.name] = tar.getnames()
+    return found
+
+
+def test_what_is_in_the_shards_is_read_back(tmp_path: Path) -> None:
+    asked = made()
+    shards.write(asked, tmp_path, FILMS)
+    assert members(tmp_path) == {
+        "test-000000.tar": ["000000.mp4", "000000.json", "000001.mp4", "000001.json"],
+        "train-000000.tar": [f"00000{n}.{e}" for n in range(4) for e in ("mp4", "json")],
+    }
+    back = mustsee.read(tmp_path)
+    assert back.layout == "webdataset"
+    by_id = {q.question_id: q for q in back}
+    assert by_id == {q.question_id: q for q in asked if q.drop is None}
+    clips = {v.video_id: (v.source, v.start, v.end, v.license) for v in back.videos}
+    assert clips["v0"] == (None, None, None, "CC0")
+    assert clips["v3"] == ("birdhouse", 15.0, 21.0, None)
+    (one,) = [path for path in shards.there(tmp_path) if path.name.startswith("test")]
+    assert {q.question_id for q in mustsee.read(one)} == {"q8", "q9", "q10"}
+
+
+def test_the_same_input_gives_the_same_bytes_and_shards_have_a_size(tmp_path: Path) -> None:
+    for name in "ab":
+        shards.write(made(), tmp_path / name, FILMS, shard_mb=0.001)
+    first, second = (
+        {p.name: p.read_bytes() for p in (tmp_path / n / "data").iterdir()} for n in "ab"
+    )
+    assert first == second
+    assert len(first) == 6  # one for each film
+    assert len(mustsee.read(tmp_path / "a")) == 11
+
+
+def test_a_clip_is_copied_and_a_film_taken_as_it_is(tmp_path: Path) -> None:
+    shards.write(made(), tmp_path, FILMS)
+    with tarfile.open(tmp_path / "data" / "train-000000.tar") as tar:
+        whole = tar.extractfile("000000.mp4")
+        clip, told = (tar.extractfile(f"000003.{e}") for e in ("mp4", "json"))
+        assert whole is not None
+        assert clip is not None
+        assert told is not None
+        assert whole.read() == FILM.read_bytes()
+        (tmp_path / "clip.mp4").write_bytes(clip.read())
+        begin, end = json.load(told)["shown"]
+    assert begin <= 15.0
+    assert end >= 21.0 - 0.1
+    found = facts(str(tmp_path / "clip.mp4"))
+    assert found.duration == pytest.approx(end - begin, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("film", "said"),
+    [
+        (Video(video_id="v0", uri=""), "no film for 'v0'"),
+        (Video(video_id="v0", uri="/nowhere.mp4"), "no film for 'v0' at '/nowhere.mp4'"),
+        (Video(video_id="v0", uri=str(FILM.parent / "seasons.webm"), start=1.0, end=5.0),
+         "cannot be copied"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_packed_is_said(tmp_path: Path, film: Video, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        shards.write(made(1), tmp_path, [film])
+    (tmp_path / "torn.tar").write_bytes(b"no archive")
+    with pytest.raises(UserError, match="cannot read the shard"):
+        mustsee.read(tmp_path / "torn.tar")
+
+
+# the library leaves its files to the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_webdataset_library_reads_them(tmp_path: Path) -> None:
+    if importlib.util.find_spec("webdataset") is None:
+        pytest.skip("webdataset is not installed")
+    import webdataset
+
+    open_ended = replace(made(1)[0], question_id="open", options=(), answer_index=None, answer="x")
+    asked: list[Question] = [*made(), open_ended]
+    shards.write(asked, tmp_path, FILMS, shard_mb=0.2)
+    found: dict[str, int] = {}
+    for path in shards.there(tmp_path):
+        for sample in webdataset.WebDataset(str(path), shardshuffle=False).decode():
+            assert sample["mp4"][4:8] == b"ftyp"
+            for question in sample["json"]["questions"]:
+                found[question["question_id"]] = len(question["options"])
+    assert found == {q.question_id: len(q.options) for q in asked if q.drop is None}

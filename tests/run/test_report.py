@@ -1,0 +1,308 @@
+"""The report's page: what it holds, that text stays text, and that it is one to browse."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import io
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from mustsee import schemas
+from mustsee.records import Keyframe, Line, Question, Repair, Span, Verdict, Video
+from mustsee.run import browse
+from mustsee.run.browse import within
+from mustsee.run.report import write_report
+from mustsee.store import Store
+from tests.support.chromium import CHROMIUM, Page, opened
+
+TAKE = "document.title = 'taken'"
+EVIL = f'</script><script>{TAKE}</script><img src=x onerror="{TAKE}">'
+RECORD: dict[str, Any] = {
+    "recipe": "neptune", "config": {"seed": 0, "evil": EVIL}, "git": "", "versions": {"m": "1"},
+    "funnel": [{"stage": s, "in": 3, "out": 3, "dropped": {}, "problems": 0}
+               for s in ("read", "look")],
+    "questions": {"made": 5, "kept": 3, "dropped": {"blind": 1, "sight": 1}, "subsets": {"mma": 2},
+                  "types": {"Counting": 2, "Order": 1}},
+    "computed": {"look": 2}, "reused": {}, "seconds": {"look": 3.0, "total": 9.0},
+    "pace": {"stages": {"look": 21.99}},
+    "llm": {"calls": 3, "usd_per_kept_question": 0.01, "by_prompt": {
+        "neptune/ask": {"calls": 3, "cached": 0, "asked_again": 0, "tokens_in": 7, "tokens_out": 8,
+                        "usd": 0.03}}},
+}  # fmt: skip
+
+
+def question(name: str, video: str, **told: Any) -> Question:
+    base: dict[str, Any] = {
+        "recipe": "neptune", "question": f"What of {name}?", "question_type": "Counting",
+        "options": ("one", f"two {name}", "three"), "answer_index": 1, "answer": f"two {name}",
+        "evidence": (Span(10.0, 20.0),), "subsets": ("full",),
+        "verdicts": (
+            Verdict(filter="sight", model="m", reply=f"ANSWER: B, {name}", correct=True,
+                    detail=json.dumps({"condition": "evidence", "chose": "B"})),
+            Verdict(filter="blind", model="m", reply="C", correct=False, detail="shown as ABC"),
+        ),
+        "metrics": {"sight_needed": 1.0, "sight_passed": 1.0, "blind_passed": 1.0},
+    }  # fmt: skip
+    return Question(question_id=name, video_id=video, **{**base, **told})
+
+
+def noise(size: tuple[int, int]) -> bytes:
+    held = io.BytesIO()
+    Image.effect_noise(size, 12).convert("RGB").save(held, "JPEG", quality=72)
+    return held.getvalue()
+
+
+def run_of(
+    folder: Path, asked: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
+) -> Path:
+    """A run's page, with frames every five seconds of each film."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(schemas.questions_table(asked), folder / "questions.parquet")
+    pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
+    store = Store(str(folder / "store"))
+    frames = tuple(Keyframe(time=float(t), shot=t, jpeg=noise(size)) for t in range(0, 100, 5))
+    table = pa.table({"keyframes": schemas.column("keyframes", [frames])})
+    for video in videos:
+        store.put_table("look", video.lineage["look"], table)
+    return write_report(folder, RECORD, store)
+
+
+def small(folder: Path) -> Path:
+    shots = (Span(0.0, 50.0), Span(50.0, 130.0))  # the last one is said to go on beyond the end
+    lines = (Line(start=1.0, end=4.0, text=EVIL),)
+    videos = [
+        Video(video_id=n, uri=f"{n}.mp4", title=f"Film {n}", duration=100.0, shots=shots,
+              lines=lines, lineage={"look": n})
+        for n in ("a", "b")
+    ]  # fmt: skip
+    was = {"question": "Was?", "options": ["x", "y"], "evidence": [], "verdicts": 1}
+    mended = Repair(kind="wording", reason="blind: guessed", by="m", before=json.dumps(was))
+    asked = [
+        question("plain", "a", subsets=("full", "mma")),
+        question("evil", "a", question=EVIL, options=(EVIL, "no", "yes"), question_type="Order",
+                 verdicts=(Verdict(filter="sight", model=EVIL, reply=EVIL, correct=True),)),
+        question("guessed", "b", drop="blind: right in 2 of 2 runs"),
+        question("mended", "b", repairs=(mended,)),
+        question("open", "b", options=(), answer_index=None, drop="sight: two fit"),
+    ]  # fmt: skip
+    return run_of(folder, asked, videos)
+
+
+def held(page: str, name: str) -> Any:
+    found = re.search(rf'id="{name}">([^<]*)</script>', page)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> None:
+    page = small(tmp_path).read_text()
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?https?:""", page)
+    assert "taken'</script>" not in page
+
+
+def test_what_is_packed_is_escaped(tmp_path: Path) -> None:
+    page = small(tmp_path).read_text()
+    shown = held(page, "questions-0")
+    assert len(shown) == 5
+    for text in (*shown, *held(page, "films-0")):
+        assert "<script" not in text
+        assert "onerror=&#34;" in text or "onerror" not in text
+    (evil,) = [text for text in shown if "no</li>" in text and "yes</li>" in text]
+    assert evil.count("&lt;script&gt;") >= 3  # the options, the model, the reply
+    index = held(page, "index")
+    assert index["rows"][0][0] == "plain"  # the best one
+    assert index["fates"] == ["", "blind", "sight"]
+
+
+def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied(
+    tmp_path: Path,
+) -> None:
+    page = small(tmp_path).read_text()
+    order = [row[0] for row in held(page, "index")["rows"]]
+    shown = dict(zip(order, held(page, "questions-0"), strict=True))
+    assert "dropped by blind: right in 2 of 2 runs" in shown["guessed"]
+    assert "because blind: guessed. It was: Was? (x; y)" in shown["mended"]
+    assert "of earlier wordings" in shown["mended"]
+    assert "ANSWER: B, plain" in shown["plain"]
+    assert "right on evidence in 1 of 1 runs" in shown["plain"]
+    assert '<li class="right">two plain</li>' in shown["plain"]
+    assert shown["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
+    assert "left:10.00%;width:10.00%" in shown["plain"]
+
+
+@pytest.mark.parametrize(
+    ("span", "place"),
+    [
+        (Span(50.0, 130.0), (50.0, 50.0)),
+        (Span(-5.0, 10.0), (0.0, 10.0)),
+        (Span(120.0, 130.0), (100.0, 0.0)),
+    ],
+)
+def test_nothing_is_drawn_beyond_the_film(span: Span, place: tuple[float, float]) -> None:
+    assert within(span, 0.0, 100.0) == place
+
+
+def many(folder: Path, count: int, films: int) -> Path:
+    videos = [
+        Video(video_id=f"v{n}", uri=f"v{n}.mp4", duration=100.0, shots=(Span(0.0, 100.0),),
+              lineage={"look": "shared"})
+        for n in range(films)
+    ]  # fmt: skip
+    chance = random.Random(0)
+
+    def reply() -> str:
+        seen = " ".join(f"{chance.choice(('the', 'a', 'one'))}{chance.randrange(999)}"
+                        for _ in range(40))  # fmt: skip
+        return f"* ANSWER: B\n* SEEN: {seen}"
+
+    asked = [
+        question(f"q{n:05d}", f"v{n % films}",
+                 verdicts=tuple(Verdict(filter=f, model="model", seed=s, reply=reply(),
+                                        correct=s % 2 == 0)
+                                for f in ("sight", "blind", "asr") for s in range(3)))
+        for n in range(count)
+    ]  # fmt: skip
+    return run_of(folder, asked, videos, (256, 144))
+
+
+def test_frames_are_sampled_where_there_are_many_films(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browse, "MAX_FRAMES", 40)
+    monkeypatch.setattr(browse, "MAX_QUESTIONS", 25)
+    page = many(tmp_path, 30, 10).read_text()
+    assert page.count('id="frames-') == 5  # of eight frames at least
+    index = held(page, "index")
+    assert len(index["rows"]) == 25
+    assert sum(row[-1] is not None for row in index["rows"]) == 15  # three of each film
+
+
+def driven(script: Any) -> Any:
+    """Run what drives a browser; skipped where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    return asyncio.run(script)
+
+
+OPEN = "document.querySelectorAll('#rows > [open]')"
+LOADED = "document.querySelector('#rows > [open] .options')"
+
+
+async def browsed(page: Page, url: str) -> None:
+    await page.goto(url)
+    await page.until(LOADED)
+    assert await page.run(f"{OPEN}.length") == 1
+    assert await page.run(f"{OPEN}[0].dataset.id") == "plain"
+    assert await page.run(f"{OPEN}[0].querySelectorAll('.strip img[src^=data]').length") == 3
+    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert await page.run(wide)
+
+    count = "document.querySelectorAll('#rows > details').length"
+    for name, value, left in (
+        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "mended", 1), ("film", "1", 3),
+        ("type", "1", 1), ("subset", "1", 1), ("search", "two PLAIN", 1), ("search", "film b", 3),
+        ("search", "no such thing", 0),
+    ):  # fmt: skip
+        say = f"document.getElementById('{name}')"
+        event = f"{say}.dispatchEvent(new Event('input'))"
+        await page.run(f"{say}.value = {value!r}; {event}")
+        assert await page.run(count) == left, (name, value)
+        await page.run(f"{say}.value = ''; {event}")
+    assert await page.run(count) == 5
+
+    await page.run("location.hash = 'evil'")
+    await page.until("document.querySelector('#rows > [data-id=evil][open] .options')")
+    await page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    await page.until("document.querySelectorAll('[data-panel] svg').length === 2")
+    assert await page.run("document.title") == "neptune: 3 questions"
+    assert await page.run("document.querySelectorAll('img[onerror]').length") == 0
+    assert await page.run("document.body.textContent.includes('document.title = ')")
+    over = "+rect.getAttribute('x') + +rect.getAttribute('width') > 1000.5"
+    assert not await page.run(f"[...document.querySelectorAll('rect')].some((rect) => {over})")
+    assert await page.run(wide)
+
+    await page.goto(url + "#guessed")
+    await page.run("location.reload()")
+    await page.until("document.querySelector('#rows > [data-id=guessed][open] .options')")
+    assert page.errors == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_browser(tmp_path: Path, width: int) -> None:
+    url = small(tmp_path / "run").as_uri()
+
+    async def script() -> None:
+        async with opened(tmp_path, width) as page:
+            await browsed(page, url)
+
+    driven(script())
+
+
+@pytest.mark.slow
+def test_the_summary_needs_no_script(tmp_path: Path) -> None:
+    url = small(tmp_path / "run").as_uri()
+
+    async def script() -> None:
+        async with opened(tmp_path) as page:
+            await page.scripts(False)
+            await page.goto(url)
+            text = await page.run("document.body.innerText")
+            for told in ("What of plain?", "two plain", "Where the videos went", "21.99", "0.0300",
+                         "dropped: blind", "Film a"):  # fmt: skip
+                assert told in text
+            shown = "document.querySelectorAll('.strip img[src^=data]').length"
+            assert await page.run(shown) >= 3
+            assert await page.run("document.getElementById('browse').hidden")
+
+    driven(script())
+
+
+@pytest.mark.slow
+def test_ten_thousand_questions_stay_quick(tmp_path: Path) -> None:
+    """Sizes and times are shown with -s; what must hold has much room."""
+    made = many(tmp_path / "run", 10_000, 1_000)
+
+    async def script() -> dict[str, float]:
+        async with opened(tmp_path) as page:
+            await page.goto(made.as_uri())
+            await page.until(LOADED)
+            told = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+            found = {"loaded, ms": await page.run(told)}
+            ready = "performance.getEntriesByName('ready')[0].startTime"
+            found["first question open, ms"] = await page.run(ready)
+            took = (
+                "(() => { const began = performance.now(); const s = $('search'); s.value = '%s';"
+                " s.dispatchEvent(new Event('input')); return performance.now() - began })()"
+            )
+            found["first search, ms"] = await page.run(took % "q09999")
+            found["next search, ms"] = await page.run(took % "what 0777")
+            assert await page.run("document.querySelectorAll('#rows > details').length") > 0
+            await page.run("document.getElementById('search').value = ''")
+            await page.run("location.hash = 'q09998'")
+            await page.until("document.querySelector('#rows > [data-id=q09998][open] .options')")
+            assert page.errors == []
+            return found
+
+    found = driven(script())
+    size = made.stat().st_size / 1e6
+    frames = made.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
+    print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in found.items()}})
+    assert size < 40
+    assert found["next search, ms"] < 1000

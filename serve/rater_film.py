@@ -1,4 +1,4 @@
-"""Films for a browser: the file itself where browsers play it, else stretches of a minute, coded
+"""Films for a browser: the file itself where browsers play it, else stretches of 20 seconds, coded
 anew when they are asked for and kept.
 
 Films are named by a key that is a hash of their id: no path comes from or goes to a browser.
@@ -25,7 +25,7 @@ from mustsee.store import resolve
 
 PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
 CONTAINERS = (".mp4", ".m4v", ".mov", ".webm")
-STEP, LENGTH = 30.0, 60.0  # stretch k begins at k * STEP
+STEP, LENGTH = 10.0, 20.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
 LONGEST, FPS, MOST = 960, 25.0, 200_000_000
 
 
@@ -63,19 +63,25 @@ class Films:
         film = self._film(key)
         return resolve(film.uri)[1] if film is not None and film.whole else None
 
-    def stretch(self, key: str, number: int) -> Path | None:
-        """A stretch as a file; None beyond the film's end. Raises BadRow and Transient."""
+    def stretch(self, key: str, number: int, fps: float | None = None) -> Path | None:
+        """A stretch as a file, in `fps` pictures a second where fewer are wanted; None beyond the
+        film's end, and of a film that comes whole. Raises BadRow and Transient.
+        """
         film = self._film(key)
-        if film is None or film.whole or not 0 <= number * STEP < film.duration:
+        if film is None or film.problem or (film.whole and fps is None):
             return None
-        path = self._folder / f"{key}-{number}.mp4"
+        if not 0 <= number * STEP < film.duration:
+            return None
+        shown = min(film.fps, fps or FPS, FPS)
+        path = self._folder / f"{key}-{number}-{shown:g}.mp4"
         with self._one:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 begin = number * STEP
                 span = Span(begin, min(begin + LENGTH, film.duration))
-                take = VideoInput(fps=min(film.fps, FPS), longest=LONGEST)
-                cut = coded(film.uri, span, take, sound=True, most=MOST)
+                cut = coded(
+                    film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
+                )
                 if cut is None:
                     raise BadRow(f"a stretch of {film.uri!r} takes more than {MOST} bytes")
                 handle, fresh = tempfile.mkstemp(dir=self._folder)

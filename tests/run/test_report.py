@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import gzip
 import hashlib
@@ -24,7 +23,7 @@ from mustsee.run import browse
 from mustsee.run.browse import within
 from mustsee.run.report import write_report
 from mustsee.store import Store
-from tests.support.chromium import CHROMIUM, Page, opened
+from tests.support.chromium import Person, browser, needs_browser
 
 TAKE = "document.title = 'taken'"
 EVIL = f'</script><script>{TAKE}</script><img src=x onerror="{TAKE}">'
@@ -193,25 +192,17 @@ def test_frames_are_sampled_where_there_are_many_films(
     assert sum(row[-1] is not None for row in index["rows"]) == 15  # three of each film
 
 
-def driven(script: Any) -> Any:
-    """Run what drives a browser; skipped where there is none."""
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    return asyncio.run(script)
-
-
 OPEN = "document.querySelectorAll('#rows > [open]')"
 LOADED = "document.querySelector('#rows > [open] .options')"
 
 
-async def browsed(page: Page, url: str) -> None:
-    await page.goto(url)
-    await page.until(LOADED)
-    assert await page.run(f"{OPEN}.length") == 1
-    assert await page.run(f"{OPEN}[0].dataset.id") == "plain"
-    assert await page.run(f"{OPEN}[0].querySelectorAll('.strip img[src^=data]').length") == 3
+def browsed(page: Person, url: str) -> None:
+    page.until(LOADED)
+    assert page.run(f"{OPEN}.length") == 1
+    assert page.run(f"{OPEN}[0].dataset.id") == "plain"
+    assert page.run(f"{OPEN}[0].querySelectorAll('.strip img[src^=data]').length") == 3
     wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    assert await page.run(wide)
+    assert page.run(wide)
 
     count = "document.querySelectorAll('#rows > details').length"
     for name, value, left in (
@@ -221,86 +212,81 @@ async def browsed(page: Page, url: str) -> None:
     ):  # fmt: skip
         say = f"document.getElementById('{name}')"
         event = f"{say}.dispatchEvent(new Event('input'))"
-        await page.run(f"{say}.value = {value!r}; {event}")
-        assert await page.run(count) == left, (name, value)
-        await page.run(f"{say}.value = ''; {event}")
-    assert await page.run(count) == 5
+        page.run(f"{say}.value = {value!r}; {event}")
+        assert page.run(count) == left, (name, value)
+        page.run(f"{say}.value = ''; {event}")
+    assert page.run(count) == 5
 
-    await page.run("location.hash = 'evil'")
-    await page.until("document.querySelector('#rows > [data-id=evil][open] .options')")
-    await page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    await page.until("document.querySelectorAll('[data-panel] svg').length === 2")
-    assert await page.run("document.title") == "neptune: 3 questions"
-    assert await page.run("document.querySelectorAll('img[onerror]').length") == 0
-    assert await page.run("document.body.textContent.includes('document.title = ')")
+    page.run("location.hash = 'evil'")
+    page.until("document.querySelector('#rows > [data-id=evil][open] .options')")
+    page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.until("document.querySelectorAll('[data-panel] svg').length === 2")
+    assert page.run("document.title") == "neptune: 3 questions"
+    assert page.run("document.querySelectorAll('img[onerror]').length") == 0
+    assert page.run("document.body.textContent.includes('document.title = ')")
     over = "+rect.getAttribute('x') + +rect.getAttribute('width') > 1000.5"
-    assert not await page.run(f"[...document.querySelectorAll('rect')].some((rect) => {over})")
-    assert await page.run(wide)
+    assert not page.run(f"[...document.querySelectorAll('rect')].some((rect) => {over})")
+    assert page.run(wide)
 
-    await page.goto(url + "#guessed")
-    await page.run("location.reload()")
-    await page.until("document.querySelector('#rows > [data-id=guessed][open] .options')")
-    assert page.errors == []
+    page.page.goto(url + "#guessed")
+    page.page.reload()
+    page.until("document.querySelector('#rows > [data-id=guessed][open] .options')")
+    assert page.said == []
 
 
+@pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_in_a_browser(tmp_path: Path, width: int) -> None:
+    needs_browser()
     url = small(tmp_path / "run").as_uri()
-
-    async def script() -> None:
-        async with opened(tmp_path, width) as page:
-            await browsed(page, url)
-
-    driven(script())
+    with browser() as made:
+        browsed(Person(made, url, width), url)
 
 
+@pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_summary_needs_no_script(tmp_path: Path) -> None:
+    needs_browser()
     url = small(tmp_path / "run").as_uri()
-
-    async def script() -> None:
-        async with opened(tmp_path) as page:
-            await page.scripts(False)
-            await page.goto(url)
-            text = await page.run("document.body.innerText")
-            for told in ("What of plain?", "two plain", "Where the videos went", "21.99", "0.0300",
+    with browser() as made:
+        page = Person(made, url, 1280, scripts=False)
+        text = page.run("document.body.innerText")
+        for told in ("What of plain?", "two plain", "Where the videos went", "21.99", "0.0300",
                          "dropped: blind", "Film a"):  # fmt: skip
-                assert told in text
-            shown = "document.querySelectorAll('.strip img[src^=data]').length"
-            assert await page.run(shown) >= 3
-            assert await page.run("document.getElementById('browse').hidden")
-
-    driven(script())
+            assert told in text
+        shown = "document.querySelectorAll('.strip img[src^=data]').length"
+        assert page.run(shown) >= 3
+        assert page.run("document.getElementById('browse').hidden")
 
 
+@pytest.mark.browser
+@pytest.mark.long
 @pytest.mark.slow
 def test_ten_thousand_questions_stay_quick(tmp_path: Path) -> None:
     """Sizes and times are shown with -s; what must hold has much room."""
+    needs_browser()
     made = many(tmp_path / "run", 10_000, 1_000)
-
-    async def script() -> dict[str, float]:
-        async with opened(tmp_path) as page:
-            await page.goto(made.as_uri())
-            await page.until(LOADED)
-            told = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-            found = {"loaded, ms": await page.run(told)}
-            ready = "performance.getEntriesByName('ready')[0].startTime"
-            found["first question open, ms"] = await page.run(ready)
-            took = (
-                "(() => { const began = performance.now(); const s = $('search'); s.value = '%s';"
-                " s.dispatchEvent(new Event('input')); return performance.now() - began })()"
-            )
-            found["first search, ms"] = await page.run(took % "q09999")
-            found["next search, ms"] = await page.run(took % "what 0777")
-            assert await page.run("document.querySelectorAll('#rows > details').length") > 0
-            await page.run("document.getElementById('search').value = ''")
-            await page.run("location.hash = 'q09998'")
-            await page.until("document.querySelector('#rows > [data-id=q09998][open] .options')")
-            assert page.errors == []
-            return found
-
-    found = driven(script())
+    with browser() as driver:
+        page = Person(driver, made.as_uri(), 1280)
+        page.until(LOADED)
+        told = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+        found = {"loaded, ms": page.run(told)}
+        ready = "performance.getEntriesByName('ready')[0].startTime"
+        found["first question open, ms"] = page.run(ready)
+        took = (
+            "(() => { const began = performance.now(); const s = $('search'); s.value = '%s';"
+            " s.dispatchEvent(new Event('input')); return performance.now() - began })()"
+        )
+        found["first search, ms"] = page.run(took % "q09999")
+        found["next search, ms"] = page.run(took % "what 0777")
+        assert page.run("document.querySelectorAll('#rows > details').length") > 0
+        page.run("document.getElementById('search').value = ''")
+        page.run("location.hash = 'q09998'")
+        page.until("document.querySelector('#rows > [data-id=q09998][open] .options')")
+        assert page.said == []
     size = made.stat().st_size / 1e6
     frames = made.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
     print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in found.items()}})

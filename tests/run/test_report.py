@@ -235,7 +235,6 @@ def browsed(page: Person, url: str) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_in_a_browser(tmp_path: Path, width: int) -> None:
@@ -246,7 +245,6 @@ def test_in_a_browser(tmp_path: Path, width: int) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.long
 @pytest.mark.slow
 def test_the_summary_needs_no_script(tmp_path: Path) -> None:
     needs_browser()
@@ -263,7 +261,6 @@ def test_the_summary_needs_no_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.long
 @pytest.mark.slow
 def test_ten_thousand_questions_stay_quick(tmp_path: Path) -> None:
     """Sizes and times are shown with -s; what must hold has much room."""

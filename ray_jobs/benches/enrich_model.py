@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 from mustsee.enrich.traces import AXES
-from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.sight_model import Scripted, Shot, found, seen, vocabulary
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")

@@ -47,7 +47,8 @@ class Writing(Scripted):
         if "The way to the answer." in text:
             return graded(text)
         if STATED in text:
-            return stated(text, seen(parts, text), self.noise)
+            rng = random.Random(f"{payload.get('seed')}/{text}")
+            return stated(text, seen(parts, text), noisy=rng.random() < self.noise)
         return super().__call__(payload)
 
 
@@ -150,15 +151,13 @@ def steps(text: str) -> str:
     )
 
 
-def stated(text: str, shots: Sequence[Shot], noise: float) -> str:
+def stated(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
     """Whether the pictures show a shape as a step has it."""
     value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
     options = {option: letter for letter, option in _OPTION.findall(text)}
-    rng = random.Random(f"{text}/{len(shots)}")
     there = [shape for _, shape in shots if shape.form != "none"]
     shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
-    if rng.random() < noise:
-        shows = not shows
+    shows = shows != noisy
     span = f"{shots[0][0]:.1f}-{shots[-1][0]:.1f}" if shots else "NONE"
     return f"* SEEN: A shape.\n* EVIDENCE: {span}\n* LOOK: NONE\n* ANSWER: " + (
         options["Yes"] if shows else options["No"]

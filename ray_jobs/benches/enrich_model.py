@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 from mustsee.enrich.traces import AXES
-from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.sight_model import Scripted, Shot, found, seen, vocabulary
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
@@ -48,7 +47,8 @@ class Writing(Scripted):
         if "The way to the answer." in text:
             return graded(text)
         if STATED in text:
-            return stated(text, seen(parts, text), self.noise)
+            rng = random.Random(f"{payload.get('seed')}/{text}")
+            return stated(text, seen(parts, text), noisy=rng.random() < self.noise)
         return super().__call__(payload)
 
 
@@ -56,7 +56,8 @@ def told(text: str) -> tuple[str, str, list[str]]:
     """The question that is shown, its answer and its wrong answers."""
     question = re.findall(r"^QUESTION: (.*)$", text, re.MULTILINE)[0]
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
-    return question, answer, re.findall(r"^WRONG ANSWER \d+: (.*)$", text, re.MULTILINE)
+    wrong = re.findall(r"^WRONG ANSWER \d+: (.*)$", text, re.MULTILINE)
+    return question, answer, [w for w in wrong if w != "..."]
 
 
 def twin(text: str) -> str:
@@ -69,9 +70,7 @@ def twin(text: str) -> str:
         case "another answer":
             answer = other
         case "another moment":
-            stops = re.findall(r"\bat ([A-Z]\w+)", question)
-            for stop in stops or films.RARE:
-                question = question.replace(stop, rng.choice([n for n in films.NAMES if n != stop]))
+            question = _elsewhere(question)
         case "a wrong variant":
             also = f"\nALSO RIGHT: {other}"
         case "gives it away":
@@ -88,10 +87,9 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
     rng = random.Random(f"{question}/siblings")
     asked = question.replace("the shape at", "the shape that one sees at")
     if planted(question, PARAPHRASES) != SOUND:
-        stop = re.findall(r"\bat ([A-Z]\w+)", asked)[0]
-        asked = asked.replace(stop, rng.choice([n for n in films.NAMES if n != stop]))
+        asked = _elsewhere(asked)
     blocks = [_block("paraphrase", asked, answer, wrong, evidence)]
-    if later := _later(question, text, shots):
+    if later := _later(question, answer, text, shots):
         stop, value, where = later
         pair = (answer, value)
         others = [p for p in product(vocabulary(question, (answer,)), repeat=2) if p[0] != p[1]]
@@ -105,17 +103,23 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
     return "\n\n".join(blocks)
 
 
-def _later(question: str, text: str, shots: Sequence[Shot]) -> tuple[str, str, str] | None:
+def _elsewhere(question: str) -> str:
+    """The question, asked of a stop that is in no film."""
+    return re.sub(r"\bat [A-Z]\w+", "at Nowhere", question)
+
+
+def _later(
+    question: str, answer: str, text: str, shots: Sequence[Shot]
+) -> tuple[str, str, str] | None:
     """A later stop that is visited once and shows something else, what, and when."""
     stop = re.findall(r"\bat ([A-Z]\w+)", question)[0]
     lines = re.findall(r"^\[(\d+\.\d)-(\d+\.\d)\] .*?([A-Z]\w+)(?: now)?\.$", text, re.MULTILINE)
     names = [name for _, _, name in lines]
     begun = max(float(a) for a, _, name in lines if name == stop)
-    values = found(question, text, shots).values
     for start, end, name in lines:
         known = found(question.replace(stop, name), text, shots).values
         after = float(start) - begun > 30 and names.count(name) == 1
-        if after and len(known) == 1 and known != values:
+        if after and len(known) == 1 and known != {answer}:
             return name, known.pop(), f"{start}-{end}"
     return None
 
@@ -147,15 +151,13 @@ def steps(text: str) -> str:
     )
 
 
-def stated(text: str, shots: Sequence[Shot], noise: float) -> str:
+def stated(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
     """Whether the pictures show a shape as a step has it."""
     value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
     options = {option: letter for letter, option in _OPTION.findall(text)}
-    rng = random.Random(f"{text}/{len(shots)}")
     there = [shape for _, shape in shots if shape.form != "none"]
     shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
-    if rng.random() < noise:
-        shows = not shows
+    shows = shows != noisy
     span = f"{shots[0][0]:.1f}-{shots[-1][0]:.1f}" if shots else "NONE"
     return f"* SEEN: A shape.\n* EVIDENCE: {span}\n* LOOK: NONE\n* ANSWER: " + (
         options["Yes"] if shows else options["No"]

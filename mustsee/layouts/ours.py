@@ -68,10 +68,13 @@ def _tables(folder: Path) -> list[Path]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    """A line of a .tsv: empty cells are nothing, and what is no text is JSON."""
+    """A line of a .tsv: empty cells are nothing, and what is no text is JSON. Raises UserError."""
     texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
     told = {"video", "film", *texts}
-    return {k: v if k in told else json.loads(v) for k, v in row.items() if k and v}
+    try:
+        return {k: v if k in told else json.loads(v) for k, v in row.items() if k and v}
+    except ValueError as error:
+        raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
 
 
 def _films(rows: Iterable[Row]) -> list[dict[str, Any]]:

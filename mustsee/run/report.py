@@ -92,8 +92,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["clock"] = clock
-    found.filters["within"] = within
+    ours: Mapping[str, Any] = {"clock": clock, "within": within}
+    found.filters.update(ours)
     return found
 
 

@@ -87,6 +87,14 @@ def test_the_table_holds_what_the_kit_asks_for(tmp_path: Path) -> None:
     assert told["model"] == {"M": {}}
 
 
+def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
+    folder = exported(tmp_path, vlmevalkit.write)
+    text = (folder / "our_task.tsv").read_text().replace('""two"", ', '""two, ')
+    (folder / "our_task.tsv").write_text(text)
+    with pytest.raises(UserError, match="'q0': a list that is no JSON"):
+        mustsee.read(folder)
+
+
 def outside(script: str, folder: Path, tmp_path: Path, **given: str) -> Any:
     """What a script says last, in a process that does not know this project."""
     (tmp_path / "inside.py").write_text(script)

@@ -139,7 +139,7 @@ def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied
     assert "because blind: guessed. It was: Was? (x; y)" in shown["mended"]
     assert "of earlier wordings" in shown["mended"]
     assert "ANSWER: B, plain" in shown["plain"]
-    assert "right on evidence in 1 of 1 runs" in shown["plain"]
+    assert "right in 1 of 1 runs (evidence)" in shown["plain"]
     assert '<li class="right">two plain</li>' in shown["plain"]
     assert shown["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
     assert "left:10.00%;width:10.00%" in shown["plain"]

@@ -191,12 +191,12 @@ class Alone(Session):
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))
 
-    def context(self) -> RunContext:
+    def context(self, stage: str = "") -> RunContext:
         def connected(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, Metered):
-                return Gateway.connect(config, self.store, self.coordinator)
+                return Gateway.connect(config, self.store, self.coordinator, stage=stage)
             standing = StandIn(config, self.clock, self.call_seconds)
-            return Gateway(standing, self.store, self.coordinator)
+            return Gateway(standing, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
 

@@ -71,7 +71,8 @@ class Session:
         with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
             answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
-    def context(self) -> RunContext:
+    def context(self, stage: str = "") -> RunContext:
+        """What a part of that stage may use; without one, the job itself."""
         from actors.gateway import Gateway
         from actors.sender import Sender
 
@@ -84,7 +85,9 @@ class Session:
         sender = Sender(self.store.root, lifelines)
         return RunContext(
             store=self.store,
-            llm=lambda config: Gateway.connect(config, self.store, self.coordinator, count, sender),
+            llm=lambda config: Gateway.connect(
+                config, self.store, self.coordinator, count, sender, stage
+            ),
             count=count,
         )
 
@@ -187,7 +190,7 @@ class Worker:
 
     @cached_property
     def _opened(self) -> Opened:
-        return self.stage.part.open(self.session.context())
+        return self.stage.part.open(self.session.context(self.stage.name))
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:

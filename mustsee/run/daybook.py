@@ -32,12 +32,13 @@ DEFAULTS = {f.name: f.default for f in fields(Entry)}
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What all runs of an output folder did and paid: `runs` that made calls, and `unknown` calls
-    that were sent without a reply, which cost at most `unknown_usd`.
+    """What all runs of an output folder did and paid: `runs` that made calls, dollars `by_stage`,
+    and `unknown` calls that were sent without a reply, which cost at most `unknown_usd`.
     """
 
     runs: int = 0
     total: Tally = field(default_factory=Tally)
+    by_stage: Mapping[str, float] = field(default_factory=dict[str, float])
     unknown: int = 0
     unknown_usd: float = 0.0
 
@@ -47,6 +48,7 @@ class Spent:
         return {
             "runs": self.runs,
             **{name: told[name] for name in counted},
+            "by_stage": {name: round(usd, 8) for name, usd in sorted(self.by_stage.items())},
             "unknown": self.unknown,
             "unknown_usd": round(self.unknown_usd, 8),
         }
@@ -114,6 +116,7 @@ class Daybook:
         return Spent(
             runs=self.runs + bool(self._entered),
             total=self.before.total.plus(now.total),
+            by_stage={n: t.usd for n, t in self.before.plus(now).by_stage.items() if t.usd},
             unknown=sum(map(len, self._lost.values())),
             unknown_usd=self._lost_usd,
         )

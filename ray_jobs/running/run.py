@@ -38,13 +38,22 @@ from mustsee.run.best import best
 from mustsee.run.estimate import costs
 from mustsee.run.ledger import Ledger
 from mustsee.run.outputs import Scratch, check_writable
+from mustsee.run.pace import Watched
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 from ray_jobs.running import dry_run, forecast, trials
 from ray_jobs.running.barrier import NAME, marking, small
-from ray_jobs.running.cluster import Cluster, connected, cores, pools, preflight, short_of
+from ray_jobs.running.cluster import (
+    Cluster,
+    connected,
+    cores,
+    hardware,
+    pools,
+    preflight,
+    short_of,
+)
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.heartbeat import EVERY, doing
@@ -114,6 +123,7 @@ class Running:
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
         self._told: Told
+        self._watched: Mapping[str, Watched] = {}
 
     @cached_property
     def session(self) -> Session:
@@ -214,7 +224,10 @@ class Running:
             counters = functools.partial(self.snapshot, timeout=EVERY / 2)
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
-            with Progress(counters, stages, self._input.num_rows, lacking=lacking):
+            places = {stage.name: hardware(pool) for pool in found for stage in pool}
+            rows = self._input.num_rows
+            with Progress(counters, stages, rows, lacking=lacking, hardware=places) as progress:
+                self._watched = progress.watched
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
@@ -312,6 +325,8 @@ class Running:
             spent=snapshot.spent,
             film_seconds=tables.film_seconds(written),
             cores=cores(),
+            watched=self._watched,
+            allowed={s.name: forecast.allowed(s) for s in self._steps if isinstance(s, Stage)},
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.

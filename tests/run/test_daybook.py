@@ -51,7 +51,7 @@ def test_what_earlier_runs_spent_and_sent_is_known(out):
     book, ledger = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
     assert book.spent(ledger).plain() == {
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
-        "tokens_out": 3, "usd": 0.5, "unknown": 0, "unknown_usd": 0.0,
+        "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
     }  # fmt: skip
     killed = Daybook(out)
     assert killed.usd == pytest.approx(3.5)

@@ -30,6 +30,7 @@ from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
 from mustsee.store import is_local
 
+OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
 
@@ -276,6 +277,12 @@ class Coordinator:
         elif not any(deaths):
             self._together.update(rows)
         return deaths
+
+    def overran(self, row: str, beside: Sequence[str]) -> None:
+        """A worker ends, for this row took too long. Those begun `beside` it are not to blame."""
+        self._journal.add("overran", row, beside)
+        self._together.difference_update(beside)
+        self._alone[row] = OVERRAN
 
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,

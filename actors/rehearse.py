@@ -8,6 +8,7 @@ and the seconds are counted. Nothing is sent, and what the rules say is not stor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import json
@@ -181,6 +182,11 @@ class Alone(Session):
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
+
+    def within(
+        self, seconds: float | None, row: str, beside: Sequence[str]
+    ) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # nobody would start its process again
 
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,

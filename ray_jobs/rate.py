@@ -59,7 +59,7 @@ class Rate:
 
     def _check(self) -> None:
         for file in ("questions.parquet", "videos.parquet"):
-            if not (self._run / file).is_file():
+            if not (self._run / file).exists():
                 raise UserError(
                     f"questions={self.questions!r} has no {file}: give the output folder of a run "
                     "on this machine"
@@ -229,7 +229,10 @@ def _replaced(path: Path, questions: Sequence[Question]) -> Path | None:
     number = 1
     while (kept := path.with_name(f"questions.{number}.parquet")).exists():
         number += 1
-    shutil.copy2(path, kept)
+    if path.is_dir():  # of parts
+        path.rename(kept)
+    else:
+        shutil.copy2(path, kept)
     os.replace(fresh, path)
     return kept
 

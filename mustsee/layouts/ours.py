@@ -11,7 +11,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, Reading, rows_of
 from mustsee.records import Question, Video
-from mustsee.tables import placed
+from mustsee.tables import parts, placed
 
 FILMS = "videos.parquet"
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
@@ -21,9 +21,12 @@ def read(path: Path) -> Reading:
     """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
-    file = path if path.is_file() else path / "questions.parquet"
+    file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
-    files = [p for p in sorted(path.rglob("*.parquet")) if p.name != FILMS] if dataset else [file]
+    if dataset:
+        files = [p for p in sorted(path.rglob("*.parquet")) if p.name != FILMS]
+    else:
+        files = parts(file)
     notes = Notes(file.name)
     questions = list[Question]()
     for number, row in enumerate(r for f in files for r in rows_of(f)):
@@ -52,6 +55,12 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
+
+
+def table_of(path: Path) -> Path:
+    """The questions of a run: what is named, or what the named output folder should hold."""
+    named = path.is_file() or path.suffix == ".parquet"
+    return path if named else path / "questions.parquet"
 
 
 def _ids(videos: Iterable[Video]) -> set[str]:

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from mustsee.run.tables import Tables
 from mustsee.store import Store
 
 MAX_VIDEOS = 100
+MANY_VIDEOS = 10_000  # of more, not every question is read whole
 MAX_PICTURES = 10
 SHOWN = (  # of a video
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
@@ -64,7 +64,7 @@ def bars(counts: Mapping[str, float]) -> list[Bar]:
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
     """Write `folder/report/index.html` from the files of a run in `folder` and its `run.json`."""
     tables = Tables(folder)
-    videos = list(islice(tables.videos(*SHOWN), MAX_VIDEOS))
+    videos = tables.videos_among(MAX_VIDEOS, *SHOWN)
     by_video: dict[str, list[Question]] = {}
     for question in tables.questions_of([video.video_id for video in videos]):
         by_video.setdefault(question.video_id, []).append(question)
@@ -88,8 +88,8 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         .render(
             record=record,
             panels=panels,
-            best=list(_best(tables, store)) if asked else [],
-            more=max(0, tables.count() - MAX_VIDEOS),
+            best=list(_best(tables, store, by_video)) if asked else [],
+            more=tables.count() - len(videos),
             types=bars(record["questions"]["types"]),
             slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
             evidence=bars(_positions(panels)),
@@ -122,9 +122,12 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _best(tables: Tables, store: Store | None) -> Iterator[Shown]:
-    """The best questions of the run."""
-    chosen = best(tables.questions())
+def _best(
+    tables: Tables, store: Store | None, shown: Mapping[str, Sequence[Question]]
+) -> Iterator[Shown]:
+    """The best questions of the run; of a large one, those of the videos on the page."""
+    small = tables.count() <= MANY_VIDEOS
+    chosen = best(tables.questions() if small else (q for each in shown.values() for q in each))
     films = {q.video_id for q in chosen}
     rows = {v.video_id: v for v in tables.videos("lineage") if v.video_id in films}
     for question in chosen:

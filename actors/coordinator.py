@@ -351,11 +351,12 @@ def start_coordinator(
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    kind, run = FarKept, run_name()
+    kind = FarKept
     if out is None or is_local(out):
         kind, out = Coordinator, out and os.path.abspath(out)
     if out is not None:
         check_readable(out)
+    run = run_name(out)
     node = (
         ray.get_runtime_context().get_node_id()
     )  # the job's own: it is there that it writes `out`

@@ -35,8 +35,11 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
             "into s3:// or gs://"
         )
     if "://" in path:
+        address = quote(path, safe="/:?#@!$&'()*+,;=%~")
+        if path.startswith("s3://"):  # else what is written takes three requests in place of one
+            address += ("&" if "?" in path else "?") + "allow_delayed_open=true"
         try:
-            return fs.FileSystem.from_uri(quote(path, safe="/:?#@!$&'()*+,;=%~"))
+            return fs.FileSystem.from_uri(address)
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(
                 f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."

@@ -105,7 +105,7 @@ class Run:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         self.log.check()
         with contextlib.ExitStack() as held:
-            running = Running(recipe, self, time.time(), held)
+            running = Running(recipe, self, time.monotonic(), held)
             held.callback(running.scratch.close)
             yield running
 
@@ -247,7 +247,7 @@ class Running:
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
-        how, began = self.run.rehearsal, time.time() - self.started
+        how, began = self.run.rehearsal, time.monotonic() - self.started
         rows = dry_run.probed(
             self._steps, self._input, self.session, self._rows_per_block(self._input)
         )
@@ -334,7 +334,7 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
-        seconds = time.time() - self.started
+        seconds = time.monotonic() - self.started
         self.record = self.record.finished(seconds)
         if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
             extra_too = {**self.record.extra, "estimate": found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pyarrow import fs
 
 from mustsee.errors import MustseeError
 from mustsee.run import daybook
-from mustsee.run.daybook import FOLDER, Daybook
+from mustsee.run.daybook import FOLDER, Daybook, run_name
 from mustsee.run.ledger import Entry, Ledger
 
 
@@ -134,3 +135,15 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
     spent = Daybook(out).spent(Ledger())
     assert spent.unknown_usd == spent.unknown == len(flying)
     assert spent.total.plain() | {"asked_again_for": {}} == ledger.total.plain()
+
+
+def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
+    noon, names = datetime(2026, 11, 22, 12, tzinfo=UTC), []
+    for hours in (0, 1, -24, 400 * 24, -1):
+        names.append(run_name(out, noon + timedelta(hours=hours)))
+        book = Daybook(out, names[-1])
+        book.sent(f"call {hours}", 1.0)
+        book.keep()
+    assert names == sorted(names)
+    assert len({name.partition("-")[0] for name in names}) == 5
+    assert Daybook(out).runs == 5

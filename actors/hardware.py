@@ -39,7 +39,9 @@ class Hardware:
 
     def seconds(self, film: float | None) -> float | None:
         """What a row with a film of that length may take."""
-        return self.limit and self.limit["row"] + self.limit["film"] * (film or 0.0)
+        if self.limit is None:
+            return None
+        return self.limit["row"] + self.limit["film"] * (film or 0.0)
 
     def beside(self, other: Hardware) -> Hardware:
         """What workers use that do the work of another stage as well: the more of each."""

@@ -256,12 +256,17 @@ def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
     for name in names:
         table.add_column(name, justify="left" if name in ("stage", "why idle") else "right")
     for name, each in stages.items():
-        rates = (f"{each[key]:.3g}" if each[key] else "" for key in ("per_hour", "ceiling"))
+        rates = (_short(each[key]) for key in ("per_hour", "ceiling"))
         usd = each["usd_per_kept_question"]
         price = [f"{usd:.4f}" if usd else ""] if paid else []
         busy = f"{each['busy']:.0%}" if each["busy"] else ""
         table.add_row(Text(name), *rates, busy, *price, each["why"])
     return table
+
+
+def _short(rate: float | None) -> str:
+    """Three digits, or as many as stand before the point."""
+    return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:

@@ -225,8 +225,8 @@ class Running:
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
             places = {stage.name: hardware(pool) for pool in found for stage in pool}
-            rows = self._input.num_rows
-            with Progress(counters, stages, rows, lacking=lacking, hardware=places) as progress:
+            count = self._input.num_rows
+            with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
                 self._watched = progress.watched
                 for block in self._stream():
                     self.scratch.add(block)
@@ -267,27 +267,40 @@ class Running:
         return self.run.rows_per_block or min(16, max(1, rows.num_rows // 64))
 
     def _stream(self) -> Iterator[pa.Table]:
-        """The rows at the end of all stages."""
+        """The rows at the end of all stages. A decision over all rows keeps of each only what it
+        looks at: what the stages before it made is in the store, and comes from there.
+        """
         assert self._input is not None
-        if all(isinstance(step, Stage) for step in self._steps):
-            stages = [step for step in self._steps if isinstance(step, Stage)]
-            for portion in portions(self._input):
-                done, rest = known(stages, portion, self.session, without=outputs.HIDDEN)
-                yield from done
-                if rest.num_rows:
-                    size = self._rows_per_block(rest)
-                    yield from _tables(self._through(stages, _blocks(rest, size), size))
-            return
-        size = self._rows_per_block(self._input)
-        rows = _blocks(self._input, size)
-        queued: list[Stage] = []
+        rows, before, queued = self._input, list[Stage](), list[Stage]()
         for step in self._steps:
             if isinstance(step, Stage):
                 queued.append(step)
                 continue
-            rows = self._through(queued, rows, size).materialize()
-            queued = [marking(step(_small(rows, step.columns)))]
-        yield from _tables(self._through(queued, rows, size))
+            seen, gone = list[pa.Table](), set[str]()
+            for table in self._worked(before, queued, rows, needed=step.columns):
+                seen.append(table.select(small(table.column_names, step.columns)))
+                if (failed := table.filter(table["problem"].is_valid())).num_rows:
+                    yield failed  # the store need not have it
+                    gone.update(failed["video_id"].to_pylist())
+            stands = [name not in gone for name in rows["video_id"].to_pylist()]
+            rows = rows.filter(pa.array(stands, pa.bool_()))
+            before += queued
+            queued = [marking(step(pa.concat_tables(seen, promote_options="permissive")))]
+        yield from self._worked(before, queued, rows)
+
+    def _worked(
+        self, before: Sequence[Stage], stages: Sequence[Stage], rows: pa.Table,
+        needed: Sequence[str] = (),
+    ) -> Iterator[pa.Table]:  # fmt: skip
+        """The rows behind `stages`, where those `before` have done them all; of finished ones only
+        those of the hidden columns that are `needed`.
+        """
+        less = [c for c in outputs.HIDDEN if c not in needed]
+        for portion in portions(rows):
+            rest = yield from known(stages, portion, self.session, before=before, without=less)
+            if rest.num_rows:
+                size = self._rows_per_block(rest)
+                yield from _tables(self._through(stages, _blocks(rest, size), size))
 
     def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.run.cluster.shared):
@@ -352,14 +365,6 @@ class Running:
             last=last,
         )
         return plain
-
-
-def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
-    """What a decision over all rows is shown of them."""
-    schema = rows.schema()
-    assert schema is not None, "the job checked that there are rows"
-    names = small(schema.names, also)
-    return pa.concat_tables((b.select(names) for b in _tables(rows)), promote_options="permissive")
 
 
 def _blocks(rows: pa.Table, size: int) -> Dataset:

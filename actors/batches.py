@@ -282,12 +282,12 @@ class Batched:
 
     async def _found(self, job: Job) -> dict[str, Answer]:
         """What a batch holds. It is paid for: what fails to come is fetched again, not bought."""
-        began = time.time()
+        began = time.monotonic()
         for pause in self._pauses():
             try:
                 return await self._route.answers(job)
             except Transient:
-                if time.time() - began > self._rules.deadline:
+                if time.monotonic() - began > self._rules.deadline:
                     raise
                 await asyncio.sleep(pause)
         raise AssertionError("pauses never end")

@@ -30,6 +30,7 @@ from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
 from mustsee.store import is_local
 
+OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
 
@@ -277,6 +278,12 @@ class Coordinator:
             self._together.update(rows)
         return deaths
 
+    def overran(self, row: str, beside: Sequence[str]) -> None:
+        """A worker ends, for this row took too long. Those begun `beside` it are not to blame."""
+        self._journal.add("overran", row, beside)
+        self._together.difference_update(beside)
+        self._alone[row] = OVERRAN
+
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
         rows: int = 1,
@@ -344,11 +351,12 @@ def start_coordinator(
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    kind, run = FarKept, run_name()
+    kind = FarKept
     if out is None or is_local(out):
         kind, out = Coordinator, out and os.path.abspath(out)
     if out is not None:
         check_readable(out)
+    run = run_name(out)
     node = (
         ray.get_runtime_context().get_node_id()
     )  # the job's own: it is there that it writes `out`

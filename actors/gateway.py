@@ -73,11 +73,12 @@ class Gateway:
         instead: str = "",
         sender: Sender | None = None,
         known_as: int = 0,
+        stage: str = "",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
         self._batched, self._instead, self._sleep = batched, instead, sleep
-        self._sender, self._known_as = sender, known_as
+        self._sender, self._known_as, self._stage = sender, known_as, stage
         self._name = uuid.uuid4().hex
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -93,10 +94,11 @@ class Gateway:
         coordinator: Any,
         count: Count = lambda name, n: None,
         sender: Sender | None = None,
+        stage: str = "",
     ) -> Gateway | Failover:
         """The configured model behind the gateway. `coordinator`: a `Coordinator`, or a Ray
         actor of one. `count` adds to a counter of the run. `sender`: makes an endpoint's calls;
-        None: they are made here.
+        None: they are made here. `stage`: what the calls are entered under.
 
         Raises UserError when the model cannot be opened (a missing key).
         """
@@ -105,11 +107,11 @@ class Gateway:
             named = ["", *[ways[0].endpoint.model] * (len(ways) - 1)]
             return Failover(
                 [
-                    cls._connect(way, store, coordinator, count, sender, instead)
+                    cls._connect(way, store, coordinator, count, sender, stage, instead)
                     for way, instead in zip(ways, named, strict=True)
                 ]
             )
-        return cls._connect(config, store, coordinator, count, sender)
+        return cls._connect(config, store, coordinator, count, sender, stage)
 
     @classmethod
     def _connect(
@@ -119,6 +121,7 @@ class Gateway:
         coordinator: Any,
         count: Count,
         sender: Sender | None,
+        stage: str,
         instead: str = "",
     ) -> Gateway:
         meter = config if isinstance(config, Metered) else None
@@ -139,6 +142,7 @@ class Gateway:
             instead=instead,
             sender=sender,
             known_as=sender.model(config) if sender is not None else 0,
+            stage=stage,
         )
 
     @property
@@ -189,6 +193,7 @@ class Gateway:
         if stored is not None:
             await self._client.report(self._entry("cached", key, request, stored))
             return stored
+        began = time.monotonic()
         try:
             reply = await self._tried(key, request)
         except Exception:
@@ -197,10 +202,12 @@ class Gateway:
         if reply.cached:
             await self._client.report(self._entry("cached", key, request, reply))
             return reply
+        took = self._took.pop(key, 0.0)
+        held = 0.0 if reply.batched else time.monotonic() - began - took
         if self._sender is None or reply.batched:  # before it is reported: others then look there
             await self._aside(keep, self._store, key, reply)
         entry = self._entry("done", key, request, reply)
-        await self._client.report(replace(entry, seconds=self._took.pop(key, 0.0)))
+        await self._client.report(replace(entry, seconds=took, held=held))
         return reply
 
     async def _tried(self, key: str, request: Request) -> Reply:
@@ -313,6 +320,7 @@ class Gateway:
             key=key,
             account=self._meter.endpoint.account if self._meter else "",
             batched=reply.batched if reply else False,
+            stage=self._stage,
         )
 
     @cached_property

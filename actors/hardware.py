@@ -14,8 +14,9 @@ LEAST = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
     """What one stage may use. `workers`: how many, or `{min, max}`: more where rows wait, and fewer
-    where none do. `concurrency`: rows at once in one worker, of a part that can. `runtime_env`:
-    Ray's, for the workers of this stage alone, such as packages of their own.
+    where none do. `concurrency`: rows at once in one worker, of a part that can. `limit`: seconds
+    that a row may take, `{row: 1800, film: 10}`: so many, and for each second of its film so many
+    more. `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
     """
 
     workers: int | Mapping[str, int] = 1
@@ -23,6 +24,7 @@ class Hardware:
     gpus: float = 0.0
     tpus: int = 0
     concurrency: int = 1
+    limit: Mapping[str, float] | None = None
     runtime_env: Mapping[str, Any] | None = None
 
     @property
@@ -34,6 +36,12 @@ class Hardware:
     def most(self) -> int:
         """Workers that there may be at once."""
         return self.workers if isinstance(self.workers, int) else self.workers.get("max", 1)
+
+    def seconds(self, film: float | None) -> float | None:
+        """What a row with a film of that length may take."""
+        if self.limit is None:
+            return None
+        return self.limit["row"] + self.limit["film"] * (film or 0.0)
 
     def beside(self, other: Hardware) -> Hardware:
         """What workers use that do the work of another stage as well: the more of each."""
@@ -55,6 +63,10 @@ class Hardware:
         said = f"{key}.workers={given!r}"
         if isinstance(given, dict) and set(given) != {"min", "max"}:
             raise UserError(f"{said}: a number, or {{min: 1, max: 8}}")
+        if self.limit and (set(self.limit) != {"row", "film"} or min(self.limit.values()) < 0):
+            raise UserError(
+                f"{key}.limit={dict(self.limit)!r}: null, or seconds as in {{row: 1800, film: 10}}"
+            )
         if self.least < 1:
             raise UserError(f"{said}: at least 1")
         if self.most < self.least:

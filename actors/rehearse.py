@@ -8,6 +8,7 @@ and the seconds are counted. Nothing is sent, and what the rules say is not stor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import json
@@ -182,6 +183,11 @@ class Alone(Session):
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
 
+    def within(
+        self, seconds: float | None, row: str, beside: Sequence[str]
+    ) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # nobody would start its process again
+
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
         rows: int = 1,
@@ -191,12 +197,12 @@ class Alone(Session):
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))
 
-    def context(self) -> RunContext:
+    def context(self, stage: str = "") -> RunContext:
         def connected(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, Metered):
-                return Gateway.connect(config, self.store, self.coordinator)
+                return Gateway.connect(config, self.store, self.coordinator, stage=stage)
             standing = StandIn(config, self.clock, self.call_seconds)
-            return Gateway(standing, self.store, self.coordinator)
+            return Gateway(standing, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
 

@@ -15,7 +15,6 @@ import inspect
 import os
 import threading
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from actors import problems
 from actors.batches import blocks_held
 from actors.coordinator import answered
 from actors.hardware import Hardware
 from actors.part import Opened, Part, RunContext, Threaded
+from actors.watchdog import SLACK, within
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 Filter = Callable[[Video], str | None]
-KEPT = ("video_id", "uri", "drop", "problem", "lineage")
+KEPT = ("video_id", "uri", "duration", "drop", "problem", "lineage")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,14 @@ class Session:
         """As `Coordinator.begin`: one message, whose answer is waited for."""
         return answered(self.coordinator.begin.remote(rows))
 
+    def within(
+        self, seconds: float | None, row: str, beside: Sequence[str]
+    ) -> contextlib.AbstractContextManager[None]:
+        """The block may take so long for this row. `beside`: those begun together with it."""
+        return within(
+            seconds, lambda: answered(self.coordinator.overran.remote(row, beside), SLACK)
+        )
+
     def event(
         self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
         rows: int = 1,
@@ -71,7 +80,8 @@ class Session:
         with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
             answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
-    def context(self) -> RunContext:
+    def context(self, stage: str = "") -> RunContext:
+        """What a part of that stage may use; without one, the job itself."""
         from actors.gateway import Gateway
         from actors.sender import Sender
 
@@ -84,7 +94,9 @@ class Session:
         sender = Sender(self.store.root, lifelines)
         return RunContext(
             store=self.store,
-            llm=lambda config: Gateway.connect(config, self.store, self.coordinator, count, sender),
+            llm=lambda config: Gateway.connect(
+                config, self.store, self.coordinator, count, sender, stage
+            ),
             count=count,
         )
 
@@ -187,7 +199,7 @@ class Worker:
 
     @cached_property
     def _opened(self) -> Opened:
-        return self.stage.part.open(self.session.context())
+        return self.stage.part.open(self.session.context(self.stage.name))
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -235,13 +247,13 @@ class Worker:
         if len(tasks) > 1 and any(deaths):
             for task, died in zip(tasks, deaths, strict=True):
                 if died >= self.session.max_attempts:
-                    results[task.index] = self._killed(died)
+                    results[task.index] = self._killed(task, died)
                 else:
                     self._compute([task], results)
             return
         waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
         for task, died in zip(tasks, deaths, strict=True):
-            answer = self._start(task, died)
+            answer = self._start(task, died, [each.name for each in tasks])
             if isinstance(answer, pa.Table):
                 results[task.index] = answer
             else:
@@ -253,17 +265,20 @@ class Worker:
             for (index, _), result in zip(waiting, gathered.result(), strict=True):
                 results[index] = result
 
-    def _start(self, task: Task, deaths: int) -> pa.Table | Coroutine[Any, Any, pa.Table]:
+    def _start(
+        self, task: Task, deaths: int, beside: Sequence[str]
+    ) -> pa.Table | Coroutine[Any, Any, pa.Table]:
         """Compute a row: the result of a plain part, or the coroutine of an async one. `deaths`:
-        workers that died with this row.
+        workers that died with this row; `beside`: those begun together.
         """
         if deaths >= self.session.max_attempts:
-            return self._killed(deaths)
+            return self._killed(task, deaths)
         with self._opening:
             opened = self._opened
         started = time.monotonic()
         try:
-            with self._turn:
+            limit = self.stage.hardware.seconds(task.row.duration)
+            with self._turn, self.session.within(limit, task.name, beside):
                 result: Any = opened(task.row)
             if inspect.isawaitable(result):
                 return self._wait(task, result, started)
@@ -298,20 +313,13 @@ class Worker:
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
-        result = self._failed(type(error).__name__, _message(error), 1)
+        result = _failed(problems.raised(self.stage.name, error))
         return self._settle(task, result, "problem", started, keep=isinstance(error, BadRow))
 
-    def _killed(self, deaths: int) -> pa.Table:
-        message = (
-            f"the worker was killed {deaths} times while it worked on this row (out of memory, "
-            "or a crash in native code); look at the file, or leave the row out"
-        )
+    def _killed(self, task: Task, deaths: int) -> pa.Table:
+        most = self.stage.hardware.seconds(task.row.duration)
         self.session.event(self.stage.name, "problem")
-        return self._failed("WorkerKilled", message, deaths)
-
-    def _failed(self, error: str, message: str, attempts: int) -> pa.Table:
-        problem = Problem(stage=self.stage.name, error=error, message=message, attempts=attempts)
-        return pa.table({"problem": schemas.column("problem", [problem])})
+        return _failed(problems.killed(self.stage.name, deaths, most))
 
     def _assemble(
         self,
@@ -369,18 +377,13 @@ async def _gather(waiting: list[Coroutine[Any, Any, pa.Table]]) -> list[pa.Table
     return list(await asyncio.gather(*waiting))
 
 
+def _failed(problem: Problem) -> pa.Table:
+    return pa.table({"problem": schemas.column("problem", [problem])})
+
+
 def _piece(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = values.chunk(0)
     return values if values.type == kind else values.cast(kind)
-
-
-def _message(error: Exception) -> str:
-    """The error's text; for an error that nobody foresaw, also where it was raised."""
-    if isinstance(error, MustseeError):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" (at {frames[-1].filename.rsplit('/', 2)[-1]}:{frames[-1].lineno})" if frames else ""
-    return f"{error}{place}"

@@ -7,7 +7,7 @@ import io
 import json
 import posixpath
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +35,11 @@ def placed(row: dict[str, Any], source: str) -> dict[str, Any]:
         scheme = source.split("://")[0] + "://" if "://" in source else ""
         return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
     return row
+
+
+def parts(table: Path) -> list[Path]:
+    """The files of a local table: itself, or those in the folder that a large one is."""
+    return sorted(table.glob("*.parquet")) if table.is_dir() else [table]
 
 
 def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:

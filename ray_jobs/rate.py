@@ -80,7 +80,7 @@ class Rate:
 
     def _check(self) -> None:
         for file in ("questions.parquet", "videos.parquet"):
-            if not (self._run / file).is_file():
+            if not (self._run / file).exists():
                 raise UserError(
                     f"questions={self.questions!r} has no {file}: give the output folder of a run "
                     "on this machine"

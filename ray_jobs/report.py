@@ -38,7 +38,8 @@ class Report:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             folder = Path(name)
             for file in NEEDED:
-                if filesystem.get_file_info(f"{path}/{file}").type != fs.FileType.File:
+                found = filesystem.get_file_info(f"{path}/{file}").type
+                if found == fs.FileType.NotFound:
                     raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
             record = json.loads((folder / "run.json").read_text())

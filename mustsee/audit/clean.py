@@ -43,7 +43,7 @@ def write_clean(
         else q
         for q in reading.questions
     ]
-    if reading.layout == "ours" and source.is_dir() and not (source / "questions.parquet").exists():
+    if reading.layout == "ours" and source.is_dir() and not ours.table_of(source).exists():
         _write_dataset(questions, folder, source)
     elif reading.layout == "table":
         table.write(questions, folder, source=source, given=columns)

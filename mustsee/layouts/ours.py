@@ -16,7 +16,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, Reading, Row, rows_of
 from mustsee.records import Question, Video
-from mustsee.tables import placed
+from mustsee.tables import parts, placed
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -27,9 +27,9 @@ def read(path: Path) -> Reading:
     """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
-    file = path if path.is_file() else path / "questions.parquet"
-    dataset = not file.exists()  # its films count from it
-    files = _tables(path) if dataset else [file]
+    file = table_of(path)
+    dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
+    files = _tables(path) if dataset else parts(file)
     notes = Notes(file.name)
     questions = list[Question]()
     rows = [_row(r) if f.suffix == ".tsv" else r for f in files for r in rows_of(f)]
@@ -59,6 +59,12 @@ def read(path: Path) -> Reading:
         videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
         findings=tuple(notes.found),
     )
+
+
+def table_of(path: Path) -> Path:
+    """The questions of a run: what is named, or what the named output folder should hold."""
+    named = path.is_file() or path.suffix == ".parquet"
+    return path if named else path / "questions.parquet"
 
 
 def _tables(folder: Path) -> list[Path]:

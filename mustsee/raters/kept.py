@@ -28,7 +28,10 @@ def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
     number = 1
     while (kept := path.with_name(f"questions.{number}.parquet")).exists():
         number += 1
-    shutil.copy2(path, kept)
+    if path.is_dir():  # of parts
+        path.rename(kept)
+    else:
+        shutil.copy2(path, kept)
     os.replace(fresh, path)
     return kept
 

@@ -145,7 +145,7 @@ class Browser:
 
 def browser(tables: Tables, store: Store | None) -> Browser:
     """The best questions first, then all in the order of their films, dropped ones included."""
-    panels = list(islice(tables.videos(*SHOWN), MAX_VIDEOS))
+    panels = tables.videos_among(MAX_VIDEOS, *SHOWN)
     first = best(tables.questions())
     taken = {q.question_id for q in first}
     rest = (q for q in tables.questions() if q.question_id not in taken)

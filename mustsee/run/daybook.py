@@ -10,12 +10,13 @@ started again under the same name goes on in the same files.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyarrow import fs
@@ -25,6 +26,7 @@ from mustsee.run.ledger import Entry, Ledger, Tally
 from mustsee.store import resolve
 
 FOLDER = "daybook"
+STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
 LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
 UNTOLD = "account"  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(Entry)}
@@ -32,12 +34,13 @@ DEFAULTS = {f.name: f.default for f in fields(Entry)}
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What all runs of an output folder did and paid: `runs` that made calls, and `unknown` calls
-    that were sent without a reply, which cost at most `unknown_usd`.
+    """What all runs of an output folder did and paid: `runs` that made calls, dollars `by_stage`,
+    and `unknown` calls that were sent without a reply, which cost at most `unknown_usd`.
     """
 
     runs: int = 0
     total: Tally = field(default_factory=Tally)
+    by_stage: Mapping[str, float] = field(default_factory=dict[str, float])
     unknown: int = 0
     unknown_usd: float = 0.0
 
@@ -47,6 +50,7 @@ class Spent:
         return {
             "runs": self.runs,
             **{name: told[name] for name in counted},
+            "by_stage": {name: round(usd, 8) for name, usd in sorted(self.by_stage.items())},
             "unknown": self.unknown,
             "unknown_usd": round(self.unknown_usd, 8),
         }
@@ -60,9 +64,19 @@ class Sent:
     by: str = ""
 
 
-def run_name() -> str:
-    """What no other run is called; names stand in the order of the runs' beginning."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}"
+def run_name(out: str | None = None, now: datetime | None = None) -> str:
+    """What no other run of `out` is called. Names stand in the order of the runs' beginning, also
+    where the clock was set back in between.
+    """
+    since = now or datetime.now(UTC)
+    if out is not None:
+        filesystem, folder = resolve(out)
+        for path in _files(filesystem, f"{folder}/{FOLDER}")[-1:]:
+            before = os.path.basename(path).partition("-")[0]
+            with contextlib.suppress(ValueError):
+                last = datetime.strptime(before, STAMP).replace(tzinfo=UTC)
+                since = max(since, last + timedelta(microseconds=1))
+    return f"{since:{STAMP}}-{uuid.uuid4().hex[:8]}"
 
 
 def check_readable(out: str) -> None:
@@ -91,7 +105,7 @@ class Daybook:
         self._lines: list[bytes] = []
         self._entered = self._kept = 0
         self._place: tuple[fs.FileSystem, str] | None = None
-        self._name = run or run_name()
+        self._name = run or run_name(out)
         self._file: int | None = None  # an open file on a local disk
         self._part, self._whole = 0, b""  # of an object store's
         if out is not None:
@@ -114,6 +128,7 @@ class Daybook:
         return Spent(
             runs=self.runs + bool(self._entered),
             total=self.before.total.plus(now.total),
+            by_stage={n: t.usd for n, t in self.before.plus(now).by_stage.items() if t.usd},
             unknown=sum(map(len, self._lost.values())),
             unknown_usd=self._lost_usd,
         )

@@ -1,4 +1,4 @@
-"""What the model calls of a run cost: calls, tokens, money, waits, by prompt and by model."""
+"""What the model calls of a run cost: calls, tokens, money, waits; by prompt, model, and stage."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ class Entry:
 
     `again`: why the reply before could not be parsed, where the prompt was asked again.
     `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
-    settled. `seconds`: what the attempt took. `instead`: the model in whose place it was asked.
-    `batched`: it went by an endpoint's batch route.
+    settled. `seconds`: what the attempt took, `held`: what it and those before it had to wait (for
+    limits, for a connection, after a failure). `instead`: the model in whose place it was asked.
+    `batched`: it went by an endpoint's batch route. `stage`: the one that asked, if it was one.
     """
 
     outcome: Outcome
@@ -78,8 +79,10 @@ class Entry:
     key: str = ""
     account: str = ""
     seconds: float = 0.0
+    held: float = 0.0
     instead: str = ""
     batched: bool = False
+    stage: str = ""
 
 
 @dataclass
@@ -98,6 +101,8 @@ class Tally:
     tokens_out: int = 0
     tokens_thought: int = 0
     usd: float = 0.0
+    seconds: float = 0.0
+    held: float = 0.0
 
     def add(self, entry: Entry) -> None:
         self.calls += entry.outcome == "done"
@@ -117,6 +122,8 @@ class Tally:
             self.tokens_out += entry.tokens_out
             self.tokens_thought += entry.tokens_thought
             self.usd += entry.usd
+            self.seconds += entry.seconds
+            self.held += entry.held
 
     def plus(self, other: Tally) -> Tally:
         """The sum of both."""
@@ -150,12 +157,14 @@ class Ledger:
     total: Tally = field(default_factory=Tally)
     by_prompt: dict[str, Tally] = field(default_factory=dict[str, Tally])
     by_model: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    by_stage: dict[str, Tally] = field(default_factory=dict[str, Tally])
     instead: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add(self, entry: Entry) -> None:
         self.total.add(entry)
         self.by_prompt.setdefault(entry.prompt, Tally()).add(entry)
         self.by_model.setdefault(entry.model, Tally()).add(entry)
+        self.by_stage.setdefault(entry.stage, Tally()).add(entry)
         if entry.instead and entry.outcome in ("done", "cached"):
             self.instead[entry.model, entry.instead] += 1
 
@@ -165,6 +174,7 @@ class Ledger:
             total=self.total.plus(other.total),
             by_prompt=_summed(self.by_prompt, other.by_prompt),
             by_model=_summed(self.by_model, other.by_model),
+            by_stage=_summed(self.by_stage, other.by_stage),
             instead=self.instead + other.instead,
         )
 
@@ -176,11 +186,12 @@ class Ledger:
         return min(most, tally.tokens_out / tally.calls)
 
     def summary(self) -> dict[str, Any]:
-        """`llm` of `run.json`: the totals, then the same by prompt and by model."""
+        """`llm` of `run.json`: the totals, then the same by prompt, by model, and by stage."""
         return {
             **self.total.plain(),
             "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},
             "by_model": {name: t.plain() for name, t in sorted(self.by_model.items())},
+            "by_stage": {name: t.plain() for name, t in sorted(self.by_stage.items())},
             "instead": [
                 {"model": model, "of": of, "calls": n}
                 for (model, of), n in sorted(self.instead.items())

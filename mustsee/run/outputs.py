@@ -8,10 +8,11 @@ of these two (`mustsee.run.tables`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from mustsee.store import resolve, writable
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
 VIDEOS_PER_GROUP = 64
 QUESTIONS_PER_GROUP = 1024
+GROUPS_PER_FILE = 256  # of questions, about 1 GB; what has more is a folder of files
 
 
 def check_writable(key: str, folder: str) -> None:
@@ -95,19 +97,43 @@ def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True)
     schema = rows.schema
     with (
         pq.ParquetWriter(folder / "videos.parquet", schema, compression="zstd") as videos,
-        pq.ParquetWriter(
-            folder / "questions.parquet", schemas.schema(Question), compression="zstd"
-        ) as questions,
+        contextlib.closing(_Questions(folder / "questions.parquet")) as questions,
     ):
         waiting: list[Question] = []
         for group in _grouped(rows, VIDEOS_PER_GROUP):
             videos.write_table(pa.concat_tables(_fitted(row, schema) for row in group))
             waiting += (_signed(q, git) for row in group for q in _asked(row, fall=fall))
             while len(waiting) >= QUESTIONS_PER_GROUP:
-                questions.write_table(schemas.table(waiting[:QUESTIONS_PER_GROUP], Question))
+                questions.add(waiting[:QUESTIONS_PER_GROUP])
                 del waiting[:QUESTIONS_PER_GROUP]
         if waiting:
-            questions.write_table(schemas.table(waiting, Question))
+            questions.add(waiting)
+
+
+class _Questions:
+    """A file, and from its second part on a folder of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._parts, self._groups = path, 0, 0
+        self._open = self._writer(path)
+
+    def _writer(self, path: Path) -> pq.ParquetWriter:
+        return pq.ParquetWriter(path, schemas.schema(Question), compression="zstd")
+
+    def add(self, group: Sequence[Question]) -> None:
+        if self._groups == GROUPS_PER_FILE:
+            self._open.close()
+            if not self._parts:
+                first = self._path.rename(self._path.with_suffix(".first"))
+                self._path.mkdir()
+                first.rename(self._path / f"{0:05d}.parquet")
+            self._parts, self._groups = self._parts + 1, 0
+            self._open = self._writer(self._path / f"{self._parts:05d}.parquet")
+        self._open.write_table(schemas.table(group, Question))
+        self._groups += 1
+
+    def close(self) -> None:
+        self._open.close()
 
 
 def _fitted(row: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -148,6 +174,15 @@ def _grouped(items: Iterable[pa.Table], size: int) -> Iterator[list[pa.Table]]:
         yield group
 
 
+def _clear(filesystem: fs.FileSystem, path: str) -> None:
+    """Remove what an earlier run left: of a folder not all need be written again."""
+    found = filesystem.get_file_info(path).type
+    if found == fs.FileType.Directory:
+        filesystem.delete_dir(path)
+    elif found == fs.FileType.File:
+        filesystem.delete_file(path)
+
+
 def publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     """Let `write` fill a fresh folder, then move what it wrote into `out`, file by file.
 
@@ -184,9 +219,12 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
                 target = Path(path) / entry.name
                 if target.is_dir() and not target.is_symlink():
                     shutil.rmtree(target)
+                elif entry.is_dir():
+                    target.unlink(missing_ok=True)
                 os.replace(entry, target)
         else:
             for entry in entries:
+                _clear(filesystem, f"{path}/{entry.name}")
                 fs.copy_files(str(entry), f"{path}/{entry.name}", fs.LocalFileSystem(), filesystem)
     finally:
         litter.release(fresh)

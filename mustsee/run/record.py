@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mustsee.run import pace
 from mustsee.run.daybook import Spent
-from mustsee.run.ledger import Ledger
+from mustsee.run.ledger import Ledger, Tally
 
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
@@ -125,8 +126,9 @@ class QuestionCounts:
 class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
     None until all is written. `spent`: by all runs of the output folder. `film_seconds`: of all
-    rows together; `cores`: of the cluster. `extra`: what the recipe adds, at the top level of
-    `run.json`.
+    rows together; `cores`: of the cluster; `watched`: what was seen of each stage while rows were
+    streaming; `allowed`: by stage, by the endpoint that it asks. `extra`: what the recipe adds, at
+    the top level of `run.json`.
     """
 
     recipe: str
@@ -144,6 +146,8 @@ class RunRecord:
     total_seconds: float | None = None
     film_seconds: float = 0.0
     cores: float = 0.0
+    watched: Mapping[str, pace.Watched] = field(default_factory=dict[str, pace.Watched])
+    allowed: Mapping[str, pace.Allowed] = field(default_factory=dict[str, pace.Allowed])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def finished(self, seconds: float) -> RunRecord:
@@ -158,27 +162,27 @@ class RunRecord:
 
     def pace(self) -> dict[str, Any]:
         """Hours of film that this run worked on, by hour of the clock and of each core; by stage,
-        those that one core does in an hour (a stage that waits for endpoints uses less of it).
+        beside what it could have done and what it paid (`mustsee.run.pace`).
 
         Rows are taken to be of one length: a run that found some in the store counts the others.
         """
         rows = self.funnel[0].entered if self.funnel else 0
         hours = self.film_seconds / 3600 / rows if rows else 0.0
-        computed = {n: c.computed for n, c in self.stages.items() if c.computed and c.seconds}
-        worked = hours * max(computed.values(), default=0)
-        clocked = (self.total_seconds or 0.0) / 3600
-        if not worked or not clocked:
-            return {}
-        per_hour = worked / clocked
-        return {
-            "film_hours": round(worked, 4),
-            "per_hour": round(per_hour, 3),
-            "per_core_hour": round(per_hour / self.cores, 3) if self.cores else None,
-            "stages": {
-                name: round(hours * n / (self.stages[name].seconds / 3600), 2)
-                for name, n in computed.items()
-            },
-        }
+        paid = self.spent.by_stage
+        did = [
+            pace.Did(
+                name=name or "job",
+                film=hours * counts.computed if counts.seconds else 0.0,
+                work=counts.seconds / 3600,
+                usd=paid.get(name, 0.0),
+                calls=self.llm.by_stage.get(name, Tally()),
+                allowed=self.allowed.get(name, pace.Allowed()),
+                watched=self.watched.get(name, pace.Watched()),
+            )
+            for name, counts in {**dict.fromkeys(paid, StageCounts()), **self.stages}.items()
+        ]
+        seconds = self.total_seconds or 0.0
+        return pace.plain(did, kept=self.questions.kept, seconds=seconds, cores=self.cores)
 
     @property
     def notes(self) -> Sequence[str]:

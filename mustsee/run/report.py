@@ -56,7 +56,6 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         browser=found,
         first=[found.with_pictures(s) for s in found.shown[:BEST]],
         per_pack=PER_PACK,
-        pace=record.get("pace", {}).get("stages", {}),
         more=max(0, tables.count() - len(found.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),

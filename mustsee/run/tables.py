@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.record import QuestionCounts, Sieve, Step
+from mustsee.tables import parts
 
 T = TypeVar("T")
 
@@ -48,26 +49,28 @@ class Tables:
         """
         return self._records(Question, "questions.parquet", columns and (*QUESTION, *columns))
 
-    def questions_of(self, videos: Collection[str]) -> list[Question]:
-        """The whole questions of a few videos."""
-        if not videos:
-            return []
-        table = pq.read_table(
-            self.folder / "questions.parquet", filters=[("video_id", "in", list(videos))]
-        )
-        return [schemas.load(Question, row) for row in table.to_pylist()]
+    def videos_among(self, most: int, *columns: str) -> list[Video]:
+        """At most so many rows, spread over all."""
+        path = self.folder / "videos.parquet"
+        ids = pq.read_table(path, columns=["video_id"])["video_id"]
+        step = -(-len(ids) // most)
+        chosen = ids.to_pylist()[:: step or 1]
+        there = [c for c in pq.read_schema(path).names if c in (*VIDEO, *columns)]
+        table = pq.read_table(path, columns=there, filters=[("video_id", "in", chosen)])
+        return [schemas.load(Video, row) for row in table.to_pylist()]
 
     def count(self) -> int:
         """Rows of `videos.parquet`."""
         return pq.read_metadata(self.folder / "videos.parquet").num_rows
 
     def _records(self, cls: type[T], name: str, columns: Sequence[str]) -> Iterator[T]:
-        with pq.ParquetFile(self.folder / name) as file:
-            wanted = columns or schemas.schema(cls).names
-            there = [c for c in file.schema_arrow.names if c in wanted]
-            for batch in file.iter_batches(batch_size=BATCH, columns=there):
-                for row in batch.to_pylist():
-                    yield schemas.load(cls, row)
+        wanted = columns or schemas.schema(cls).names
+        for part in parts(self.folder / name):
+            with pq.ParquetFile(part) as file:
+                there = [c for c in file.schema_arrow.names if c in wanted]
+                for batch in file.iter_batches(batch_size=BATCH, columns=there):
+                    for row in batch.to_pylist():
+                        yield schemas.load(cls, row)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -263,9 +263,14 @@ def _check_environment(stage: Stage) -> None:
         raise UserError(f"cluster.stages.{stage.name}.runtime_env={wanted!r}: {reason}")
 
 
+def hardware(pool: Sequence[Stage]) -> Hardware:
+    """What each worker of a pool has, and how many there are."""
+    return functools.reduce(Hardware.beside, [stage.hardware for stage in pool])
+
+
 def demand(pool: Sequence[Stage]) -> Demand:
     """What the least workers of a pool need."""
-    hard = functools.reduce(Hardware.beside, [stage.hardware for stage in pool])
+    hard = hardware(pool)
     wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
     return Demand(
         name="+".join(stage.name for stage in pool),

@@ -32,6 +32,7 @@ from mustsee.run.estimate import (
     pace,
 )
 from mustsee.run.ledger import Ledger, price
+from mustsee.run.pace import Allowed
 from mustsee.store import resolve
 from ray_jobs.running.dry_run import DryRun, Left, Rehearsed
 from ray_jobs.running.trials import held
@@ -164,6 +165,14 @@ def _typical(cost: Cost) -> float:
 
 def _endpoints(stage: Stage) -> list[Endpoint]:
     return [part for part in held(stage.part) if isinstance(part, Endpoint)]
+
+
+def allowed(stage: Stage) -> Allowed:
+    """What the endpoint that a stage asks lets through; of several, the first."""
+    for endpoint in _endpoints(stage):
+        limits = endpoint.limits
+        return Allowed(calls=limits.requests_per_minute, tokens=limits.tokens_per_minute)
+    return Allowed()
 
 
 def _lanes(stage: Stage) -> Lanes:

@@ -13,14 +13,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from actors.hardware import Hardware
 from mustsee.errors import MustseeError
+from mustsee.run.pace import Watched, doing
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
 from ray_jobs.running.heartbeat import EVERY, quiet
@@ -77,9 +79,10 @@ class State:
 
 class Progress:
     """Draws `snapshot()` while the `with` block runs: a live table on a terminal, else a line every
-    `EVERY` seconds. `total`: rows in all; `stages`: their names in order; `lacking(stage)`: what a
-    stage without a worker waits for. That `snapshot` raises TimeoutError is said; MustseeError ends
-    the block at once, as its own error.
+    `EVERY` seconds. `total`: rows in all; `stages`: their names in order; `hardware`: of a stage's
+    workers; `lacking(stage)`: what a stage without a worker waits for. That `snapshot` raises
+    TimeoutError is said; MustseeError ends the block at once, as its own error. `watched`: what
+    was seen of each stage.
     """
 
     def __init__(
@@ -89,9 +92,11 @@ class Progress:
         total: int,
         now: Callable[[], float] = time.monotonic,
         lacking: Callable[[str], str] = lambda stage: "",
+        hardware: Mapping[str, Hardware] | None = None,
     ) -> None:
         self._snapshot, self._stages, self._total, self._now = snapshot, stages, total, now
-        self._lacking = lacking
+        self._lacking, self._hardware = lacking, hardware or {}
+        self.watched = {stage: Watched() for stage in stages}
         self._rates = {stage: Rate() for stage in stages}
         self._calls = Rate()
         self._done = threading.Event()
@@ -99,7 +104,7 @@ class Progress:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._console = Console(stderr=True)
         self._quiet = quiet()
-        self._started = now()
+        self._started = self._seen = now()
 
     def __enter__(self) -> Progress:
         self._quiet.__enter__()
@@ -141,12 +146,16 @@ class Progress:
     def states(self, snapshot: Snapshot) -> list[State]:
         """The stages as they are now."""
         now = self._now()
+        since, self._seen = now - self._seen, now
         found: list[State] = []
         for stage in self._stages:
             counts, before = snapshot.stage(stage), found[-1].counts if found else None
             fell = sum(s.counts.dropped + s.counts.problem for s in found)
             begun = before is None or before.finished > before.dropped + before.problem
             self._rates[stage].see(now, counts.computed + counts.problem, begun=begun)
+            came = self._total if before is None else before.finished - before.dropped
+            came -= before.problem if before is not None else 0
+            self._watch(stage, counts, came, max(self._total - fell, 0), since)
             found.append(
                 State(
                     name=stage,
@@ -158,6 +167,19 @@ class Progress:
             )
         self._calls.see(now, snapshot.llm.total.calls, begun=False)
         return found
+
+    def _watch(
+        self, stage: str, counts: StageCounts, came: int, expected: int, since: float
+    ) -> None:
+        hard = self._hardware.get(stage, Hardware())
+        places = min(counts.started, hard.most) * hard.concurrency
+        now = doing(
+            started=counts.started,
+            waiting=came - counts.finished,
+            left=expected - counts.finished,
+            places=places,
+        )
+        self.watched[stage].see(now, since, places)
 
     def line(self) -> str:
         """One line of a plain log: `[1:30] look 12/40 8.1/min 3:27 left, ... | 2 reused | ...`."""

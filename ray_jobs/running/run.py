@@ -38,13 +38,22 @@ from mustsee.run.best import best
 from mustsee.run.estimate import costs
 from mustsee.run.ledger import Ledger
 from mustsee.run.outputs import Scratch, check_writable
+from mustsee.run.pace import Watched
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 from ray_jobs.running import dry_run, forecast, trials
 from ray_jobs.running.barrier import NAME, marking, small
-from ray_jobs.running.cluster import Cluster, connected, cores, pools, preflight, short_of
+from ray_jobs.running.cluster import (
+    Cluster,
+    connected,
+    cores,
+    hardware,
+    pools,
+    preflight,
+    short_of,
+)
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.heartbeat import EVERY, doing
@@ -96,7 +105,7 @@ class Run:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         self.log.check()
         with contextlib.ExitStack() as held:
-            running = Running(recipe, self, time.time(), held)
+            running = Running(recipe, self, time.monotonic(), held)
             held.callback(running.scratch.close)
             yield running
 
@@ -114,6 +123,7 @@ class Running:
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
         self._told: Told
+        self._watched: Mapping[str, Watched] = {}
 
     @cached_property
     def session(self) -> Session:
@@ -214,7 +224,10 @@ class Running:
             counters = functools.partial(self.snapshot, timeout=EVERY / 2)
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
-            with Progress(counters, stages, self._input.num_rows, lacking=lacking):
+            places = {stage.name: hardware(pool) for pool in found for stage in pool}
+            count = self._input.num_rows
+            with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
+                self._watched = progress.watched
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
@@ -234,7 +247,7 @@ class Running:
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
-        how, began = self.run.rehearsal, time.time() - self.started
+        how, began = self.run.rehearsal, time.monotonic() - self.started
         rows = dry_run.probed(
             self._steps, self._input, self.session, self._rows_per_block(self._input)
         )
@@ -254,27 +267,40 @@ class Running:
         return self.run.rows_per_block or min(16, max(1, rows.num_rows // 64))
 
     def _stream(self) -> Iterator[pa.Table]:
-        """The rows at the end of all stages."""
+        """The rows at the end of all stages. A decision over all rows keeps of each only what it
+        looks at: what the stages before it made is in the store, and comes from there.
+        """
         assert self._input is not None
-        if all(isinstance(step, Stage) for step in self._steps):
-            stages = [step for step in self._steps if isinstance(step, Stage)]
-            for portion in portions(self._input):
-                done, rest = known(stages, portion, self.session, without=outputs.HIDDEN)
-                yield from done
-                if rest.num_rows:
-                    size = self._rows_per_block(rest)
-                    yield from _tables(self._through(stages, _blocks(rest, size), size))
-            return
-        size = self._rows_per_block(self._input)
-        rows = _blocks(self._input, size)
-        queued: list[Stage] = []
+        rows, before, queued = self._input, list[Stage](), list[Stage]()
         for step in self._steps:
             if isinstance(step, Stage):
                 queued.append(step)
                 continue
-            rows = self._through(queued, rows, size).materialize()
-            queued = [marking(step(_small(rows, step.columns)))]
-        yield from _tables(self._through(queued, rows, size))
+            seen, gone = list[pa.Table](), set[str]()
+            for table in self._worked(before, queued, rows, needed=step.columns):
+                seen.append(table.select(small(table.column_names, step.columns)))
+                if (failed := table.filter(table["problem"].is_valid())).num_rows:
+                    yield failed  # the store need not have it
+                    gone.update(failed["video_id"].to_pylist())
+            stands = [name not in gone for name in rows["video_id"].to_pylist()]
+            rows = rows.filter(pa.array(stands, pa.bool_()))
+            before += queued
+            queued = [marking(step(pa.concat_tables(seen, promote_options="permissive")))]
+        yield from self._worked(before, queued, rows)
+
+    def _worked(
+        self, before: Sequence[Stage], stages: Sequence[Stage], rows: pa.Table,
+        needed: Sequence[str] = (),
+    ) -> Iterator[pa.Table]:  # fmt: skip
+        """The rows behind `stages`, where those `before` have done them all; of finished ones only
+        those of the hidden columns that are `needed`.
+        """
+        less = [c for c in outputs.HIDDEN if c not in needed]
+        for portion in portions(rows):
+            rest = yield from known(stages, portion, self.session, before=before, without=less)
+            if rest.num_rows:
+                size = self._rows_per_block(rest)
+                yield from _tables(self._through(stages, _blocks(rest, size), size))
 
     def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.run.cluster.shared):
@@ -312,6 +338,8 @@ class Running:
             spent=snapshot.spent,
             film_seconds=tables.film_seconds(written),
             cores=cores(),
+            watched=self._watched,
+            allowed={s.name: forecast.allowed(s) for s in self._steps if isinstance(s, Stage)},
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
@@ -319,7 +347,7 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
-        seconds = time.time() - self.started
+        seconds = time.monotonic() - self.started
         self.record = self.record.finished(seconds)
         if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
             extra_too = {**self.record.extra, "estimate": found}
@@ -337,14 +365,6 @@ class Running:
             last=last,
         )
         return plain
-
-
-def _small(rows: Dataset, also: Sequence[str] = ()) -> pa.Table:
-    """What a decision over all rows is shown of them."""
-    schema = rows.schema()
-    assert schema is not None, "the job checked that there are rows"
-    names = small(schema.names, also)
-    return pa.concat_tables((b.select(names) for b in _tables(rows)), promote_options="permissive")
 
 
 def _blocks(rows: pa.Table, size: int) -> Dataset:

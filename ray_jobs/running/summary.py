@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -16,6 +17,7 @@ from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.run.daybook import Spent
+from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
@@ -81,6 +83,8 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     console = Console()
     console.print()
     console.print(_stages(record))
+    if stages := record.pace().get("stages"):
+        console.print(_pace(stages))
     for line in _videos(told.videos, rows):
         console.print(line, soft_wrap=True)
     if record.questions.made:
@@ -140,12 +144,12 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     yield from harsh(record.questions)
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
-    if pace := record.pace():
-        slowest = min(pace["stages"], key=lambda stage: pace["stages"][stage])
+    pace = record.pace()
+    if slow := slowest(pace):
         yield (
             f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
-            f"{pace['per_core_hour'] or 0:.2g} a core; {slowest} is the slowest stage, with "
-            f"{pace['stages'][slowest]:.3g} hours of film in an hour of work"
+            f"{pace['per_core_hour'] or 0:.2g} a core; {slow} is the slowest stage, with "
+            f"{pace['stages'][slow]['per_hour_of_work']:.3g} hours of film in an hour of work"
         )
     models = ", ".join(sorted(record.llm.by_model)) or "no model"
     if total.calls or total.cached:
@@ -242,6 +246,27 @@ def _stages(record: RunRecord) -> Table:
             why.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
         table.add_row(step.stage, str(step.entered), str(step.left), Text(", ".join(why)))
     return table
+
+
+def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What each stage did in an hour, beside what it could have done, and what it paid."""
+    table = Table(title="pace", title_justify="left", title_style="bold", box=None)
+    paid = any(each["usd"] for each in stages.values())
+    names = ["stage", "film h/h", "at most", "busy", *(["USD/kept"] if paid else []), "why idle"]
+    for name in names:
+        table.add_column(name, justify="left" if name in ("stage", "why idle") else "right")
+    for name, each in stages.items():
+        rates = (_short(each[key]) for key in ("per_hour", "ceiling"))
+        usd = each["usd_per_kept_question"]
+        price = [f"{usd:.4f}" if usd else ""] if paid else []
+        busy = f"{each['busy']:.0%}" if each["busy"] else ""
+        table.add_row(Text(name), *rates, busy, *price, each["why"])
+    return table
+
+
+def _short(rate: float | None) -> str:
+    """Three digits, or as many as stand before the point."""
+    return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:

@@ -141,6 +141,37 @@ def test_a_row_that_kills_its_worker_takes_no_row_of_its_block_along(
     assert [calls(folder)[f"v{i}"] for i in (0, 1, 2, 4, 5)] == [1, 2, 1, 2, 1]
 
 
+LIMIT = {"row": 2.0, "film": 0.0}
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
+    tmp_path: Path, folder: Path, size: int
+) -> None:
+    stage = upper(folder)
+    limited = Stage(name="look", part=stage.part, hardware=Hardware(cpus=0.2, limit=LIMIT))
+    uris = ["x", "hang", "x", "hang"]
+    rows, counts = run(tmp_path, [limited], uris, size=size)
+    assert [r["title"] for r in rows] == ["V0!", None, "V2!", None]
+    for row in (rows[1], rows[3]):
+        assert row["problem"]["error"] == "TooLong"
+        assert "longer than 2 s" in row["problem"]["message"]
+        assert "cluster.stages.look.limit" in row["problem"]["message"]
+    begun = calls(folder)  # a hanging row leaves its pipe as well
+    assert [begun[name] for name in ("v0", "v1", "v2", "v3")] == [1, 2, 1, 2]
+    if size == 1:  # of a block that is done again, rows are told again
+        assert counts["look"].problem == 2
+
+
+def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: Path) -> None:
+    stage = upper(folder)
+    limited = Stage(name="look", part=stage.part, hardware=Hardware(cpus=0.2, limit=LIMIT))
+    rows, _ = run(tmp_path, [limited], ["x", "seize", "x"])
+    assert [r["title"] for r in rows] == ["V0!", None, "V2!"]
+    assert rows[1]["problem"]["error"] == "WorkerKilled"
+    assert calls(folder)["v1"] == 2
+
+
 def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     sifted = Stage(

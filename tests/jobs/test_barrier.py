@@ -1,17 +1,19 @@
 """A decision over all rows, where the store has some of them: the same bytes as without a store."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from actors.hardware import Hardware
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.records import Video
+from mustsee.run.record import StageCounts
 from ray_jobs.running.cluster import Cluster, connected
 from ray_jobs.running.run import Run
 from tests.support.parts import Upper, calls
@@ -39,31 +41,47 @@ class Odd:
         return Decision(drops=dict.fromkeys(names[1::2], "odd: one of two"))
 
 
-def run(out: Path, store: Path, folder: Path) -> dict[str, bytes]:
+def run(
+    out: Path, store: Path, folder: Path, fourth: str = "bad"
+) -> tuple[dict[str, bytes], Mapping[str, StageCounts]]:
+    """The tables, and what the stages counted. `fourth`: what becomes of the fourth row."""
     hardware = Hardware(cpus=0.2)
     stages = dict.fromkeys(("probe", "look", "ask"), hardware)
     job = Run(out=str(out), store=str(store), cluster=Cluster(stages=stages))
     with job.open("toy") as running:
-        videos = [Video(video_id=f"v{i}", uri="bad" if i == 3 else "x") for i in range(ROWS)]
+        videos = [Video(video_id=f"v{i}", uri=fourth if i == 3 else "x") for i in range(ROWS)]
         running.read(schemas.table(videos, Video))
         running.stage("probe", Upper(folder=str(folder)))
         running.stage("look", Upper(folder=str(folder)))
         running.together(Odd())
         running.stage("ask", Upper(folder=str(folder), mark="?"))
         assert running.publish() == 0
-    return {name: (out / name).read_bytes() for name in FILES}
+    return {name: (out / name).read_bytes() for name in FILES}, running.record.stages
 
 
 def test_rows_from_the_store_and_new_ones_meet_at_the_barrier(tmp_path: Path) -> None:
     folder, store = tmp_path / "calls", tmp_path / "store"
     folder.mkdir()
-    first = run(tmp_path / "one", store, folder)
+    first, _ = run(tmp_path / "one", store, folder)
     worked = calls(folder)
-    assert run(tmp_path / "two", store, folder) == first
+    again, counts = run(tmp_path / "two", store, folder)
+    assert again == first
     assert calls(folder) == worked
+    assert {name: (c.started, c.reused) for name, c in counts.items()} == {
+        "probe": (0, ROWS), "look": (0, ROWS - 1), "sample": (0, ROWS - 1), "ask": (0, 3),
+    }  # fmt: skip
     for kept in sorted(p for p in (store / "look").rglob("*") if p.is_file())[::2]:
         kept.unlink()
-    assert run(tmp_path / "three", store, folder) == first
+    assert run(tmp_path / "three", store, folder)[0] == first
     assert calls(folder) != worked
     shutil.rmtree(store / "probe")
-    assert run(tmp_path / "four", store, folder) == first
+    assert run(tmp_path / "four", store, folder)[0] == first
+
+
+def test_a_row_that_fails_before_the_barrier_is_tried_once(tmp_path: Path) -> None:
+    (tmp_path / "calls").mkdir()
+    made, counts = run(tmp_path / "out", tmp_path / "store", tmp_path / "calls", fourth="bug")
+    assert calls(tmp_path / "calls")["v3"] == 1  # though the store has nothing of it
+    assert counts["probe"].problem == 1
+    problems = pq.read_table(pa.BufferReader(made["problems.parquet"])).to_pylist()
+    assert [(p["video_id"], p["error"]) for p in problems] == [("v3", "ZeroDivisionError")]

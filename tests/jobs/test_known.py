@@ -1,5 +1,6 @@
 """What the store has comes out as the workers would give it, and is counted as they would."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,12 +43,24 @@ def session(tmp_path: Path) -> Alone:
     return Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
 
 
+def found(
+    queued: Sequence[Stage], table: pa.Table, asked: Alone
+) -> tuple[list[pa.Table], pa.Table]:
+    """The finished rows, and the others."""
+    done, looking = list[pa.Table](), known(queued, table, asked)
+    while True:
+        try:
+            done.append(next(looking))
+        except StopIteration as over:
+            return done, over.value
+
+
 def plain(table: pa.Table) -> list[dict[str, object]]:
     return sorted(table.to_pylist(), key=lambda row: row["video_id"])
 
 
 def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) -> None:
-    done, rest = known(stages(folder), rows(), session(tmp_path))
+    done, rest = found(stages(folder), rows(), session(tmp_path))
     assert (done, rest) == ([], rows())
 
 
@@ -60,7 +73,7 @@ def test_finished_rows_are_those_that_the_workers_would_give(
     again = session(tmp_path)
     expected = Workers(stages(folder), again)(rows())
     before, counted = calls(folder), session(tmp_path)
-    done, rest = known(stages(folder), rows(), counted)
+    done, rest = found(stages(folder), rows(), counted)
     assert rest.num_rows == 0
     assert plain(pa.concat_tables(done)) == plain(expected)
     assert calls(folder) == before
@@ -74,7 +87,7 @@ def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path)
     Workers([look], session(tmp_path))(rows())
     Workers([look, hear], session(tmp_path))(rows().slice(0, 4))
     counted = session(tmp_path)
-    done, rest = known([look, hear], rows(), counted)
+    done, rest = found([look, hear], rows(), counted)
     assert rest["video_id"].to_pylist() == ["v4"]
     assert rest == rows().slice(4, 1)
     assert {row["video_id"] for t in done for row in t.to_pylist()} == {
@@ -91,7 +104,7 @@ def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path)
 def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Path) -> None:
     Workers(stages(folder), session(tmp_path))(rows())
     again = Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True)
-    _, rest = known(stages(folder), rows(), again)
+    _, rest = found(stages(folder), rows(), again)
     assert rest["video_id"].to_pylist() == ["v1"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.hardware import Hardware
 from mustsee.errors import MustseeError
 from mustsee.run.ledger import Entry, Ledger
 from mustsee.run.record import Snapshot, StageCounts
@@ -61,7 +62,11 @@ class Watched:
     """A progress whose clock and counters a test sets."""
 
     def __init__(
-        self, stages: list[str], total: int, lacking: Mapping[str, str] | None = None
+        self,
+        stages: list[str],
+        total: int,
+        lacking: Mapping[str, str] | None = None,
+        hardware: Mapping[str, Hardware] | None = None,
     ) -> None:
         self.now, self.seen = 0.0, snapshot({})
         self.shown = Progress(
@@ -70,6 +75,7 @@ class Watched:
             total,
             now=lambda: self.now,
             lacking=lambda stage: (lacking or {}).get(stage, ""),
+            hardware=hardware,
         )
 
     def at(self, now: float, seen: Snapshot) -> Progress:
@@ -127,3 +133,17 @@ def test_a_run_that_nobody_counts_any_more_ends_at_once() -> None:
         went_on.wait()
     timer.cancel()
     assert not went_on.is_set()
+
+
+def test_what_a_stage_does_is_seen_while_rows_stream() -> None:
+    """Two places behind one: until rows come, then while one has none, then both at work."""
+    watched = Watched(["probe", "look"], 10, hardware={"look": Hardware(workers=2)})
+    look = watched.shown.watched["look"]
+    up = StageCounts(started=2)
+    watched.at(5.0, snapshot({})).line()
+    watched.at(7.0, snapshot({"probe": StageCounts(started=1, computed=1), "look": up})).line()
+    watched.at(10.0, snapshot({"probe": StageCounts(computed=3, dropped=1), "look": up})).line()
+    done = StageCounts(started=2, computed=9)
+    watched.at(14.0, snapshot({"probe": StageCounts(computed=10, dropped=1), "look": done})).line()
+    assert look.seconds == {"starting": 5.0, "rows": 2.0, "full": 3.0, "done": 4.0}
+    assert look.places == 2 * (2.0 + 3.0 + 4.0)

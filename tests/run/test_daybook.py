@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pyarrow import fs
 
 from mustsee.errors import MustseeError
 from mustsee.run import daybook
-from mustsee.run.daybook import FOLDER, Daybook
+from mustsee.run.daybook import FOLDER, Daybook, run_name
 from mustsee.run.ledger import Entry, Ledger
 
 
@@ -51,7 +52,7 @@ def test_what_earlier_runs_spent_and_sent_is_known(out):
     book, ledger = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
     assert book.spent(ledger).plain() == {
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
-        "tokens_out": 3, "usd": 0.5, "unknown": 0, "unknown_usd": 0.0,
+        "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
     }  # fmt: skip
     killed = Daybook(out)
     assert killed.usd == pytest.approx(3.5)
@@ -134,3 +135,15 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
     spent = Daybook(out).spent(Ledger())
     assert spent.unknown_usd == spent.unknown == len(flying)
     assert spent.total.plain() | {"asked_again_for": {}} == ledger.total.plain()
+
+
+def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
+    noon, names = datetime(2026, 11, 22, 12, tzinfo=UTC), []
+    for hours in (0, 1, -24, 400 * 24, -1):
+        names.append(run_name(out, noon + timedelta(hours=hours)))
+        book = Daybook(out, names[-1])
+        book.sent(f"call {hours}", 1.0)
+        book.keep()
+    assert names == sorted(names)
+    assert len({name.partition("-")[0] for name in names}) == 5
+    assert Daybook(out).runs == 5

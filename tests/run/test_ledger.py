@@ -17,6 +17,9 @@ ENTRIES = st.lists(
         outcome=st.sampled_from(["done", "cached", "retry", "failed"]),
         model=st.sampled_from(["small", "large"]),
         prompt=st.sampled_from(["neptune/questions", "filters/blind"]),
+        stage=st.sampled_from(["ask", "vet", ""]),
+        seconds=st.floats(0, 60),
+        held=st.floats(0, 60),
         tokens_in=st.integers(0, 10_000),
         tokens_out=st.integers(0, 1000),
         usd=st.floats(0, 1),
@@ -32,7 +35,7 @@ def test_parts_add_up_to_the_total(entries):
     for entry in entries:
         ledger.add(entry)
     summary = ledger.summary()
-    for part in ("by_prompt", "by_model"):
+    for part in ("by_prompt", "by_model", "by_stage"):
         for name in ledger.total.plain().keys() - {"asked_again_for"}:
             total = sum(tally[name] for tally in summary[part].values())
             assert total == pytest.approx(summary[name], abs=1e-6)

@@ -127,8 +127,6 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert stored["channel"].to_pylist() == [7, None, None]
     assert not {"questions", "size", "keyframes"} & set(stored.column_names)
     assert [q.question_id[0] for q in tables.questions("drop")] == [*"aaabbbccc"]
-    assert tables.questions_of([]) == []
-    assert [q.question_id for q in tables.questions_of(["b"])] == ["b-0", "b-1", "b-2"]
     assert next(tables.videos("heard_by")) == Video(video_id="a", uri="a.mp4", heard_by="subtitles")
     assert [step.plain() for step in funnel(tables, ("look", "ask"))] == [
         {"stage": "read", "in": 3, "out": 3, "dropped": {}, "problems": 0},

@@ -1,32 +1,58 @@
-"""Hours of film by hour of the clock, of a core, and of each stage's work."""
+"""Hours of film by hour of the clock, of a core, and of each stage's work; what each stage paid,
+what it could have done, and why it stood idle.
+"""
 
 from typing import Any
 
 import pytest
 
-from mustsee.run.ledger import Ledger
+from mustsee.run.daybook import Spent
+from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.pace import Allowed, Watched, doing
 from mustsee.run.record import QuestionCounts, RunRecord, StageCounts, Step
 
 
 def record(stages: dict[str, StageCounts], **more: Any) -> RunRecord:
+    given: dict[str, Any] = {"questions": QuestionCounts(), "llm": Ledger(), **more}
     return RunRecord(
         recipe="neptune", config={}, git="", versions={}, prompts={},
         funnel=[Step(stage="read", entered=10, left=10, dropped={}, problems=0)],
-        questions=QuestionCounts(), heard_by={}, stages=stages, llm=Ledger(), counts={},
-        film_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **more,
+        heard_by={}, stages=stages, counts={},
+        film_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **given,
     )  # fmt: skip
 
 
+def watched(places: int, **seconds: float) -> Watched:
+    found = Watched()
+    for name, value in seconds.items():
+        found.see(name, value, places)  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> Ledger:
+    ledger = Ledger()
+    for _ in range(calls):
+        ledger.add(
+            Entry(
+                outcome="done", model="m", prompt="p", stage=stage, usd=0.01, tokens_in=900,
+                tokens_out=100, seconds=seconds, held=held,
+            )
+        )  # fmt: skip
+    return ledger
+
+
+LOOK_AND_HEAR = {
+    "look": StageCounts(computed=10, seconds=3600.0),
+    "hear": StageCounts(computed=10, seconds=9000.0),
+}
+
+
 def test_ten_hours_in_two_on_two_cores() -> None:
-    stages = {
-        "look": StageCounts(computed=10, seconds=3600.0),
-        "hear": StageCounts(computed=10, seconds=9000.0),
-    }
-    pace = record(stages).pace()
+    pace = record(LOOK_AND_HEAR).pace()
     assert pace["film_hours"] == pytest.approx(10.0)
     assert pace["per_hour"] == pytest.approx(5.0)
     assert pace["per_core_hour"] == pytest.approx(2.5)
-    assert pace["stages"] == {"look": 10.0, "hear": 4.0}
+    assert [each["per_hour_of_work"] for each in pace["stages"].values()] == [10.0, 4.0]
 
 
 def test_what_the_store_had_is_not_worked_on() -> None:
@@ -34,3 +60,77 @@ def test_what_the_store_had_is_not_worked_on() -> None:
     assert record(half).pace()["film_hours"] == pytest.approx(5.0)
     assert record({"look": StageCounts(reused=10)}).pace() == {}
     assert record({}).plain()["pace"] == {}
+
+
+def test_a_stage_stands_beside_what_its_places_could_have_done() -> None:
+    seen = {
+        "look": watched(1, starting=400.0, full=3600.0, done=3200.0),
+        "hear": watched(2, starting=400.0, rows=2000.0, full=4800.0),
+    }
+    look, hear = record(LOOK_AND_HEAR, watched=seen).pace()["stages"].values()
+    assert (look["busy"], hear["busy"]) == (0.5, 0.625)  # 3600 of 7200 s, 9000 of 2 * 7200
+    assert (look["per_hour"], look["ceiling"]) == (5.0, 10.0)
+    assert (hear["per_hour"], hear["ceiling"]) == (5.0, 8.0)
+    assert look["idle"] == {"done": 0.444, "starting": 0.056}
+    assert hear["why"] == "others wait for it"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"),
+    [
+        ({"starting": 5.0, "full": 1.0}, "its workers were starting"),
+        ({"rows": 5.0, "full": 1.0}, "waits for rows of look"),
+        ({"few": 5.0, "full": 1.0}, "fewer rows than its workers could do at once"),
+        ({"done": 5.0, "full": 1.0}, "done before the others"),
+    ],
+)
+def test_the_reason_is_what_took_most_of_the_time(seconds: dict[str, float], why: str) -> None:
+    seen = {"hear": watched(1, **seconds)}
+    assert record(LOOK_AND_HEAR, watched=seen).pace()["stages"]["hear"]["why"] == why
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        (1.0, "waits for the endpoint's replies"),
+        (30.0, "its calls wait for the endpoint's limits"),
+    ],
+)
+def test_a_stage_that_asks_waits_for_the_endpoint(held: float, why: str) -> None:
+    stages = {"ask": StageCounts(computed=10, seconds=3600.0)}
+    llm = asked("ask", 300, seconds=10.0, held=held)
+    pace = record(stages, llm=llm, watched={"ask": watched(1, full=7200.0)}).pace()
+    assert pace["stages"]["ask"]["why"] == why
+
+
+def test_an_endpoints_limits_are_a_ceiling() -> None:
+    """600 calls of 1,000 tokens for 10 hours of film: a call a second is no bound (10 minutes),
+    10,000 tokens a minute are (60 minutes).
+    """
+    stages = {"ask": StageCounts(computed=10, seconds=1800.0)}
+    more: dict[str, Any] = {
+        "llm": asked("ask", 600, seconds=3.0), "watched": {"ask": watched(1, full=7200.0)}
+    }  # fmt: skip
+    free = record(stages, **more).pace()["stages"]["ask"]
+    bound = record(stages, allowed={"ask": Allowed(calls=60, tokens=10_000)}, **more)
+    assert free["ceiling"] == 20.0
+    assert bound.pace()["stages"]["ask"]["ceiling"] == 10.0
+
+
+def test_each_stage_says_what_it_paid_for_a_kept_question_over_all_runs() -> None:
+    spent = Spent(runs=2, by_stage={"ask": 3.0, "vet": 1.0, "": 0.5})
+    kept = QuestionCounts(made=20, kept=10)
+    pace = record({"ask": StageCounts(reused=10)}, spent=spent, questions=kept).pace()
+    assert {name: each["usd"] for name, each in pace["stages"].items()} == {
+        "ask": 3.0, "vet": 1.0, "job": 0.5
+    }  # fmt: skip
+    assert pace["stages"]["ask"]["usd_per_kept_question"] == 0.3
+    assert pace["stages"]["ask"]["per_hour_of_work"] is None
+
+
+def test_a_second_belongs_to_one_doing() -> None:
+    assert doing(started=0, waiting=5, left=5, places=0) == "starting"
+    assert doing(started=1, waiting=1, left=5, places=2) == "rows"
+    assert doing(started=1, waiting=2, left=5, places=2) == "full"
+    assert doing(started=1, waiting=3, left=3, places=32) == "few"
+    assert doing(started=1, waiting=0, left=0, places=2) == "done"

@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import importlib
 import os
+import re
 import signal
 import sys
 import time
@@ -16,6 +17,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+import av
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
@@ -30,7 +33,8 @@ def calls(folder: Path) -> Counter[str]:
 @dataclass(frozen=True, kw_only=True)
 class Upper:
     """Writes the id in capitals as the title. What it does besides is in the row's `uri`:
-    `bad`, `bug`, `user`, `die` (always), `die-once`.
+    `bad`, `bug`, `user`, `die` (always), `die-once`, `hang` (in native code, which lets others
+    run), `seize` (in native code, which does not).
     """
 
     version: ClassVar[str] = "1"
@@ -49,6 +53,11 @@ class Upper:
                 raise BadRow(f"{row.video_id!r} is bad")
             if row.uri == "bug":
                 raise ZeroDivisionError("a bug")
+            if row.uri == "hang":
+                os.mkfifo(path / f"{row.video_id}.fifo")
+                av.open(str(path / f"{row.video_id}.fifo"))  # it waits for somebody who writes
+            if row.uri == "seize":
+                re.match(r"(a|aa)+$", "a" * 200 + "b")
             if row.uri == "user":
                 raise UserError("no such model")
             if row.uri == "die" or (row.uri == "die-once" and not before):

@@ -1,0 +1,152 @@
+"""`pace` of run.json: what each stage did in an hour of the clock and what it paid, beside what it
+could have done, and why its workers stood idle.
+
+A place is room for one row in one worker. While the job streams, each second of a stage belongs to
+one `Doing`; so much is known without asking the workers anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mustsee.run.ledger import Tally
+
+# "starting": no worker is up; "full": as many rows as places; "rows": fewer, and more are to come
+# from the stage before; "few": fewer, and no more will come; "done": none are left.
+Doing = Literal["starting", "full", "rows", "few", "done"]
+PART = 0.5  # of a stage's work: what takes more is what it waits for
+
+
+def doing(*, started: int, waiting: int, left: int, places: int) -> Doing:
+    """What a stage does: of `left` rows to come or to end, `waiting` have come."""
+    if left <= 0:
+        return "done"
+    if not started:
+        return "starting"
+    if waiting >= places:
+        return "full"
+    return "few" if waiting >= left else "rows"
+
+
+@dataclass
+class Watched:
+    """Seconds of a stage by what it did, and of all its places together."""
+
+    seconds: dict[Doing, float] = field(default_factory=dict[Doing, float])
+    places: float = 0.0
+
+    def see(self, now: Doing, seconds: float, places: int) -> None:
+        self.seconds[now] = self.seconds.get(now, 0.0) + seconds
+        self.places += seconds * places
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """What an endpoint allows in a minute; None is no limit."""
+
+    calls: float | None = None
+    tokens: float | None = None
+
+    def hours(self, tally: Tally) -> float:
+        """The hours that it takes at least for these calls."""
+        tokens = tally.tokens_in + tally.tokens_out
+        bounds = ((tally.calls, self.calls), (tokens, self.tokens))
+        return max((n / most / 60 for n, most in bounds if most), default=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Did:
+    """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its places
+    were at it; `usd`: paid by all runs of the folder.
+    """
+
+    name: str
+    film: float = 0.0
+    work: float = 0.0
+    usd: float = 0.0
+    calls: Tally = field(default_factory=Tally)
+    allowed: Allowed = field(default_factory=Allowed)
+    watched: Watched = field(default_factory=Watched)
+
+    def plain(self, before: str, kept: int) -> dict[str, Any]:
+        """`before`: the stage that its rows come from; `kept`: questions."""
+        clocked = sum(self.watched.seconds.values()) / 3600
+        busy = self.work * 3600 / self.watched.places if self.watched.places else 0.0
+        return {
+            "film_hours": round(self.film, 4),
+            "per_hour_of_work": _rate(self.film, self.work),
+            "per_hour": _rate(self.film, clocked),
+            "ceiling": self._ceiling(clocked, busy),
+            "busy": round(busy, 3),
+            "idle": {name: round(s / 3600 / clocked, 3) for name, s in self._idle() if clocked},
+            "why": self._why(before),
+            "usd": round(self.usd, 8),
+            "usd_per_kept_question": round(self.usd / kept, 8) if kept else None,
+        }
+
+    def _ceiling(self, clocked: float, busy: float) -> float | None:
+        """Hours of film an hour, had no place been without work; no more than the endpoint lets
+        through.
+        """
+        if not busy or not clocked or not self.film:
+            return None
+        least = max(clocked * busy, self.allowed.hours(self.calls))
+        return _rate(self.film, least)
+
+    def _idle(self) -> list[tuple[Doing, float]]:
+        found = sorted(self.watched.seconds.items(), key=lambda item: -item[1])
+        return [(name, seconds) for name, seconds in found if name != "full" and seconds]
+
+    def _why(self, before: str) -> str:
+        """The one thing that most of its idle time was for; of a stage that seldom had too few
+        rows, what its work itself waits for.
+        """
+        seconds, work = self.watched.seconds, self.work * 3600
+        if not seconds:
+            return ""
+        most = max(seconds, key=lambda name: seconds[name])
+        if most != "full":
+            return {
+                "starting": "its workers were starting",
+                "rows": f"waits for rows of {before}" if before else "waits for rows",
+                "few": "fewer rows than its workers could do at once",
+                "done": "done before the others",
+            }[most]
+        if self.calls.held > PART * (self.calls.held + self.calls.seconds):
+            return "its calls wait for the endpoint's limits"
+        if self.calls.seconds > PART * work:
+            return "waits for the endpoint's replies"
+        return "others wait for it"
+
+
+def plain(stages: Sequence[Did], *, kept: int, seconds: float, cores: float) -> dict[str, Any]:
+    """`pace` of run.json; nothing where no stage did or paid anything. `seconds`: of the run."""
+    befores = ("", *(each.name for each in stages))
+    told = {
+        each.name: each.plain(before, kept)
+        for each, before in zip(stages, befores, strict=False)
+        if each.film or each.usd
+    }
+    worked = max((each.film for each in stages), default=0.0)
+    if not worked or not seconds:
+        return {"stages": told} if told else {}
+    per_hour = worked * 3600 / seconds
+    return {
+        "film_hours": round(worked, 4),
+        "per_hour": round(per_hour, 3),
+        "per_core_hour": round(per_hour / cores, 3) if cores else None,
+        "stages": told,
+    }
+
+
+def slowest(told: Mapping[str, Any]) -> str | None:
+    """Of the stages in `pace`, that which does the least in an hour of a worker's work."""
+    rates = {n: s["per_hour_of_work"] for n, s in told.get("stages", {}).items()}
+    known = {name: rate for name, rate in rates.items() if rate}
+    return min(known, key=lambda name: known[name], default=None)
+
+
+def _rate(film: float, hours: float) -> float | None:
+    return round(film / hours, 3) if film and hours else None

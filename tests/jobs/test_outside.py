@@ -1,0 +1,85 @@
+"""What a run cannot choose: an object store that is slow and fails, a clock that jumps. The same
+bytes as without, and every call paid once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mustsee.store import resolve
+from ray_jobs.benches.loopback import Loopback
+from tests.support import s3
+from tests.support.asking_job import CALLS, ROWS
+
+ROOT = Path(__file__).parents[2]
+FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+JUMPS = """
+import sys, time
+
+real, since = time.time, time.monotonic()
+
+def jumping():
+    ours = sys._getframe(1).f_globals.get("__name__", "").split(".")[0]
+    if ours not in ("mustsee", "actors", "ray_jobs", "serve"):
+        return real()
+    return real() + (-4e7, 4e7)[int(time.monotonic() - since) % 2]  # more than a year
+
+time.time = jumping
+"""
+
+
+def run(out: str, store: str, url: str, **variables: str) -> tuple[list[bytes], dict[str, Any]]:
+    """The tables of a run of `asking_job`, and `run.json`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.asking_job", out, store, url, "1"],
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, **variables},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    def content(name: str) -> bytes:
+        filesystem, folder = resolve(out)
+        with filesystem.open_input_file(f"{folder}/{name}") as file:
+            return file.read()
+
+    return [content(name) for name in FILES], json.loads(content("run.json"))
+
+
+def test_a_store_that_is_slow_and_fails_a_twentieth_of_requests(tmp_path: Path) -> None:
+    with Loopback() as server:
+        whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
+        paid = server.counts["chat"]
+        with s3.served(fails=0.05, seconds=0.02) as (objects, address):
+            place = address.format("out"), address.format("store")
+            made, record = run(*place, server.url)
+            failed = objects.failed.total() - objects.failed[""]
+            again, second = run(*place, server.url)
+    assert failed >= 5
+    assert made == again == whole
+    assert paid == ROWS * CALLS
+    assert server.counts["chat"] == 2 * paid
+    assert (record["llm"]["calls"], second["llm"]["calls"]) == (paid, 0)
+    assert second["llm"]["all_runs"]["calls"] == paid
+    assert record["llm"]["all_runs"]["unknown"] == 0
+
+
+def test_a_clock_that_jumps_by_more_than_a_year_each_second(tmp_path: Path) -> None:
+    (tmp_path / "clock").mkdir()
+    (tmp_path / "clock" / "sitecustomize.py").write_text(JUMPS)
+    with Loopback() as server:
+        whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
+        place = str(tmp_path / "out2"), str(tmp_path / "store2")
+        path = os.pathsep.join([str(tmp_path / "clock"), str(ROOT)])
+        made, record = run(*place, server.url, PYTHONPATH=path)
+    assert made == whole
+    assert record["llm"]["calls"] == ROWS * CALLS
+    assert server.counts["chat"] == 2 * ROWS * CALLS
+    assert 0 < record["seconds"]["total"] < 900
+    assert 0 <= record["llm"]["seconds"] < 900 * ROWS * CALLS

@@ -1,0 +1,101 @@
+"""A table of many questions is a folder of files, and whoever reads it need not know."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import mustsee
+from mustsee import schemas
+from mustsee.records import Question, Span, Video
+from mustsee.run import outputs, report
+from mustsee.run.outputs import Scratch, publish, write_rows
+from mustsee.run.tables import Tables
+from ray_jobs.rate import _replaced  # pyright: ignore[reportPrivateUsage]
+
+FILMS, EACH = 7, 3
+
+
+def video(number: int) -> Video:
+    name = f"v{number}"
+    asked = [
+        Question(
+            question_id=f"{name}-{i}", video_id=name, recipe="r", question=f"What, {i}?",
+            question_type="Other", options=("a", "b"), answer_index=i % 2, answer="ab"[i % 2],
+            evidence=(Span(0.0, 1.0),),
+        )
+        for i in range(EACH)
+    ]  # fmt: skip
+    return Video(video_id=name, uri=f"{name}.mp4", questions=tuple(asked))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two questions a group, three groups a file: 21 questions are four files."""
+    monkeypatch.setattr(outputs, "QUESTIONS_PER_GROUP", 2)
+    monkeypatch.setattr(outputs, "GROUPS_PER_FILE", 3)
+
+
+def written(folder: Path, films: int = FILMS) -> Path:
+    folder.mkdir(exist_ok=True)
+    scratch = Scratch()
+    scratch.add(schemas.table([video(i) for i in range(films)], Video))
+    write_rows(scratch, folder)
+    scratch.close()
+    return folder
+
+
+@pytest.mark.usefixtures("small")
+def test_many_questions_are_a_folder_of_files_in_their_order(tmp_path: Path) -> None:
+    table = written(tmp_path / "many") / "questions.parquet"
+    files = sorted(table.iterdir())
+    assert [p.name for p in files] == [f"{i:05d}.parquet" for i in range(4)]
+    assert [pq.read_metadata(p).num_rows for p in files] == [6, 6, 6, 3]
+    asked = [q for i in range(FILMS) for q in video(i).questions or ()]
+    assert list(Tables(table.parent).questions()) == asked
+    assert list(mustsee.read(table.parent).questions) == asked
+    again = mustsee.read(table)
+    assert (again.layout, list(again.questions)) == ("ours", asked)
+    assert {v.uri for v in again.videos} == {f"v{i}.mp4" for i in range(FILMS)}
+    assert pq.read_table(table).num_rows == len(asked)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for films, parts in ((2, 0), (FILMS, 4), (4, 2), (2, 0)):
+        publish(str(out), lambda folder, n=films: {"rows": bool(written(folder, n))})
+        table = out / "questions.parquet"
+        assert len(list(table.glob("*"))) == parts
+        assert table.is_file() == (not parts)
+        assert len(list(Tables(out).questions())) == films * EACH
+
+
+@pytest.mark.usefixtures("small")
+def test_verdicts_of_people_take_the_place_of_a_folder(tmp_path: Path) -> None:
+    table = written(tmp_path / "many") / "questions.parquet"
+    asked = list(Tables(table.parent).questions())
+    assert _replaced(table, asked) is None
+    kept = _replaced(table, asked[:-1])
+    assert kept is not None
+    assert kept.is_dir()
+    assert list(Tables(table.parent).questions()) == asked[:-1]
+
+
+def test_the_report_of_many_videos_shows_some_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Tables(written(tmp_path / "run", films=9))
+    assert [v.video_id for v in tables.videos_among(3)] == ["v0", "v3", "v6"]
+    assert len(tables.videos_among(9)) == len(tables.videos_among(100)) == 9
+    monkeypatch.setattr(report, "MAX_VIDEOS", 3)
+    record = {
+        "recipe": "r", "versions": {}, "git": "", "llm": {"usd_per_kept_question": None},
+        "seconds": {"total": 1.0}, "computed": {}, "reused": {}, "config": {},
+        "funnel": [{"stage": "ask", "in": 9, "out": 9, "dropped": {}, "problems": 0}],
+        "questions": {"made": 27, "kept": 27, "dropped": {}, "subsets": {}, "types": {}},
+    }  # fmt: skip
+    page = report.write_report(tables.folder, record, None).read_text()
+    assert "These are 3 of 9, spread over all" in page
+    assert "v3" in page
+    assert "v1" not in page.partition("<h2>Videos</h2>")[2]

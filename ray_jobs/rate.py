@@ -1,7 +1,9 @@
-"""Rate: people check questions in a browser, and their verdicts go back into the data.
+"""Rate: people answer forms about questions in a browser; what they say goes back into the data.
 
     python -m ray_jobs.rate questions=Q form=verify sample=200     serves the page, prints the links
     python -m ray_jobs.rate questions=Q form=verify do=write       writes questions.parquet anew
+    python -m ray_jobs.rate questions=Q form=verify do=export tool=label_studio file=TASKS
+    python -m ray_jobs.rate questions=Q form=verify do=import tool=label_studio file=VOTES
 
 The links are printed once; only hashes of them are kept. MUSTSEE_RATE_KEY is the key of /results;
 without it one is made for as long as the page is served.
@@ -12,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,42 +22,60 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow.parquet as pq
-
-from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters import exchange, films, label_studio, potato, training
+from mustsee.raters.ballots import TRAINING, Ballots, Item, hashed
 from mustsee.raters.correctness import sample
+from mustsee.raters.deal import items, needed
 from mustsee.raters.form import Form
-from mustsee.raters.results import Results, rated, results
+from mustsee.raters.kept import recorded, replaced
+from mustsee.raters.results import Results, results, said
+from mustsee.raters.settle import fallen, settle
+from mustsee.raters.training import Training
+from mustsee.raters.written import written
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
+from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
+from mustsee.store import is_local
+from mustsee.tables import read_table
 from ray_jobs.running.launch import launch
+
+TOOLS = {"label_studio": label_studio, "potato": potato}
 
 
 @dataclass(frozen=True)
 class Rate:
     questions: str
     videos: str | None
-    do: Literal["serve", "write"]
+    do: Literal["serve", "write", "export", "import"]
     form: Form
     folder: str | None
     raters: int
     names: tuple[str, ...] | None
+    seniors: tuple[str, ...] | None
     renew: tuple[str, ...]
     days: float
     sample: int | None
     seed: int
     wanted: float
+    training: str | None
+    trained: float
+    spans: bool
     lease_minutes: float
+    tool: Literal["label_studio", "potato"] | None
+    file: str | None
     host: str
     port: int
     hosts: tuple[str, ...]
 
     def __call__(self) -> int:
         self._check()
-        return self._serve() if self.do == "serve" else self._write()
+        act = {
+            "serve": self._serve, "write": self._write, "export": self._export,
+            "import": self._import,
+        }[self.do]  # fmt: skip
+        return act()
 
     def _check(self) -> None:
         for file in ("questions.parquet", "videos.parquet"):
@@ -69,70 +89,135 @@ class Rate:
                 raise UserError(f"{key}={getattr(self, key)!r}: more than 0")
         if self.sample is not None and self.sample < 1:
             raise UserError(f"sample={self.sample!r}: at least 1")
-        if not 0 < self.wanted < 1:
-            raise UserError(f"wanted={self.wanted!r}: a share between 0 and 1")
-        if len(set(self._people)) < self.raters:
-            raise UserError(
-                f"raters={self.raters} votes on a question need as many people: "
-                f"names= has {len(set(self._people))}"
-            )
-        if unknown := set(self.renew) - set(self._people):
-            raise UserError(f"renew={sorted(unknown)!r}: not among names={list(self._people)!r}")
+        for key in ("wanted", "trained"):
+            if not 0 <= getattr(self, key) < 1:
+                raise UserError(f"{key}={getattr(self, key)!r}: a share between 0 and 1")
+        for key, count, people in zip(
+            ("names", "seniors"), self._needed, (self._people, self._seniors), strict=True
+        ):
+            if len(set(people)) < count:
+                raise UserError(
+                    f"form={self.form.name} with raters={self.raters} takes {count} people for a "
+                    f"question, who have not met it before: {key}= has {len(set(people))}"
+                )
+        if unknown := set(self.renew) - {*self._people, *self._seniors}:
+            raise UserError(f"renew={sorted(unknown)!r}: not among names= and seniors=")
+        if self.do in ("export", "import") and (self.tool is None or self.file is None):
+            raise UserError(f"do={self.do} needs tool=label_studio or tool=potato, and file=")
+        check_writable("folder", str(self._folder))
 
     def _serve(self) -> int:
         import uvicorn
 
         from serve.rater import Desk, create_app
         from serve.rater_film import Films
+        from serve.rater_show import Tasks
 
-        asked = self._open()
-        key = os.environ.get("MUSTSEE_RATE_KEY") or secrets.token_urlsafe(24)
-        videos = self._videos()
-        desk = Desk(
-            form=self.form,
-            questions={name: self._questions[name] for name in asked},
-            videos={v.video_id: v for v in videos},
-            ballots=self._ballots,
-            films=Films(videos, self._folder / "stretches"),
-            results=lambda: self._results(asked),
-            admin=hashed(key),
-            hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
-        )
-        self._invite()
-        if "MUSTSEE_RATE_KEY" not in os.environ:
-            print(f"results: curl -H 'Authorization: Bearer {key}' {self._address}/results")
-        print(
-            f"{len(asked)} questions at {self._address}; Ctrl-C stops, votes are kept", flush=True
-        )
-        # no access log: links are in it
-        uvicorn.run(
-            create_app(desk), host=self.host, port=self.port, access_log=False, log_level="warning"
-        )
+        self._check_films()
+        with _port(self.host, self.port) as listening:
+            asked = self._open()
+            key = os.environ.get("MUSTSEE_RATE_KEY") or secrets.token_urlsafe(24)
+            tasks = Tasks(
+                form=self.form,
+                items={i.name: i for i in asked},
+                questions={i.question_id: self._questions[i.question_id] for i in asked},
+                videos=self._videos,
+                films=Films(self._videos.values(), self._folder / "stretches"),
+                training=self._training,
+            )
+            desk = Desk(
+                tasks=tasks,
+                ballots=self._ballots,
+                results=lambda: self._results(asked),
+                admin=hashed(key),
+                trained=self.trained,
+                hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
+            )
+            address = f"http://{self.host}:{listening.getsockname()[1]}"
+            self._invite(address)
+            if "MUSTSEE_RATE_KEY" not in os.environ:
+                print(f"results: curl -H 'Authorization: Bearer {key}' {address}/results")
+            count = len({i.question_id for i in asked if i.round != TRAINING})
+            what = "tasks" if self.form.films else "questions"
+            print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
+            # no access log: links are in it
+            config = uvicorn.Config(create_app(desk), access_log=False, log_level="warning")
+            uvicorn.Server(config).run(sockets=[listening])
         return 0
 
     def _write(self) -> int:
+        asked, votes = self._rated()
+        if self.form.films:
+            path = self._folder / "annotations.jsonl"
+            rows = films.annotations(self._questions, votes)
+            path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
+            print(f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations=")
+            return 0
+        done = written(self.form, list(self._questions.values()), asked, votes)
+        kept = replaced(self._run / "questions.parquet", done)
+        found = self._results(asked)
+        record = self._run / "run.json"
+        if record.is_file():
+            recorded(record, found)
+        before = "as before" if kept is None else f"the table of before is {kept}"
+        print(f"{self._run / 'questions.parquet'}: verdicts of {found.votes} votes; {before}")
+        for line in said(found):
+            print(line)
+        return 0
+
+    def _export(self) -> int:
+        self._check_films()
+        first = self.form.rounds[0].name
+        some = [self._questions[i.question_id] for i in self._open() if i.round == first]
+        folder = Path(self.file or "")
+        check_writable("file", str(folder))
+        TOOLS[self.tool or ""].write(self.form, some, self._videos, folder)
+        print(f"{folder}: {len(some)} tasks of round {first!r} for {self.tool}")
+        return 0
+
+    def _import(self) -> int:
+        path = Path(self.file or "")
+        if not path.exists():
+            raise UserError(f"file={self.file!r} is not there")
+        self._open()
+        said = TOOLS[self.tool or ""].read(path)
+        found = exchange.taken(self.form, said, self._questions, self._videos)
+        new = self._ballots.take_in(found.votes, time.time())
+        old = len(found.votes) - new
+        print(f"{path}: {new} votes new, {old} there already or more than were wanted")
+        for reason in found.refused:
+            print(f"  left out: {reason}")
+        return 0
+
+    def _rated(self) -> tuple[list[Item], list[Any]]:
         path = self._folder / "votes.sqlite"
         if not path.is_file():
             raise UserError(
                 f"{str(path)!r} is not there: nobody has rated form={self.form.name} yet"
             )
-        asked = self._open()
-        votes = self._ballots.votes()
-        done = rated(self.form, list(self._questions.values()), votes, raters=self.raters)
-        kept = _replaced(self._run / "questions.parquet", done)
-        found = self._results(asked)
-        record = self._run / "run.json"
-        if record.is_file():
-            _recorded(record, found)
-        before = "as before" if kept is None else f"the table of before is {kept}"
-        print(f"{self._run / 'questions.parquet'}: verdicts of {len(votes)} votes; {before}")
-        for line in said(found):
-            print(line)
-        return 0
+        return self._open(), self._ballots.votes()
 
     @cached_property
     def _questions(self) -> Mapping[str, Question]:
+        if self.form.films:
+            return {q.question_id: q for q in films.tasks(self.form, self._videos.values())}
         return {q.question_id: q for q in Tables(self._run).questions()}
+
+    @cached_property
+    def _videos(self) -> Mapping[str, Video]:
+        columns = ("lines", "start", "end", "duration", "shots", "segments", "drop", "problem")
+        videos = {v.video_id: v for v in Tables(self._run).videos(*columns)}
+        if self.videos is None:
+            return videos
+        rows = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
+        uris = {row["video_id"]: row["uri"] for row in rows}
+        return {name: replace(v, uri=uris.get(name, v.uri)) for name, v in videos.items()}
+
+    @cached_property
+    def _training(self) -> Mapping[str, Training]:
+        if self.training is None:
+            return {}
+        return training.from_rows(read_table(self.training), self.form, self._questions)
 
     @property
     def _run(self) -> Path:
@@ -143,105 +228,113 @@ class Rate:
         return Path(self.folder) if self.folder else self._run / f"rating-{self.form.name}"
 
     @property
-    def _people(self) -> Sequence[str]:
-        return self.names or [f"rater_{number + 1}" for number in range(self.raters)]
+    def _needed(self) -> tuple[int, int]:
+        return needed(self.form, self.raters)
 
     @property
-    def _address(self) -> str:
-        return f"http://{self.host}:{self.port}"
+    def _people(self) -> Sequence[str]:
+        return self.names or [f"rater_{number + 1}" for number in range(self._needed[0])]
+
+    @property
+    def _seniors(self) -> Sequence[str]:
+        return self.seniors or [f"senior_{number + 1}" for number in range(self._needed[1])]
 
     @cached_property
     def _ballots(self) -> Ballots:
-        path = self._folder / "votes.sqlite"
-        return Ballots(path=path, raters=self.raters, lease=60 * self.lease_minutes)
+        form = self.form
+        return Ballots(
+            path=self._folder / "votes.sqlite",
+            lease=60 * self.lease_minutes,
+            goes_on=lambda name, votes: (
+                not fallen(
+                    form.round(name), settle(form, form.round(name), [v.answers for v in votes])
+                )
+            ),
+        )
 
-    def _open(self) -> list[str]:
-        """The questions that are asked: those of before, else a sample drawn now."""
+    @cached_property
+    def _drawn(self) -> list[Question]:
+        standing = [
+            q for q in self._questions.values()
+            if q.drop is None and q.question_id not in self._training
+        ]  # fmt: skip
+        return sample(standing, self.sample, self.seed)
+
+    def _check_films(self) -> None:
+        """Every question's film is there, and says where to look."""
+        asked = [*self._drawn, *(self._questions[name] for name in self._training)]
+        missing: dict[str, str] = {}
+        for name in {q.video_id for q in asked}:
+            uri = self._videos[name].uri if name in self._videos else ""
+            if not uri or (is_local(uri) and not Path(uri.removeprefix("file://")).is_file()):
+                missing[name] = uri
+        if missing:
+            name = min(missing)
+            where = (
+                f"{missing[name]!r} is not there" if missing[name] else "videos.parquet has none"
+            )
+            raise UserError(
+                f"the film of video {name!r} is missing: {where} ({len(missing)} of "
+                f"{len({q.video_id for q in asked})} films); videos= names where they are"
+            )
+        shows = any("evidence" in s.shows for r in self.form.rounds for s in r.steps)
+        if self.spans and shows and asked and not self.form.films:
+            blank = sum(not q.evidence for q in asked)
+            if blank == len(asked):
+                raise UserError(
+                    f"none of the {blank} questions of {self.questions!r} says where in its film "
+                    f"the answer is, as form={self.form.name} shows it: spans=false shows the "
+                    "films from their beginning"
+                )
+
+    def _open(self) -> list[Item]:
+        """The items that are asked: those of before, else of a sample drawn now."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        standing = [q for q in self._questions.values() if q.drop is None]
-        drawn = [q.question_id for q in sample(standing, self.sample, self.seed)]
-        asked = self._ballots.open(drawn)
+        drawn = [q.question_id for q in self._drawn]
+        fresh = items(
+            self.form, drawn, raters=self.raters, people=self._people,
+            training=list(self._training), seed=self.seed,
+        )  # fmt: skip
+        asked = self._ballots.open(fresh if drawn else [])
         if not asked:
             raise UserError(f"questions={self.questions!r}: none is kept, so none can be rated")
-        if missing := [name for name in asked if name not in self._questions]:
+        names = {i.question_id for i in asked}
+        if missing := [name for name in names if name not in self._questions]:
             raise UserError(
                 f"{len(missing)} questions of {str(self._ballots.path)!r} are not in "
                 f"{self.questions!r} any more: give another folder= for a new sample"
             )
-        if self.sample is not None and len(asked) != min(self.sample, len(standing)):
+        if {i.name for i in asked} != {i.name for i in fresh} and self.do == "serve":
+            count = len({i.question_id for i in asked if i.round != TRAINING})
             print(
-                f"the {len(asked)} questions drawn before go on; a new sample= needs a new folder="
+                f"the {count} questions drawn before go on; a new sample=, form= or training= "
+                "needs a new folder="
             )
         return asked
 
-    def _videos(self) -> list[Video]:
-        videos = list(Tables(self._run).videos("lines", "start", "end", "duration"))
-        if self.videos is None:
-            return videos
-        rows = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
-        found = {row["video_id"]: row["uri"] for row in rows}
-        return [replace(v, uri=found.get(v.video_id, v.uri)) for v in videos]
-
-    def _invite(self) -> None:
+    def _invite(self, address: str) -> None:
         now, known = time.time(), self._ballots.invited()
-        for name in self._people:
+        for name in (*self._people, *self._seniors):
             if known.get(name, 0) > now and name not in self.renew:
                 print(f"{name}: the link of before counts (renew=[{name}] makes a new one)")
             else:
-                token = self._ballots.invite(name, now + self.days * 86400)
-                print(f"{name}: {self._address}/r/{token}")
+                senior = name in self._seniors
+                token = self._ballots.invite(name, now + self.days * 86400, senior=senior)
+                print(f"{name}: {address}/r/{token}")
 
-    def _results(self, asked: Sequence[str]) -> Results:
-        films = {q.question_id: q.video_id for q in self._questions.values()}
-        return results(
-            self.form, films, asked, self._ballots.votes(), raters=self.raters, wanted=self.wanted
-        )
+    def _results(self, asked: Sequence[Item]) -> Results:
+        return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
 
 
-def said(found: Results) -> list[str]:
-    """What the votes come to, in lines."""
-    lines = [f"{found.complete} of {found.asked} questions have all their votes"]
-    if found.checked is not None:
-        lines.append(found.checked.said())
-        which = found.checked.decided
-        enough = "not enough seen yet to say whether above or below"
-        lines.append(f"{f'enough seen: {which}' if which else enough} {found.checked.wanted:.0%}")
-    for name, one in found.fields.items():
-        if one.same is not None:
-            alpha = "alpha not defined (all said the same)"
-            if one.alpha is not None:
-                alpha = f"alpha {one.alpha.value:.2f}"
-                if one.alpha.low is not None and one.alpha.high is not None:
-                    alpha += f" ({one.alpha.low:.2f} to {one.alpha.high:.2f})"
-            lines.append(f"  {name}: {one.same:.0%} of pairs agree, {alpha}, {one.units} questions")
-    return lines
-
-
-def _replaced(path: Path, questions: Sequence[Question]) -> Path | None:
-    """Write the table anew, the one before kept under the next free number; null where nothing has
-    changed.
-    """
-    fresh = path.with_name(".questions.parquet.new")
-    pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
-    if pq.read_table(fresh).equals(pq.read_table(path)):
-        fresh.unlink()
-        return None
-    number = 1
-    while (kept := path.with_name(f"questions.{number}.parquet")).exists():
-        number += 1
-    shutil.copy2(path, kept)
-    os.replace(fresh, path)
-    return kept
-
-
-def _recorded(path: Path, found: Results) -> None:
-    """`checked` in `run.json`: one entry a form, the latest."""
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    others = [entry for entry in record.get("checked", ()) if entry["form"] != found.form]
-    record["checked"] = [*others, found.plain()]
-    fresh = path.with_name(".run.json.new")
-    fresh.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(fresh, path)
+def _port(host: str, port: int) -> socket.socket:
+    """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        raise UserError(
+            f"host={host!r} port={port!r} cannot be served: {error.strerror or error}; give "
+            "another port="
+        ) from None
 
 
 if __name__ == "__main__":

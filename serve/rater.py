@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,31 +26,29 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from mustsee.errors import MustseeError
-from mustsee.raters.ballots import Ballots, hashed
-from mustsee.raters.form import Form
+from mustsee.raters.ballots import TRAINING, Ballots, Cast, hashed
 from mustsee.raters.results import Results
-from mustsee.records import Line, Question, Span, Video
-from serve.rater_film import Films
+from serve.rater_film import Film
 from serve.rater_guard import Guard, Rate
+from serve.rater_show import Tasks, clock, told
 
 HERE = Path(__file__).parent / "rater_page"
+STATIC = ("rater.js", "player.js", "parts.js", "rater.css")
 COOKIE = "mustsee_rater"
-AROUND = 60.0  # seconds of transcript before and behind the evidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
     """What is rated. `results`: what the votes come to, for whoever has the key of which
-    `admin` is the SHA-256. `clock`: seconds since 1970.
+    `admin` is the SHA-256. `trained`: the share of training items that a rater must have right to
+    go on. `clock`: seconds since 1970.
     """
 
-    form: Form
-    questions: Mapping[str, Question]
-    videos: Mapping[str, Video]
+    tasks: Tasks
     ballots: Ballots
-    films: Films
     results: Callable[[], Results]
     admin: str
+    trained: float = 0.0
     clock: Callable[[], float] = time.time
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
     rate: Rate = field(default_factory=Rate)
@@ -65,6 +64,7 @@ def create_app(desk: Desk) -> Starlette:
             Route("/task", page.task),
             Route("/draft", page.draft, methods=["POST"]),
             Route("/vote", page.vote, methods=["POST"]),
+            Route("/feedback/{question:path}", page.feedback),
             Route("/film/{key}", page.film),
             Route("/film/{key}/{number:int}", page.stretch),
             Route("/results", page.results),
@@ -86,7 +86,7 @@ class _Pages:
     """The handlers. Those that wait for nothing run in a thread of their own each."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        self._desk, self._tasks, self._ballots = desk, desk.tasks, desk.ballots
         room = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True)
         room.filters["clock"] = clock
         self._page = room.get_template("page.html.j2")
@@ -94,10 +94,11 @@ class _Pages:
     def enter(self, request: Request) -> Response:
         """The link: it logs in, and leaves the token out of the address."""
         token, now = request.path_params["token"], self._desk.clock()
-        if self._desk.ballots.rater(token, now) is None:
+        rater = self._ballots.rater(token, now)
+        if rater is None:
             return self._stranger(request)
         reply = RedirectResponse("/task", 303)
-        left = int(self._desk.ballots.invited()[self._desk.ballots.rater(token, now) or ""] - now)
+        left = int(self._ballots.invited()[rater] - now)
         reply.set_cookie(
             COOKIE, token, max_age=max(left, 1), httponly=True, samesite="lax",
             secure=request.url.scheme == "https",
@@ -105,18 +106,24 @@ class _Pages:
         return reply
 
     def task(self, request: Request) -> Response:
-        """The question in hand, or the next one, or thanks."""
+        """The item in hand, or the next one, or thanks."""
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        name = self._desk.ballots.take(rater, self._desk.clock())
+        name = self._ballots.take(rater, self._desk.clock())
+        done, left = self._ballots.progress(rater)
         if name is None:
-            done, left = self._desk.ballots.progress(rater)
             why = "Nothing is left for you: thank you."
             if left:
                 why = "Others have the last questions in hand. Load this page again later."
             return self._shown(title="Done", message=why, done=done)
-        return self._asked(request, rater, name, self._desk.ballots.draft(name, rater))
+        if self._tasks.items[name].round != TRAINING and not self._passed(rater):
+            why = (
+                "The questions for practice went too differently from what was agreed. "
+                "Talk to whoever invited you."
+            )
+            return self._shown(title="Practice is over", message=why, done=done)
+        return self._asked(request, rater, name)
 
     async def draft(self, request: Request) -> Response:
         return await self._posted(request, self._draft)
@@ -124,22 +131,48 @@ class _Pages:
     async def vote(self, request: Request) -> Response:
         return await self._posted(request, self._vote)
 
-    def film(self, request: Request) -> Response:
-        """The file itself, whole or by ranges."""
+    def feedback(self, request: Request) -> Response:
+        """What was agreed on a training item, beside what the rater said."""
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        path = self._desk.films.file(request.path_params["key"])
+        name = request.path_params["question"]
+        known = self._tasks.training.get(name)
+        votes = self._ballots.votes_on(name, TRAINING) if known else []
+        mine = [v for v in votes if v.rater == rater]
+        if known is None or not mine:
+            return _plain("there is no such question", 404)
+        given, question = mine[0].answers, self._tasks.questions[name]
+        missed = known.missed(given)
+        fields = {f.name: f for f in self._tasks.form.rounds[0].fields}
+        rows = [
+            {
+                "ask": fields[key].ask, "hit": key not in missed,
+                "said": told(fields[key], given.get(key), question),
+                "agreed": told(fields[key], value, question),
+            }
+            for key, value in known.answers.items()
+        ]  # fmt: skip
+        title = "As agreed" if not missed else "Not quite as agreed"
+        done, left = self._ballots.progress(rater)
+        return self._shown(title=title, feedback=rows, question=question, why=known.why, done=done,
+                           left=left)  # fmt: skip
+
+    def film(self, request: Request) -> Response:
+        """The file itself, whole or by ranges, for whoever has a question about it in hand."""
+        film = self._watched(request)
+        if isinstance(film, Response):
+            return film
+        path = self._tasks.films.file(film[0].key) if film[1] is None else None
         return FileResponse(path) if path else _plain("there is no such film", 404)
 
     def stretch(self, request: Request) -> Response:
-        """A stretch coded anew, for what no browser plays."""
-        rater = self._who(request)
-        if isinstance(rater, Response):
-            return rater
-        key, number = request.path_params["key"], request.path_params["number"]
+        """A stretch coded anew, for what no browser plays, or what is shown in few pictures."""
+        film = self._watched(request)
+        if isinstance(film, Response):
+            return film
         try:
-            path = self._desk.films.stretch(key, number)
+            path = self._tasks.films.stretch(film[0].key, request.path_params["number"], film[1])
         except MustseeError as error:
             return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
         return FileResponse(path) if path else _plain("there is no such stretch", 404)
@@ -153,12 +186,12 @@ class _Pages:
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
-        return FileResponse(HERE / name) if name in ("rater.js", "rater.css") else _plain("no", 404)
+        return FileResponse(HERE / name) if name in STATIC else _plain("no", 404)
 
     def _who(self, request: Request) -> str | Response:
         """The rater's name, or the reply to somebody who is none."""
         now = self._desk.clock()
-        rater = self._desk.ballots.rater(request.cookies.get(COOKIE, ""), now)
+        rater = self._ballots.rater(request.cookies.get(COOKIE, ""), now)
         if rater is None:
             return self._stranger(request)
         if not self._desk.rate.spend(f"rater {rater}", now, self._desk.rate.rater):
@@ -170,6 +203,24 @@ class _Pages:
         if not self._desk.rate.spend(who, self._desk.clock(), self._desk.rate.stranger):
             return _plain("too many requests: wait a minute", 429)
         return _plain("this needs a link of yours that has not expired; ask for a new one", 401)
+
+    def _watched(self, request: Request) -> tuple[Film, float | None] | Response:
+        """The film that the rater's step shows, where it is the one that is asked for, and at how
+        many pictures a second.
+        """
+        rater = self._who(request)
+        if isinstance(rater, Response):
+            return rater
+        item = self._ballots.held(rater, self._desk.clock())
+        step = self._ballots.draft(item, rater).step if item else 0
+        film = self._tasks.film(item, step) if item else None
+        if item is None or film is None or film.key != request.path_params["key"]:
+            return _plain("there is no such film", 404)
+        return film, self._tasks.round(item).fps
+
+    def _passed(self, rater: str) -> bool:
+        right, count = self._ballots.training(rater)
+        return not count or right / count >= self._desk.trained
 
     async def _posted(self, request: Request, then: Callable[..., Response]) -> Response:
         rater = await run_in_threadpool(self._who, request)
@@ -184,80 +235,96 @@ class _Pages:
         given: dict[str, str] = {}
         for name, value in pairs:  # several ticks of one field come as pairs of one name
             given[name] = f"{given[name]},{value}" if name in given else value
-        elsewhere = request.headers.get("sec-fetch-site", "same-origin") not in (
-            "same-origin",
-            "none",
-        )
+        origin = request.headers.get("sec-fetch-site", "same-origin")
         sent = given.pop("csrf", "").encode()
-        if elsewhere or not hmac.compare_digest(sent, csrf(token).encode()):
+        if origin not in ("same-origin", "none") or not hmac.compare_digest(
+            sent, csrf(token).encode()
+        ):
             return _plain("this form is not from your page: load it again", 403)
-        name = given.pop("question", "")
-        if name not in self._desk.questions:
+        name, step = given.pop("item", ""), given.pop("step", "0")
+        if name not in self._tasks.items or not step.isdecimal():
             return _plain("there is no such question", 404)
-        return await run_in_threadpool(then, request, rater, name, given)
+        return await run_in_threadpool(then, request, rater, name, int(step), given)
 
-    def _draft(self, request: Request, rater: str, name: str, given: dict[str, str]) -> Response:
-        known = {f.name for f in self._desk.form.fields}
+    def _draft(
+        self, request: Request, rater: str, name: str, step: int, given: dict[str, str]
+    ) -> Response:
+        given.pop("active", None)
+        now = self._ballots.draft(name, rater).step
+        known = {f.name for f in self._tasks.step(name, now).fields}
+        if step != now:
+            return _plain("this page is not the last one of yours: load it again", 409)
         if not set(given) <= known or any(len(value) > 8000 for value in given.values()):
             return _plain("this is no draft of this form", 422)
-        if not self._desk.ballots.keep(name, rater, given, self._desk.clock()):
+        if not self._ballots.keep(name, rater, given, self._desk.clock()):
             return _plain("this question is no longer in your hands", 409)
         return Response(status_code=204)
 
-    def _vote(self, request: Request, rater: str, name: str, given: dict[str, str]) -> Response:
-        plain = "application/json" in request.headers.get("accept", "")
-        if faults := self._desk.form.faults(given):
-            if plain:
+    def _vote(
+        self, request: Request, rater: str, name: str, step: int, given: dict[str, str]
+    ) -> Response:
+        """Answers to a step: the next one, or a vote. What was sent before is not sent again."""
+        active, draft = _number(given.pop("active", "")), self._ballots.draft(name, rater)
+        if step < draft.step:
+            return self._go(request, "/task")
+        if step > draft.step:
+            return _plain("this page is not the last one of yours: load it again", 409)
+        stretch = self._tasks.stretch(name)
+        end = stretch.end if stretch else None
+        answers, faults = self._tasks.step(name, step).read(given, self._tasks.question(name), end)
+        faults = faults or self._tasks.form.faults({**draft.kept, **answers})
+        if faults:
+            if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"faults": faults}, 422)
             return self._asked(request, rater, name, given, faults)
-        if not self._desk.ballots.vote(name, rater, given, self._desk.clock()):
+        now, answers = self._desk.clock(), {**draft.kept, **answers}
+        if not self._tasks.last(name, step):
+            done, where = self._ballots.advance(name, rater, step, answers, now), "/task"
+        else:
+            question = self._tasks.items[name].question_id
+            known = self._tasks.training.get(question)
+            right = None if known is None else not known.missed(answers)
+            done = self._ballots.vote(name, rater, answers, now, active=active, correct=right)
+            where = "/task" if known is None else f"/feedback/{question}"
+        if not done:
             return _plain("others have answered this question meanwhile: go on to the next", 409)
-        return JSONResponse({"next": "/task"}) if plain else RedirectResponse("/task", 303)
+        return self._go(request, where)
+
+    def _go(self, request: Request, where: str) -> Response:
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"next": where})
+        return RedirectResponse(where, 303)
 
     def _asked(
         self,
         request: Request,
         rater: str,
         name: str,
-        answers: Mapping[str, str],
+        given: Mapping[str, str] | None = None,
         faults: Sequence[str] = (),
     ) -> Response:
-        question = self._desk.questions[name]
-        video = self._desk.videos.get(question.video_id)
-        done, left = self._desk.ballots.progress(rater)
+        item, draft = self._tasks.items[name], self._ballots.draft(name, rater)
+        votes: list[Cast] = []
+        if item.after is not None:
+            votes = self._ballots.votes_on(item.question_id, item.after)
+        done, left = self._ballots.progress(rater)
+        seconds = self._tasks.round(name).seconds
+        if seconds is not None:
+            seconds -= self._desk.clock() - self._ballots.opened(name, rater)
+        shown = self._tasks.shown(name, draft, draft.answers if given is None else given, votes)
         return self._shown(
-            422 if faults else 200,
-            title=self._desk.form.title, form=self._desk.form, question=question,
-            right=_right(question), film=self._desk.films.known(question.video_id),
-            lines=nearby(video, question.evidence), answers=answers, faults=faults,
-            csrf=csrf(request.cookies[COOKIE]), done=done, left=left, rater=rater,
+            422 if faults else 200, title=self._tasks.form.title, faults=faults,
+            csrf=csrf(request.cookies[COOKIE]), done=done, left=left, seconds=seconds,
+            **{**shown, "map": json.dumps(shown["map"])},
         )  # fmt: skip
 
     def _shown(self, status: int = 200, **what: Any) -> Response:
         return Response(self._page.render(**what), status, media_type="text/html")
 
 
-def nearby(video: Video | None, evidence: Sequence[Span]) -> list[Line]:
-    """The transcript around the evidence; all of it where there is none."""
-    lines = video.lines if video is not None and video.lines else ()
-    if not evidence:
-        return list(lines[:200])
-    begin = min(s.start for s in evidence) - AROUND
-    end = max(s.end for s in evidence) + AROUND
-    return [line for line in lines if line.end >= begin and line.start <= end]
-
-
-def clock(seconds: float) -> str:
-    """1:02:03.4"""
-    minutes, rest = divmod(round(seconds, 1), 60)
-    hours, minutes = divmod(int(minutes), 60)
-    return f"{hours}:{minutes:02d}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
-
-
-def _right(question: Question) -> str:
-    if question.answer_index is None or not question.options:
-        return question.answer
-    return question.options[question.answer_index]
+def _number(text: str) -> float | None:
+    """The seconds that a page counted; null where it counted none."""
+    return float(text) if text.replace(".", "", 1).isdecimal() else None
 
 
 def _plain(text: str, status: int) -> Response:

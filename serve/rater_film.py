@@ -63,19 +63,25 @@ class Films:
         film = self._film(key)
         return resolve(film.uri)[1] if film is not None and film.whole else None
 
-    def stretch(self, key: str, number: int) -> Path | None:
-        """A stretch as a file; None beyond the film's end. Raises BadRow and Transient."""
+    def stretch(self, key: str, number: int, fps: float | None = None) -> Path | None:
+        """A stretch as a file, in `fps` pictures a second where fewer are wanted; None beyond the
+        film's end, and of a film that comes whole. Raises BadRow and Transient.
+        """
         film = self._film(key)
-        if film is None or film.whole or not 0 <= number * STEP < film.duration:
+        if film is None or film.problem or (film.whole and fps is None):
             return None
-        path = self._folder / f"{key}-{number}.mp4"
+        if not 0 <= number * STEP < film.duration:
+            return None
+        shown = min(film.fps, fps or FPS, FPS)
+        path = self._folder / f"{key}-{number}-{shown:g}.mp4"
         with self._one:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 begin = number * STEP
                 span = Span(begin, min(begin + LENGTH, film.duration))
-                take = VideoInput(fps=min(film.fps, FPS), longest=LONGEST)
-                cut = coded(film.uri, span, take, sound=True, most=MOST)
+                cut = coded(
+                    film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
+                )
                 if cut is None:
                     raise BadRow(f"a stretch of {film.uri!r} takes more than {MOST} bytes")
                 handle, fresh = tempfile.mkstemp(dir=self._folder)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mustsee.raters.form import Form
 from mustsee.records import Question
 from mustsee.stats import mean
 
@@ -34,18 +32,6 @@ def sample(questions: Sequence[Question], size: int | None, seed: int = 0) -> li
         ranked = [ranked[min(len(ranked) - 1, int((k + start) * step))] for k in range(size)]
     order.shuffle(ranked)
     return ranked
-
-
-def settled(votes: Sequence[Mapping[str, str]], name: str) -> str | None:
-    """What more than half of the raters said in a field; null where none has so many."""
-    said = Counter(vote.get(name, "") for vote in votes)
-    value, count = said.most_common(1)[0]
-    return value if 2 * count > len(votes) else None
-
-
-def is_right(form: Form, votes: Sequence[Mapping[str, str]]) -> bool:
-    """Whether most raters gave each answer that makes a question right; a tie does not."""
-    return all(settled(votes, name) == option for name, option in form.right.items())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,27 +1,44 @@
-"""What a form's votes come to: verdicts in the questions, agreement by field, the share that is
-right.
+"""What a form's votes come to: agreement by field, the share that is right, how well people answer,
+and each rater's time.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from mustsee.raters.agreement import Agreement, agreement
-from mustsee.raters.ballots import Cast
-from mustsee.raters.correctness import PEOPLE, Checked, checked, is_right, settled
-from mustsee.raters.form import Form
-from mustsee.records import Question, Verdict
+from mustsee.raters.agreement import Agreement, agreement, overlap
+from mustsee.raters.ballots import TRAINING, Cast, Item
+from mustsee.raters.correctness import PEOPLE, Checked, checked
+from mustsee.raters.form import Field, Form
+from mustsee.raters.settle import decide, is_right
+from mustsee.records import Question, Span
+from mustsee.stats import Estimate, mean
 
-MADE = "people_"  # begins the filter's name of a verdict by people
+GRACE = 15.0  # seconds over a round's time in which a vote is still on its way
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a rater has done: votes, their seconds from first sight to vote (median of one), those
+    in which they were at it, all in all; and of training items how many, and right.
+    """
+
+    votes: int
+    median: float
+    seconds: float
+    active: float
+    trained: int
+    right: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """`complete`: questions with all the votes wanted; only these count for `checked`. `fields`:
-    agreement on each field with options.
+    """`complete`: questions with all votes of their last round, or that fell before; only these
+    count for `checked`. `fields`: agreement by "round.field". `answered`: of questions answered by
+    people themselves, the share right by "round.field"; `late`: votes over a round's time.
     """
 
     form: str
@@ -30,6 +47,9 @@ class Results:
     complete: int
     raters: int
     fields: Mapping[str, Agreement]
+    answered: Mapping[str, Estimate]
+    late: Mapping[str, int]
+    work: Mapping[str, Work]
     checked: Checked | None
 
     def plain(self) -> dict[str, Any]:
@@ -42,103 +62,149 @@ class Results:
             "votes": self.votes,
             "raters": self.raters,
             "agreement": {
-                name: {
-                    "units": found.units,
-                    "same": found.same,
-                    "alpha": None if found.alpha is None else found.alpha.value,
-                    "low": None if found.alpha is None else found.alpha.low,
-                    "high": None if found.alpha is None else found.alpha.high,
-                }
-                for name, found in self.fields.items()
+                name: {"units": a.units, "same": _interval(a.same), "alpha": _interval(a.alpha)}
+                for name, a in self.fields.items()
             },
+            "answered": {name: _interval(share) for name, share in self.answered.items()},
+            "late": dict(self.late),
+            "work": {name: vars(work) for name, work in self.work.items()},
         }
 
 
 def results(
     form: Form,
-    films: Mapping[str, str],
-    asked: Sequence[str],
+    questions: Mapping[str, Question],
+    items: Sequence[Item],
     votes: Sequence[Cast],
     *,
-    raters: int,
     wanted: float,
 ) -> Results:
-    """`films`: question -> its video; `asked`: the questions of the sample. A question with fewer
-    than `raters` votes does not count as checked yet.
-    """
-    wanted_ones = set(asked)
-    counted = [v for v in votes if v.question_id in wanted_ones]
+    """`items`: what was asked. A question does not count as checked before its votes are there."""
+    counted = [v for v in votes if v.round != TRAINING and v.question_id in questions]
+    names = list(dict.fromkeys(i.question_id for i in items if i.round != TRAINING))
+    places = {i.name: i.wanted for i in items}
     cast = by_question(counted)
-    complete = {name: said for name, said in cast.items() if len(said) >= raters}
     fields: dict[str, Agreement] = {}
-    for each in form.fields:
-        if each.options:
-            said = [
-                [_nominal(v.answers.get(each.name, "")) for v in some] for some in cast.values()
-            ]
-            fields[each.name] = agreement(said, [films[name] for name in cast])
-    right = {n: is_right(form, [v.answers for v in said]) for n, said in complete.items()}
+    answered: dict[str, Estimate] = {}
+    late: dict[str, int] = {}
+    for each in form.rounds:
+        said = {n: some[each.name] for n, some in cast.items() if some.get(each.name)}
+        films = [questions[name].video_id for name in said]
+        for one in each.fields:
+            found = _agreed(one, list(said.values()), films)
+            if found.units:
+                fields[f"{each.name}.{one.name}"] = found
+            if one.kind == "option" and (share := _answered(one, said, questions)):
+                answered[f"{each.name}.{one.name}"] = share
+        if each.seconds is not None:
+            over = [v for some in said.values() for v in some if v.seconds > each.seconds + GRACE]
+            late[each.name] = len(over)
+    done = {n for n in names if _complete(form, n, cast.get(n, {}), places)}
     share = None
     if form.right:
-        share = checked(right, films, asked=len(asked), by=PEOPLE, wanted=wanted)
+        right = {n: _right(form, cast[n]) for n in done}
+        films_of = {name: q.video_id for name, q in questions.items()}
+        share = checked(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
+    people = sorted({v.rater for v in votes})
     return Results(
-        form=form.name, asked=len(asked), votes=len(counted), complete=len(complete),
-        raters=len({v.rater for v in counted}), fields=fields,
+        form=form.name, asked=len(names), votes=len(counted), complete=len(done),
+        raters=len({v.rater for v in counted}), fields=fields, answered=answered, late=late,
+        work={name: _work([v for v in votes if v.rater == name]) for name in people},
         checked=share,
     )  # fmt: skip
 
 
-def rated(
-    form: Form, questions: Sequence[Question], votes: Sequence[Cast], *, raters: int
-) -> list[Question]:
-    """The questions with one verdict per vote in place of the form's earlier ones, and the reason
-    in `drop` where most of at least `raters` raters gave an answer by which a question falls.
-    """
-    cast, name = by_question(votes), MADE + form.name
-    done: list[Question] = []
-    for question in questions:
-        said = cast.get(question.question_id)
-        if not said:
-            done.append(question)
-            continue
-        others = tuple(v for v in question.verdicts if v.filter != name)
-        earlier = question.drop is not None and question.drop.startswith(f"{name}: ")
-        reason = _falls(form, [v.answers for v in said]) if len(said) >= raters else None
-        drop = None if earlier else question.drop
-        done.append(
-            replace(
-                question,
-                verdicts=(*others, *(_verdict(form, vote) for vote in said)),
-                drop=drop or (reason and f"{name}: {reason}"),
-            )
-        )
-    return done
-
-
-def by_question(votes: Sequence[Cast]) -> dict[str, list[Cast]]:
-    """The votes on each question."""
-    found: dict[str, list[Cast]] = {}
+def by_question(votes: Sequence[Cast]) -> dict[str, dict[str, list[Cast]]]:
+    """The votes on each question, by round."""
+    found: dict[str, dict[str, list[Cast]]] = {}
     for vote in votes:
-        found.setdefault(vote.question_id, []).append(vote)
+        found.setdefault(vote.question_id, {}).setdefault(vote.round, []).append(vote)
     return found
 
 
-def _nominal(given: str) -> str:
-    """One value for one set of ticks, in whichever order they were set."""
-    return ",".join(sorted(given.split(",")))
+def wanted_of(form: Form, name: str, places: Mapping[str, int]) -> dict[str, int]:
+    """Votes wanted of a question by round; `places`: by item. A round that it is not in wants 0."""
+    return {r.name: places.get(f"{name}/{r.name}", 0) for r in form.rounds}
 
 
-def _falls(form: Form, votes: Sequence[Mapping[str, str]]) -> str | None:
-    found = [name for name, option in form.falls.items() if settled(votes, name) == option]
-    return "; ".join(f"{name}={form.falls[name]}" for name in found) or None
+def _complete(
+    form: Form, name: str, cast: Mapping[str, Sequence[Cast]], places: Mapping[str, int]
+) -> bool:
+    return decide(form, cast, wanted_of(form, name, places)).state != "open"
 
 
-def _verdict(form: Form, vote: Cast) -> Verdict:
-    right = is_right(form, [vote.answers]) if form.right else None
-    return Verdict(
-        filter=MADE + form.name,
-        model=f"rater:{vote.rater}",
-        reply=json.dumps(dict(vote.answers), ensure_ascii=False, sort_keys=True),
-        correct=right,
-        detail=f"{vote.seconds:g} s",
+def _right(form: Form, cast: Mapping[str, Sequence[Cast]]) -> bool:
+    last = next(r for r in reversed(form.rounds) if cast.get(r.name))
+    return is_right(form, last, [v.answers for v in cast[last.name]])
+
+
+def _agreed(one: Field, said: Sequence[Sequence[Cast]], films: Sequence[str]) -> Agreement:
+    """Of a field: on what was picked or marked; of a written one, on whether it was left empty, or
+    as it was.
+    """
+    given = [[v.answers.get(one.name) for v in some] for some in said]
+    if one.kind == "spans":
+        return overlap([[[Span(*s) for s in v or ()] for v in some] for some in given], films)
+    written = one.kind in ("text", "lines")
+    if written and one.fills is None:
+        return Agreement(units=0, same=None, alpha=None)
+    nominal = [[str(v is not None) if written else json.dumps(v) for v in some] for some in given]
+    return agreement(nominal, films)
+
+
+def _answered(
+    one: Field, said: Mapping[str, Sequence[Cast]], questions: Mapping[str, Question]
+) -> Estimate | None:
+    right, films = list[float](), list[str]()
+    for name, some in said.items():
+        question = questions[name]
+        if question.answer_index is None:
+            continue
+        right += [float(v.answers.get(one.name) == question.answer_index) for v in some]
+        films += [question.video_id] * len(some)
+    return mean(right, films) if right else None
+
+
+def _work(votes: Sequence[Cast]) -> Work:
+    real = [v for v in votes if v.round != TRAINING]
+    times = sorted(v.seconds for v in real)
+    trained = [v for v in votes if v.round == TRAINING]
+    return Work(
+        votes=len(real),
+        median=times[len(times) // 2] if times else 0.0,
+        seconds=round(sum(times), 1),
+        active=round(sum(v.active for v in real), 1),
+        trained=len(trained),
+        right=sum(bool(v.correct) for v in trained),
     )
+
+
+def _interval(found: Estimate | None) -> dict[str, float | None] | None:
+    return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+
+
+def said(found: Results) -> list[str]:
+    """What the votes come to, in lines."""
+    lines = [f"{found.complete} of {found.asked} questions have all their votes"]
+    if found.checked is not None:
+        lines.append(found.checked.said())
+        which = found.checked.decided
+        enough = "not enough seen yet to say whether above or below"
+        lines.append(f"{f'enough seen: {which}' if which else enough} {found.checked.wanted:.0%}")
+    for name, share in found.answered.items():
+        lines.append(f"  {name}: {share.value:.1%} right{_between(share.low, share.high, '.1%')}")
+    for name, late in found.late.items():
+        lines.append(f"  {name}: {late} votes after the time")
+    for name, one in found.fields.items():
+        if one.same is not None:
+            alpha = "alpha not defined"
+            if one.alpha is not None:
+                between = _between(one.alpha.low, one.alpha.high, ".2f")
+                alpha = f"alpha {one.alpha.value:.2f}{between}"
+            same = f"{one.same.value:.0%}{_between(one.same.low, one.same.high, '.0%')}"
+            lines.append(f"  {name}: {same} of pairs agree, {alpha}, {one.units} questions")
+    return lines
+
+
+def _between(low: float | None, high: float | None, form: str) -> str:
+    return "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"

@@ -1,17 +1,20 @@
 """The rating job: a sample that stays, links that are printed once, verdicts written back."""
 
 import json
-from collections.abc import Callable
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import uvicorn
 
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.raters.ballots import Ballots
-from mustsee.records import Question, Video
+from mustsee.records import Question, Span, Video
 from ray_jobs.running.launch import build, compose
 
 YES = {"answer_right": "yes", "only_answer": "yes", "needs_film": "yes"}
@@ -23,11 +26,13 @@ def run(tmp_path: Path) -> Path:
     questions = [
         Question(
             question_id=f"q{i}", video_id=f"v{i % 2}", recipe="r", question="?", question_type="k",
-            answer="a", drop="blind: known" if i == 9 else None,
+            answer="a", evidence=(Span(0, 1),), drop="blind: known" if i == 9 else None,
         )
         for i in range(10)
     ]  # fmt: skip
-    videos = [Video(video_id=f"v{i}", uri=f"/films/v{i}.mp4") for i in range(2)]
+    videos = [Video(video_id=f"v{i}", uri=str(tmp_path / f"v{i}.mp4")) for i in range(2)]
+    for video in videos:
+        Path(video.uri).write_bytes(b"a film")
     pq.write_table(schemas.table(questions, Question), tmp_path / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), tmp_path / "videos.parquet")
     (tmp_path / "run.json").write_text(json.dumps({"recipe": "r"}))
@@ -35,15 +40,18 @@ def run(tmp_path: Path) -> Path:
 
 
 def rate(run: Path, *overrides: str) -> Any:
-    return build(compose("rate", [f"questions={run}", *overrides]))
+    return build(compose("rate", [f"questions={run}", "port=0", *overrides]))
 
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The applications that would have been served."""
     made: list[Any] = []
-    keep: Callable[..., None] = lambda app, **_: made.append(app)  # noqa: E731
-    monkeypatch.setattr("uvicorn.run", keep)
+
+    def keep(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        made.append(server.config.app)
+
+    monkeypatch.setattr(uvicorn.Server, "run", keep)
     return made
 
 
@@ -53,12 +61,12 @@ def test_a_sample_stays_and_a_link_is_said_once(
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 0
     first = capsys.readouterr().out
     box = Ballots(path=run / "rating-verify" / "votes.sqlite")
-    asked = box.open()
+    asked = [i.question_id for i in box.open()]
     assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
     assert "q9" not in asked
     assert rate(run, "sample=6", "names=[ana,ben,eve]", "renew=[eve]")() == 0
     again = capsys.readouterr().out
-    assert box.open() == asked
+    assert [i.question_id for i in box.open()] == asked
     assert again.count("/r/") == 1
     assert "4 questions drawn before" in again
 
@@ -68,11 +76,13 @@ def test_votes_are_written_and_the_old_table_is_kept(
 ) -> None:
     rate(run, "sample=3")()
     box = Ballots(path=run / "rating-verify" / "votes.sqlite")
-    wrong, *right = box.open()
+    wrong, *right = [i.question_id for i in box.open()]
     for name in (wrong, *right):
         for number in range(3):
             box.take(f"rater_{number + 1}", 0)
-            assert box.vote(name, f"rater_{number + 1}", NO if name == wrong else YES, 5)
+            assert box.vote(
+                f"{name}/verify", f"rater_{number + 1}", NO if name == wrong else YES, 5
+            )
     before = (run / "questions.parquet").read_bytes()
     capsys.readouterr()
     for _ in range(2):
@@ -96,6 +106,13 @@ def test_votes_are_written_and_the_old_table_is_kept(
     ("overrides", "said"),
     [
         (["raters=0"], "raters=0"),
+        (["form=egoschema", "names=[ana,ben,eve]"], "takes 6 people"),
+        (["form=neptune", "seniors=[]", "names=[ana]"], "takes 3 people"),
+        (["trained=1"], "trained=1"),
+        (["do=export"], "tool="),
+        (["do=import", "tool=potato", "file=/nowhere/x.json"], "not there"),
+        (["host=192.0.2.1"], "host='192.0.2.1'"),
+        (["training=none.jsonl"], "none.jsonl"),
         (["sample=0"], "sample=0"),
         (["wanted=1"], "wanted=1"),
         (["names=[ana,ben]"], "raters=3"),
@@ -112,3 +129,46 @@ def test_mistakes_are_said(run: Path, overrides: list[str], said: str) -> None:
 def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has no questions\.parquet"):
         rate(tmp_path)()
+
+
+def test_a_film_that_is_missing_is_said_before_any_work(run: Path) -> None:
+    (run / "v1.mp4").unlink()
+    with pytest.raises(UserError, match=r"film of video 'v1' is missing: .*1 of 2 films"):
+        rate(run)()
+    assert not (run / "rating-verify").exists()
+
+
+def test_questions_without_a_film_or_a_place_in_it_are_said(run: Path, served: list[Any]) -> None:
+    rows = pq.read_table(run / "questions.parquet").to_pylist()
+    bare = [schemas.load(Question, {**row, "evidence": []}) for row in rows]
+    pq.write_table(schemas.table(bare, Question), run / "questions.parquet")
+    with pytest.raises(UserError, match="none of the 9 questions"):
+        rate(run)()
+    assert not (run / "rating-verify").exists()
+    assert rate(run, "spans=false")() == 0
+    pq.write_table(schemas.table([], Video), run / "videos.parquet")
+    with pytest.raises(UserError, match=r"videos\.parquet has none"):
+        rate(run, "spans=false")()
+
+
+def test_a_port_that_is_taken_is_said_before_any_work(run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"port={port} cannot be served"):
+            rate(run, f"port={port}")()
+    assert not (run / "rating-verify").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said(run: Path) -> None:
+    (run / "file").write_text("")
+    with pytest.raises(UserError, match="folder="):
+        rate(run, f"folder={run / 'file' / 'votes'}")()
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ray_jobs.rate", f"questions={tmp_path}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "has no questions.parquet" in done.stderr

@@ -5,13 +5,13 @@ from collections import Counter
 
 import pytest
 
-from mustsee.errors import UserError
-from mustsee.raters.agreement import agreement
+from mustsee.raters.agreement import agreement, overlap
 from mustsee.raters.ballots import Cast
 from mustsee.raters.correctness import bound, checked, decided, evidence, sample
-from mustsee.raters.form import Field, Form
-from mustsee.raters.results import rated, results
-from mustsee.records import Question, Verdict
+from mustsee.raters.deal import items
+from mustsee.raters.form import Field, Form, Round, Step
+from mustsee.raters.results import results
+from mustsee.records import Question, Span
 
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", C: four observers, twelve
 # units, missing values; nominal alpha 0.743.
@@ -34,12 +34,25 @@ def test_alpha_by_hand() -> None:
     found = agreement([["a", "a"], ["a", "b"], ["b", "b"]])
     assert found.alpha is not None
     assert found.alpha.value == pytest.approx(4 / 9)
-    assert found.same == pytest.approx(2 / 3)
+    assert found.same is not None
+    assert found.same.value == pytest.approx(2 / 3)
+
+
+def test_overlap_by_hand() -> None:
+    # 0-4 and 2-6: 2 of 6 seconds. 0-1 and 3-4 count as 0-4, of which 0-2 is half. Nothing: the same
+    marked = [
+        [[Span(0, 4)], [Span(2, 6)]], [[Span(0, 1), Span(3, 4)], [Span(0, 2)]], [[], []], [[]],
+    ]  # fmt: skip
+    found = overlap(marked, ["a", "b", "c", "d"])
+    assert found.same is not None
+    assert (found.units, found.same.value) == (3, pytest.approx((1 / 3 + 1 / 2 + 1) / 3))
 
 
 def test_nothing_to_tell_agreement_by() -> None:
     assert agreement([["a", "a"], ["a", "a"]]).alpha is None
-    assert agreement([["a", "a"], ["a", "a"]]).same == 1.0
+    same = agreement([["a", "a"], ["a", "a"]]).same
+    assert same is not None
+    assert same.value == 1.0
     assert agreement([["a"], []]).same is None
 
 
@@ -96,82 +109,55 @@ def test_looking_after_every_question_misleads_at_most_one_time_in_twenty() -> N
 FORM = Form(
     name="verify",
     title="?",
-    fields=(
-        Field(name="ok", ask="ok?", options=("yes", "no")),
-        Field(name="ticks", ask="which?", options=("a", "b"), many=True, needed=False),
-        Field(name="note", ask="note", needed=False),
+    rounds=(
+        Round(
+            name="r",
+            steps=(
+                Step(
+                    fields=(
+                        Field(name="ok", ask="ok?", options=("yes", "no")),
+                        Field(name="ticks", ask="which?", kind="ticks", options=("a", "b")),
+                        Field(name="note", ask="note", kind="text", needed=False),
+                    )
+                ),
+            ),
+            falls={"ok": ("no",)},
+        ),
     ),
     right={"ok": "yes"},
-    falls={"ok": "no"},
 )
 
 
-def cast(question_id: str, rater: str, ok: str, **more: str) -> Cast:
+def cast(question_id: str, rater: str, ok: str, **more: object) -> Cast:
+    answers = {"ok": ok, **more}
     return Cast(
-        question_id=question_id, rater=rater, answers={"ok": ok, **more}, seconds=9.0, at=0.0
+        question_id=question_id, round="r", rater=rater, answers=answers, seconds=9.0, at=0.0
     )
 
 
 def test_results_by_hand() -> None:
     said = {"q1": "yes yes yes", "q2": "yes no yes", "q3": "no no yes", "q4": "yes yes"}
     votes = [
-        cast(name, f"r{i}", ok, ticks="a,b" if i else "b,a")
+        cast(name, f"r{i}", ok, ticks=["a", "b"])
         for name, some in said.items()
         for i, ok in enumerate(some.split())
     ]
-    films = {"q1": "a", "q2": "b", "q3": "c", "q4": "d", "q5": "e"}
-    found = results(FORM, films, [*films], votes, raters=3, wanted=0.95)
+    some = {f"q{n}": question(f"q{n}", "k", "abcde"[n - 1]) for n in range(1, 6)}
+    found = results(FORM, some, items(FORM, [*some], raters=3, people=()), votes, wanted=0.95)
     assert (found.complete, found.votes, found.raters, found.asked) == (3, 11, 3, 5)
     assert found.checked is not None
     assert (found.checked.n, found.checked.right, found.checked.by) == (3, 2, "people")
     assert found.checked.low == pytest.approx(0.2077, abs=1e-4)  # Wilson of 2 in 3
     assert found.checked.lower == found.checked.low_whenever < found.checked.low  # q4, q5 to come
     # pairs that agree: 1, 1/3, 1/3, 1
-    assert found.fields["ok"].same == pytest.approx(2 / 3)
-    assert found.fields["ticks"].same == 1.0  # the order of ticks says nothing
+    same = found.plain()["agreement"]["r.ok"]["same"]
+    assert same["value"] == pytest.approx(2 / 3)
+    assert same["low"] < 2 / 3 < same["high"]
+    assert found.plain()["agreement"]["r.ticks"]["same"]["value"] == 1.0
     assert found.plain()["said"].startswith("3 checked by people, 2 right (66.7%; lower bound")
+    assert (found.work["r0"].votes, found.work["r0"].median) == (4, 9.0)
 
 
 def test_nobody_checked_is_no_figure() -> None:
     assert checked({}, {}, asked=3, by="people", wanted=0.9) is None
-    assert "said" not in results(FORM, {}, [], [], raters=3, wanted=0.9).plain()
-
-
-def test_votes_are_written_once_and_drop_by_most() -> None:
-    seen = Verdict(filter="sight", model="m")
-    some = [question(n, "k", "v") for n in ("q1", "q2", "q3")]
-    some[0] = Question(**{**vars(some[0]), "verdicts": (seen,)})
-    votes = [cast("q1", r, "no") for r in "ab"] + [cast("q1", "c", "yes"), cast("q2", "a", "no")]
-    once = rated(FORM, some, votes, raters=3)
-    assert [len(q.verdicts) for q in once] == [4, 1, 0]
-    assert once[0].verdicts[0] == seen
-    assert once[0].verdicts[1].model == "rater:a"
-    assert [q.drop for q in once] == ["people_verify: ok=no", None, None]
-    assert rated(FORM, once, votes, raters=3) == once
-    mended = [cast("q1", r, "yes") for r in "abc"]
-    assert rated(FORM, once, mended, raters=3)[0].drop is None
-
-
-@pytest.mark.parametrize(
-    ("answers", "faults"),
-    [
-        ({"ok": "yes"}, 0),
-        ({"ok": "yes", "ticks": "a,b", "note": "x"}, 0),
-        ({}, 1),
-        ({"ok": "yes,no"}, 1),
-        ({"ok": "<script>"}, 1),
-        ({"ok": "yes", "ticks": "a,a"}, 1),
-        ({"ok": "yes", "ticks": "a,c"}, 1),
-        ({"ok": "yes", "other": "1"}, 1),
-        ({"ok": "yes", "note": "x" * 4001}, 1),
-    ],
-)
-def test_a_form_says_what_is_wrong(answers: dict[str, str], faults: int) -> None:
-    assert len(FORM.faults(answers)) == faults
-
-
-def test_a_form_with_a_rule_for_no_option_is_refused() -> None:
-    with pytest.raises(UserError, match="maybe"):
-        Form(name="f", title="", fields=FORM.fields, right={"ok": "maybe"})
-    with pytest.raises(UserError, match="one name"):
-        Form(name="f", title="", fields=(FORM.fields[0], FORM.fields[0]))
+    assert "said" not in results(FORM, {}, [], [], wanted=0.9).plain()

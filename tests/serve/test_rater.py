@@ -12,27 +12,34 @@ from starlette.testclient import TestClient
 
 from mustsee.media.video import facts
 from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.deal import items
 from mustsee.raters.form import Form
 from mustsee.raters.results import results
+from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.running.launch import build, compose
-from serve.rater import COOKIE, Desk, clock, create_app, csrf, nearby
+from serve.rater import COOKIE, Desk, create_app, csrf
 from serve.rater_film import Films, key_of
 from serve.rater_guard import Rate
+from serve.rater_show import Tasks, clock, nearby
 from tests.support import films
 
 EVIL = "<script>alert(1)</script>"
 GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
 
 
-def verify() -> Form:
-    return build(compose("rate", ["questions=x"])).form
+def form_named(name: str) -> Form:
+    return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
 class World:
-    """A desk with two questions, of a film that browsers play and of one that they do not."""
+    """A desk with two questions, of a film that browsers play and of one that they do not; `drill`:
+    the first is a training item.
+    """
 
-    def __init__(self, folder: Path, **more: Any) -> None:
+    def __init__(
+        self, folder: Path, form: str = "verify", drill: Training | None = None, **more: Any
+    ) -> None:
         self.now = 1000.0
         shown = films.write(folder / "a.mp4", films.cuts([48]), tone=2.0)
         other = films.write(folder / "b.mkv", films.cuts([48]), tone=1.5)
@@ -44,37 +51,55 @@ class World:
         questions = [
             Question(
                 question_id=name, video_id=video, recipe="r", question=f"why {EVIL}?",
-                question_type=EVIL, options=(EVIL, "b"), answer_index=0, evidence=(Span(0.5, 1.0),),
+                question_type=EVIL, options=(EVIL, "b", "c"), answer_index=0, answer=EVIL,
+                evidence=(Span(0.5, 1.0),),
             )
             for name, video in (("q1", "a/../a"), ("q2", "b"))
         ]  # fmt: skip
-        self.ballots = Ballots(path=folder / "votes.sqlite", raters=2)
-        asked = self.ballots.open(["q1", "q2"])
-        known = {q.question_id: q.video_id for q in questions}
-        form = verify()
+        self.form = form_named(form)
+        self.ballots = Ballots(path=folder / "votes.sqlite")
+        fresh = items(
+            self.form, ["q2"] if drill else ["q1", "q2"], raters=2, people=list("abcde"),
+            training=["q1"] if drill else (),
+        )  # fmt: skip
+        self.asked = self.ballots.open(fresh)
+        known = {q.question_id: q for q in questions}
         self.desk = Desk(
-            form=form,
-            questions={q.question_id: q for q in questions},
-            videos={v.video_id: v for v in videos},
+            tasks=Tasks(
+                form=self.form,
+                items={i.name: i for i in self.asked},
+                questions=known,
+                videos={v.video_id: v for v in videos},
+                films=Films(videos, folder / "stretches"),
+                training={"q1": drill} if drill else {},
+            ),
             ballots=self.ballots,
-            films=Films(videos, folder / "stretches"),
             results=lambda: results(
-                form, known, asked, self.ballots.votes(), raters=2, wanted=0.95
+                self.form, known, self.asked, self.ballots.votes(), wanted=0.95
             ),
             admin=hashed("admin"),
             clock=lambda: self.now,
             **more,
         )
 
-    def client(self, name: str | None = None) -> TestClient:
+    def client(self, name: str | None = None, *, senior: bool = False) -> TestClient:
         """A browser; of a rater, one that has followed the link."""
         made = TestClient(create_app(self.desk), base_url="http://127.0.0.1")
         if name is not None:
-            token = self.ballots.invite(name, self.now + 100)
+            token = self.ballots.invite(name, self.now + 100, senior=senior)
             reply = made.get(f"/r/{token}", follow_redirects=False)
             assert (reply.status_code, reply.headers["location"]) == (303, "/task")
             assert "HttpOnly" in reply.headers["set-cookie"]
         return made
+
+    def reached(self, name: str, item: str) -> str:
+        """The item in a rater's hands, what was dealt to them before it done."""
+        for each in self.asked:
+            if self.ballots.take(name, self.now) == item:
+                break
+            self.ballots.vote(each.name, name, {}, self.now)
+        assert self.ballots.held(name, self.now) == item
+        return item
 
 
 @pytest.fixture
@@ -82,8 +107,8 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def form_of(client: TestClient, question: str = "q1", **answers: str) -> dict[str, str]:
-    return {"csrf": csrf(client.cookies[COOKIE]), "question": question, **answers}
+def form_of(client: TestClient, item: str = "q1/verify", **answers: str) -> dict[str, str]:
+    return {"csrf": csrf(client.cookies[COOKIE]), "item": item, **answers}
 
 
 def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
@@ -91,7 +116,7 @@ def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
     assert reply.status_code == 200
     assert EVIL not in reply.text
     assert reply.text.count("&lt;script&gt;") >= 4  # question, type, option, transcript
-    assert reply.text.count("<script") == 1
+    assert reply.text.count("<script") == 2  # ours, and what the timeline is drawn of
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert reply.headers["cache-control"] == "no-store"
@@ -108,7 +133,7 @@ def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
     assert (vote.question_id, vote.seconds) == ("q1", 12.0)
     assert vote.answers == {**GOOD, "comment": EVIL}
     assert "1 done, 1 to go" in ana.get("/task").text
-    sent = form_of(ana, "q2", **GOOD)
+    sent = form_of(ana, "q2/verify", **GOOD)
     assert ana.post("/vote", data=sent, headers={"accept": "application/json"}).json()
     assert "thank you" in ana.get("/task").text
 
@@ -136,18 +161,22 @@ def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
 @pytest.mark.parametrize(
     ("path", "data", "status"),
     [
-        ("/vote", {"csrf": "wrong", "question": "q1", **GOOD}, 403),
-        ("/vote", {"question": "q1", **GOOD}, 403),
-        ("/draft", {"question": "q1", **GOOD}, 403),
-        ("/vote", {"question": "q9", **GOOD}, 404),
-        ("/vote", {"question": "../q1", **GOOD}, 404),
-        ("/vote", {"question": "q2", **GOOD}, 409),  # not in ana's hands
-        ("/draft", {"question": "q2", **GOOD}, 409),
-        ("/vote", {"question": "q1", **GOOD, "answer_right": "maybe"}, 422),
-        ("/vote", {"question": "q1", **GOOD, "rater": "ben"}, 422),
-        ("/vote", {"question": "q1", **GOOD, "comment": "x" * 4001}, 422),
-        ("/draft", {"question": "q1", "other": "1"}, 422),
-        ("/draft", {"question": "q1", "comment": "x" * 70_000}, 413),
+        ("/vote", {"csrf": "wrong", "item": "q1/verify", **GOOD}, 403),
+        ("/vote", {"item": "q1/verify", **GOOD}, 403),
+        ("/draft", {"item": "q1/verify", **GOOD}, 403),
+        ("/vote", {"item": "q9", **GOOD}, 404),
+        ("/vote", {"item": "../q1", **GOOD}, 404),
+        ("/vote", {"item": "q2/verify", **GOOD}, 409),  # not in ana's hands
+        ("/draft", {"item": "q2/verify", **GOOD}, 409),
+        ("/vote", {"item": "q1/verify", **GOOD, "answer_right": "maybe"}, 422),
+        ("/vote", {"item": "q1/verify", **GOOD, "rater": "ben"}, 422),
+        ("/vote", {"item": "q1/verify", **GOOD, "comment": "x" * 4001}, 422),
+        ("/draft", {"item": "q1/verify", "other": "1"}, 422),
+        ("/draft", {"item": "q1/verify", "comment": "x" * 70_000}, 413),
+        ("/vote", {"item": "q1/verify", "step": "-1", **GOOD}, 404),
+        ("/vote", {"item": "q1/verify", "step": "9", **GOOD}, 409),
+        ("/draft", {"item": "q1/verify", "step": "1", **GOOD}, 409),
+        ("/vote", {"item": "q1/verify", **GOOD, "active": "nan", "other": "1"}, 422),
     ],
 )
 def test_hostile_forms(world: World, path: str, data: dict[str, str], status: int) -> None:
@@ -176,7 +205,7 @@ def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) ->
     stranger = world.client()
     for path in ("/", "/task", f"/film/{key}", f"/film/{key}/0", "/r/guess", "/results"):
         assert stranger.get(path).status_code == 401, path
-    assert stranger.post("/vote", data={"question": "q1"}).status_code == 401
+    assert stranger.post("/vote", data={"item": "q1/verify"}).status_code == 401
     ana = world.client("ana")
     world.now += 100
     assert ana.get("/task").status_code == 401
@@ -197,6 +226,8 @@ def test_results_need_the_key(world: World) -> None:
 
 def test_films_come_by_key_and_by_range(world: World) -> None:
     ana, key = world.client("ana"), key_of("a/../a")
+    assert ana.get(f"/film/{key}").status_code == 404  # nothing is in her hands
+    ana.get("/task")
     whole = ana.get(f"/film/{key}")
     assert whole.headers["accept-ranges"] == "bytes"
     part = ana.get(f"/film/{key}", headers={"range": "bytes=10-19"})
@@ -208,6 +239,9 @@ def test_films_come_by_key_and_by_range(world: World) -> None:
 
 def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Path) -> None:
     ana, key = world.client("ana"), key_of("b")
+    ana.get("/task")
+    assert ana.get(f"/film/{key}/0").status_code == 404  # it is the next question's
+    ana.post("/vote", data=form_of(ana, **GOOD))
     reply = ana.get(f"/film/{key}/0")
     assert reply.status_code == 200
     path = tmp_path / "stretch.mp4"
@@ -219,6 +253,89 @@ def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Pa
     assert names == ["h264", "aac"]
     assert ana.get(f"/film/{key}/1").status_code == 404  # beyond the end
     assert ana.get(f"/film/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
+
+
+def test_who_guesses_blind_sees_no_film_and_cannot_go_back(tmp_path: Path) -> None:
+    world = World(tmp_path, "human_benchmark")
+    name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
+    ana, key = world.client(name), key_of("a/../a")
+    item = world.reached(name, "q1/three_minutes")
+    page = ana.get("/task").text
+    assert "Your guess" in page
+    assert "<video" not in page
+    assert "said" not in page
+    assert "(given as the answer)" not in page
+    assert ana.get(f"/film/{key}").status_code == 404
+    world.now += 20
+    ana.post("/vote", data=form_of(ana, item, step="0", blind="2"))
+    page = ana.get("/task").text
+    assert "<video" in page
+    assert 'data-left="160.0"' in page
+    assert ana.get(f"/film/{key}").status_code == 200
+    ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # sent again
+    world.now += 30
+    ana.post("/vote", data=form_of(ana, item, step="1", answer="1", active="7.5"))
+    vote = next(v for v in world.ballots.votes() if v.round == "three_minutes")
+    assert vote.answers == {"blind": 2, "answer": 1}
+    assert (vote.seconds, vote.active) == (50.0, 7.5)
+    assert ana.get(f"/film/{key}").status_code == 404
+
+
+def test_who_reads_the_question_sees_the_film_no_more(tmp_path: Path) -> None:
+    world = World(tmp_path, "human_benchmark")
+    for each in ("video_then_text", "frames"):
+        made = next(i for i in world.asked if i.name == f"q1/{each}")
+        rater, key = made.rater or "", key_of("a/../a")
+        ana = world.client(rater)
+        world.reached(rater, made.name)
+        page = ana.get("/task").text
+        if each == "video_then_text":
+            assert EVIL.replace("<", "&lt;").replace(">", "&gt;") not in page
+            assert ana.get(f"/film/{key}").status_code == 200
+            ana.post("/vote", data=form_of(ana, made.name, step="0"))
+            assert "why &lt;script&gt;" in ana.get("/task").text
+            assert ana.get(f"/film/{key}").status_code == 404
+        else:
+            ana.post("/vote", data=form_of(ana, made.name, step="0", blind="0"))
+            assert 'data-whole="0"' in ana.get("/task").text
+            assert ana.get(f"/film/{key}").status_code == 404  # not in all its pictures
+            path = tmp_path / "frames.mp4"
+            path.write_bytes(ana.get(f"/film/{key}/0").content)
+            assert facts(str(path)).fps == 1
+
+
+def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
+    drill = Training(answers={"answer_right": "no"}, why=f"It is {EVIL}.")
+    world = World(tmp_path, drill=drill, trained=0.5)
+    for name, said in (("ana", "yes"), ("ben", "no")):
+        rater = world.client(name)
+        assert "Practice" in rater.get("/task").text
+        assert rater.get("/feedback/q1").status_code == 404
+        sent = form_of(rater, "q1/training", **{**GOOD, "answer_right": said})
+        reply = rater.post("/vote", data=sent)
+        assert reply.url.path == "/feedback/q1"
+        assert ("Not quite as agreed" in reply.text) == (name == "ana")
+        assert EVIL not in reply.text
+        assert ("Practice is over" in rater.get("/task").text) == (name == "ana")
+    found = world.desk.results()
+    assert (found.votes, found.work["ana"].trained, found.work["ben"].right) == (0, 1, 1)
+
+
+def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) -> None:
+    world = World(tmp_path, "neptune")
+    good = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
+    for name in ("ana", "ben"):
+        rater = world.client(name)
+        page = rater.get("/task").text
+        assert "What the raters said" not in page
+        asked = world.ballots.held(name, world.now)
+        sent = {**form_of(rater, asked or "", question="why, then?", answer=EVIL, decoys="b\nc"),
+                **good}  # fmt: skip
+        assert rater.post("/vote", data=sent, follow_redirects=False).status_code == 303
+    assert [v.answers for v in world.ballots.votes()] == [{**good, "question": "why, then?"}] * 2
+    page = world.client("zoe", senior=True).get("/task").text
+    assert page.count("why, then?") == 4  # twice said, twice to take
+    assert "ana" not in page
 
 
 def test_too_many_requests(tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""The files of a run that people's votes go into: questions (the old table kept) and the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from mustsee import schemas
+from mustsee.raters.results import Results
+from mustsee.records import Question
+
+
+def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
+    """Write the table anew, the one before kept under the next free number; null where nothing has
+    changed.
+    """
+    fresh = path.with_name(".questions.parquet.new")
+    pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
+    if pq.read_table(fresh).equals(pq.read_table(path)):
+        fresh.unlink()
+        return None
+    number = 1
+    while (kept := path.with_name(f"questions.{number}.parquet")).exists():
+        number += 1
+    shutil.copy2(path, kept)
+    os.replace(fresh, path)
+    return kept
+
+
+def recorded(path: Path, found: Results) -> None:
+    """`checked` in `run.json`: one entry a form, the latest."""
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    others = [entry for entry in record.get("checked", ()) if entry["form"] != found.form]
+    record["checked"] = [*others, found.plain()]
+    fresh = path.with_name(".run.json.new")
+    fresh.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(fresh, path)

@@ -1,0 +1,141 @@
+// Parts of the film: marked on the timeline, nudged by a picture. They stand in the field's textarea,
+// one START-END a line; this draws them.
+
+import { around, clock, film, end, now, picture, place, play, seek, width } from "./player.js";
+
+const MERGED = 5; // seconds between parts that count as one (the server counts likewise)
+const box = document.querySelector(".parts");
+const area = box?.querySelector("textarea");
+let parts = [];
+let chosen = -1;
+let from = null; // where a part begins that has no end yet
+
+export const marking = box !== null && film !== null;
+
+const round = (time) => Math.round(time * 1000) / 1000;
+const button = (text, label, act) => {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  made.setAttribute("aria-label", label);
+  made.addEventListener("click", act);
+  return made;
+};
+
+export function read() { // from the textarea, as it was kept
+  if (!marking) return;
+  parts = area.value.split("\n").filter((line) => line.includes("-")).map((line) => line.split("-").map(Number));
+  chosen = Math.min(chosen, parts.length - 1);
+  draw();
+}
+
+function change() {
+  parts.sort((a, b) => a[0] - b[0]);
+  area.value = parts.map(([a, b]) => `${a.toFixed(3)}-${b.toFixed(3)}`).join("\n");
+  area.form.dispatchEvent(new Event("input"));
+  draw();
+}
+
+function choose(index, show = true) {
+  chosen = index;
+  if (parts[chosen]) {
+    around([...parts[chosen]]);
+    if (show) seek(parts[chosen][0], false);
+  }
+  draw();
+}
+
+export function nudge(edge, pictures) {
+  const part = parts[chosen];
+  if (!part) return;
+  const time = round(Math.max(0, Math.min(part[edge] + pictures * picture, end)));
+  if (edge === 0 ? time >= part[1] : time <= part[0]) return;
+  part[edge] = time;
+  film.pause();
+  seek(time, false);
+  around([...part]);
+  change();
+}
+
+export function begin() {
+  from = round(now());
+  draw();
+}
+
+export function finish() {
+  const until = round(now());
+  if (from === null || until <= from) {
+    document.getElementById("state").textContent = "A part begins with I, and ends with O behind it.";
+    return;
+  }
+  const made = [from, until];
+  parts.push(made);
+  from = null;
+  change();
+  choose(parts.indexOf(made), false);
+}
+
+export function remove() {
+  if (!parts[chosen]) return;
+  parts.splice(chosen, 1);
+  chosen = Math.min(chosen, parts.length - 1);
+  change();
+}
+
+export const nextPart = () => parts.length && choose((chosen + 1) % parts.length);
+export const playPart = () => parts[chosen] && play(...parts[chosen]);
+
+function inAll() { // how long they are, as the server counts
+  const merged = [];
+  for (const [start, until] of parts) {
+    const last = merged.at(-1);
+    if (last && start - last[1] < MERGED) last[1] = Math.max(last[1], until);
+    else merged.push([start, until]);
+  }
+  return [merged.length, merged.reduce((sum, [a, b]) => sum + b - a, 0)];
+}
+
+function row([start, until], index) {
+  const item = document.createElement("li");
+  item.classList.toggle("on", index === chosen);
+  const nudging = (edge, step, text, label) => button(text, label, () => { choose(index, false); nudge(edge, step); });
+  const time = button(`${clock(start)} – ${clock(until)}`, `Part ${index + 1}, ${clock(start)} to ${clock(until)}: choose and play`, () => { choose(index); playPart(); });
+  time.className = "part";
+  item.append(
+    nudging(0, -1, "−", "Beginning a picture back"), nudging(0, 1, "+", "Beginning a picture on"), time,
+    nudging(1, -1, "−", "End a picture back"), nudging(1, 1, "+", "End a picture on"),
+    button("×", `Remove part ${index + 1}`, () => { chosen = index; remove(); }),
+  );
+  return item;
+}
+
+function draw() {
+  const [count, seconds] = inAll();
+  let sum = parts.length ? `${seconds.toFixed(1)} s in all` : "None marked yet";
+  if (count < parts.length) sum += `, in ${count} part${count > 1 ? "s" : ""} where less than ${MERGED} s lie between`;
+  if (from !== null) sum += `. A part began at ${clock(from)}`;
+  box.querySelector(".sum").textContent = sum;
+  box.querySelector("ol").replaceChildren(...parts.map(row));
+  const timeline = document.getElementById("timeline");
+  timeline.querySelectorAll("s").forEach((bar) => bar.remove());
+  for (const [index, [start, until]] of parts.entries()) {
+    const bar = document.createElement("s");
+    bar.style.left = place(start);
+    bar.style.width = width(until - start);
+    bar.classList.toggle("on", index === chosen);
+    timeline.append(bar);
+  }
+}
+
+if (marking) {
+  box.querySelector(".raw").hidden = true;
+  const bar = document.createElement("p");
+  bar.className = "bar";
+  bar.append(button("Begin here", "A part begins here", begin), button("End here", "The part ends here", finish));
+  const sum = document.createElement("p");
+  sum.className = "sum hint";
+  sum.setAttribute("role", "status");
+  box.append(bar, sum, document.createElement("ol"));
+  read();
+}
+document.documentElement.classList.toggle("marking", marking);

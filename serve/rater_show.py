@@ -1,0 +1,159 @@
+"""What a rater's page shows of an item at a step, and nothing that the step keeps back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mustsee.raters.ballots import TRAINING, Cast, Draft, Item
+from mustsee.raters.form import Field, Form, Round, Step, part
+from mustsee.raters.training import Training
+from mustsee.records import Line, Question, Span, Video
+from serve.rater_film import Film, Films
+
+AROUND = 60.0  # seconds of transcript before and behind the evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """The items that are rated, with all that is shown of them."""
+
+    form: Form
+    items: Mapping[str, Item]
+    questions: Mapping[str, Question]
+    videos: Mapping[str, Video]
+    films: Films
+    training: Mapping[str, Training] = field(default_factory=dict[str, Training])
+
+    def question(self, item: str) -> Question:
+        return self.questions[self.items[item].question_id]
+
+    def round(self, item: str) -> Round:
+        """A training item is asked as the first round asks."""
+        name = self.items[item].round
+        return self.form.rounds[0] if name == TRAINING else self.form.round(name)
+
+    def step(self, item: str, number: int) -> Step:
+        return self.round(item).steps[number]
+
+    def last(self, item: str, number: int) -> bool:
+        return number >= len(self.round(item).steps) - 1
+
+    def video(self, item: str) -> Video | None:
+        return self.videos.get(self.question(item).video_id)
+
+    def stretch(self, item: str) -> Span | None:
+        """From where to where the item's film goes: a clip is a part of one."""
+        video, film = self.video(item), self.films.known(self.question(item).video_id)
+        if video is None or film is None or film.problem:
+            return None
+        begin = video.start or 0.0
+        end = film.duration if video.end is None else min(video.end, film.duration)
+        return Span(begin, max(begin, end))
+
+    def film(self, item: str, number: int) -> Film | None:
+        """The film, where the step shows it."""
+        shown = "film" in self.step(item, number).shows
+        return self.films.known(self.question(item).video_id) if shown else None
+
+    def shown(
+        self, item: str, draft: Draft, given: Mapping[str, str], votes: Sequence[Cast]
+    ) -> dict[str, Any]:
+        """What the template needs. `given`: what was answered so far; `votes`: of the round before,
+        which only a step that shows them passes on.
+        """
+        question, step = self.question(item), self.step(item, draft.step)
+        video, fields = self.video(item), [f for f in step.fields if f.fits(question)]
+        evidence = question.evidence if "evidence" in step.shows else ()
+        said = "transcript" in step.shows
+        film = self.film(item, draft.step)
+        picked = any(f.kind == "option" for f in fields)
+        return {
+            "item": item, "step": draft.step, "steps": len(self.round(item).steps),
+            "training": self.items[item].round == TRAINING,
+            "round": self.round(item), "note": step.note,
+            "kind": question.question_type if "question" in step.shows else "",
+            "asked": question.question if "question" in step.shows else "",
+            "options": self._options(item) if "options" in step.shows and not picked else [],
+            "right": question.answer_index if "answer" in step.shows else None,
+            "answer": _answer(question) if "answer" in step.shows else None,
+            "fields": [(f, given.get(f.name, f.stands(question))) for f in fields],
+            "choices": self._options(item),
+            "evidence": evidence,
+            "film": film, "stretch": self.stretch(item) if film is not None else None,
+            "lines": nearby(video, evidence) if said else [],
+            "map": self._map(video, said) if film is not None else {},
+            "votes": self._votes(question, votes) if "votes" in step.shows else [],
+        }  # fmt: skip
+
+    def _options(self, item: str) -> list[tuple[int, str]]:
+        """The options with their places; where people answer themselves, in an order of the item's
+        own.
+        """
+        options = list(enumerate(self.question(item).options))
+        if any(f.kind == "option" for f in self.round(item).fields):
+            random.Random(f"{item}/options").shuffle(options)
+        return options
+
+    def _map(self, video: Video | None, said: bool) -> dict[str, Any]:
+        """What the timeline is drawn of."""
+        if video is None:
+            return {}
+        lines = video.lines or () if said else ()
+        return {
+            "shots": [round(s.start, 2) for s in video.shots or ()],
+            "segments": [round(s.start, 2) for s in video.segments or ()],
+            "speech": [[round(x.start, 2), round(x.end, 2)] for x in lines],
+        }
+
+    def _votes(self, question: Question, votes: Sequence[Cast]) -> list[dict[str, Any]]:
+        """By field what each said, names left out."""
+        fields = {f.name: f for r in self.form.rounds for f in r.fields}
+        names = [n for n in fields if any(n in v.answers for v in votes)]
+        return [
+            {
+                "field": fields[name],
+                "said": [told(fields[name], v.answers.get(name), question) for v in votes],
+                "raw": [v.answers.get(name) for v in votes],
+            }
+            for name in names
+        ]
+
+
+def told(of: Field, value: Any, question: Question) -> str:
+    """An answer in words; of a correction that was not made, nothing."""
+    if value is None or value == []:
+        return "–"
+    if of.kind == "ticks":
+        return "; ".join(of.labels.get(tick, tick) for tick in value)
+    if of.kind == "option":
+        return question.options[value]
+    if of.kind == "spans":
+        return ", ".join(f"{clock(start)} – {clock(end)}" for start, end in value)
+    return " / ".join(value) if of.kind == "lines" else of.labels.get(value, value)
+
+
+def nearby(video: Video | None, evidence: Sequence[Span]) -> list[Line]:
+    """The transcript around the evidence; all of it where there is none."""
+    lines = video.lines if video is not None and video.lines else ()
+    if not evidence:
+        return list(lines[:2000])
+    begin = min(s.start for s in evidence) - AROUND
+    end = max(s.end for s in evidence) + AROUND
+    return [line for line in lines if line.end >= begin and line.start <= end]
+
+
+def clock(seconds: float) -> str:
+    """1:02:03.4"""
+    minutes, rest = divmod(round(seconds, 1), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return f"{hours}:{minutes:02d}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
+
+
+def _answer(question: Question) -> str | None:
+    """The answer, where no option is marked as it; empty where none is given."""
+    if question.answer_index is not None and question.options:
+        return None
+    return part(question, "answer")

@@ -1,0 +1,340 @@
+"""Forms: what they take, what their votes settle on, and what becomes of the questions."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.raters import training
+from mustsee.raters.ballots import Cast
+from mustsee.raters.deal import dealt, items, needed
+from mustsee.raters.films import annotations, tasks
+from mustsee.raters.form import Field, Form, Round, Step
+from mustsee.raters.results import results
+from mustsee.raters.settle import decide, settled, shared
+from mustsee.raters.written import written
+from mustsee.recipes.mlvu.annotated import from_table, questions_of
+from mustsee.records import Question, Span, Verdict, Video
+from ray_jobs.running.launch import build, compose
+
+ASKED = Question(
+    question_id="q1", video_id="v", recipe="neptune", question="Why?", question_type="Other",
+    options=("red", "blue", "green"), answer_index=1, answer="blue", evidence=(Span(1, 2),),
+)  # fmt: skip
+
+
+def form(name: str) -> Form:
+    return build(compose("rate", ["questions=x", f"form={name}"])).form
+
+
+def cast(name: str, rater: str, said: dict[str, Any], question: str = "q1") -> Cast:
+    return Cast(question_id=question, round=name, rater=rater, answers=said, seconds=9.0, at=0.0)
+
+
+FIELDS = {
+    "pick": Field(name="x", ask="?", options=("yes", "no")),
+    "ticks": Field(name="x", ask="?", kind="ticks", options=("a", "b")),
+    "option": Field(name="x", ask="?", kind="option"),
+    "text": Field(name="x", ask="?", kind="text", needed=False),
+    "lines": Field(name="x", ask="?", kind="lines", least=1, most=2),
+    "spans": Field(name="x", ask="?", kind="spans", least=1),
+    "answer": Field(name="x", ask="?", kind="text", fills="answer"),
+    "decoys": Field(name="x", ask="?", kind="lines", fills="decoys"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "answer"),
+    [
+        ("pick", "no", "no"),
+        ("ticks", "b,a", ["a", "b"]),
+        ("ticks", "", []),
+        ("option", "2", 2),
+        ("text", " so, so\r\nso ", "so, so\nso"),
+        ("text", " ", None),
+        ("lines", "a  b\n\nc\n", ["a b", "c"]),
+        ("spans", "1-2.5\n 7.25 - 9", [[1.0, 2.5], [7.25, 9.0]]),
+        ("spans", "1-2;3-4", [[1.0, 2.0], [3.0, 4.0]]),
+        ("answer", "blue", None),  # left as it was
+        ("answer", "dark blue", "dark blue"),
+        ("decoys", "red\ngreen", None),
+        ("decoys", "red\ngrey", ["red", "grey"]),
+    ],
+)
+def test_answers_are_typed(kind: str, given: str, answer: Any) -> None:
+    assert FIELDS[kind].read(given, ASKED, 60) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("pick", ""), ("pick", "maybe"), ("pick", "yes,no"), ("pick", "<script>"),
+        ("ticks", "a,a"), ("ticks", "a,c"), ("option", "3"), ("option", "-1"), ("option", "x"),
+        ("option", ""), ("text", "x" * 4001), ("lines", ""), ("lines", "a\nb\nc"),
+        ("spans", "2-1"), ("spans", "2"), ("spans", "a-b"), ("spans", "1-61"), ("spans", "nan-inf"),
+        ("spans", "-1-2"), ("spans", ""), ("answer", ""), ("decoys", "red"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_taken_is_said(kind: str, given: str) -> None:
+    answers, faults = Step(fields=(FIELDS[kind],)).read({"x": given}, ASKED, 60)
+    assert not answers
+    assert len(faults) == 1
+
+
+def test_what_a_step_does_not_ask_is_refused() -> None:
+    assert Step(fields=(FIELDS["text"],)).read({"y": "1"}, ASKED)[1]
+    open_question = Question(**{**vars(ASKED), "options": (), "answer_index": None})
+    assert Step(fields=(FIELDS["decoys"],)).read({}, open_question) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "a b"}, {"kind": "slider"}, {"options": ("a,b",)}, {"kind": "text"},
+        {"labels": {"c": "C"}}, {"options": ()}, {"fills": "title"},
+    ],
+)  # fmt: skip
+def test_a_field_that_cannot_be_asked_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        Field(**{"name": "x", "ask": "?", "options": ("a", "b"), **wrong})
+
+
+def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
+    one = Round(name="r", steps=(Step(fields=(FIELDS["pick"],)),))
+    for wrong in (
+        {"right": {"x": "maybe"}},
+        {"rule": "coin"},
+        {"rounds": (Round(name="r", steps=one.steps, falls={"x": ("maybe",)}),)},
+        {"rounds": (Round(name="r", steps=one.steps, needs=("y",)),)},
+        {"rounds": (Round(name="r", steps=one.steps, after="s"),)},
+        {"rounds": (Round(name="r", steps=one.steps * 2),)},
+    ):
+        with pytest.raises(UserError):
+            Form(**{"name": "f", "title": "", "rounds": (one,), **wrong})
+    with pytest.raises(UserError, match="shows"):
+        Step(shows=("film", "secrets"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "said", "answer"),
+    [
+        ("majority", "pick", ["yes", "no", "yes"], "yes"),
+        ("majority", "pick", ["yes", "no"], None),
+        ("unanimous", "pick", ["yes", "yes", "no"], None),
+        ("strictest", "pick", ["yes", "yes", "no"], "no"),
+        ("majority", "ticks", [["a"], ["a", "b"], []], ["a"]),
+        ("unanimous", "ticks", [["a"], ["a", "b"]], ["a"]),
+        ("majority", "text", [None, "x", "x"], "x"),
+        ("majority", "text", [None, "x", "y"], None),
+        ("majority", "spans", [[[0, 4]], [[2, 6]], [[20, 30]]], [[2, 4]]),
+        ("unanimous", "spans", [[[0, 4]], [[5, 6]]], None),
+    ],
+)
+def test_votes_settle(rule: str, kind: str, said: list[Any], answer: Any) -> None:
+    votes = [{} if value is None else {"x": value} for value in said]
+    assert settled(rule, FIELDS[kind], votes) == answer
+
+
+span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], p[0] + p[1]))
+
+
+@given(st.lists(st.lists(span, max_size=4), min_size=1, max_size=4))
+def test_what_one_marked_at_least_is_all_that_was_marked(marked: list[list[Span]]) -> None:
+    every = shared(marked, 1)
+    for spans in marked:
+        for one in spans:
+            assert any(s - 1e-6 <= one.start and one.end <= e + 1e-6 for s, e in every)
+    assert all(any(a <= s and e <= b for a, b in every) for s, e in shared(marked, len(marked)))
+
+
+SHEET = {
+    "a_answerable": "yes", "b_answer_right": "yes", "c_others_wrong": "yes", "d_long": "yes",
+    "e_no_counting": "yes",
+}  # fmt: skip
+LONG = {"parts": [[0.0, 31.0]]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "faults"),
+    [
+        ({**SHEET, **LONG, "label": "GOOD"}, 0),
+        ({**SHEET, "d_long": "no", "label": "BAD"}, 0),
+        ({**SHEET, **LONG, "label": "BAD", "like": "other"}, 0),
+        ({**SHEET, **LONG, "label": "MAYBE", "comment": "a word"}, 0),
+        ({**SHEET, **LONG, "c_others_wrong": "no", "label": "GOOD"}, 1),
+        ({**SHEET, "parts": [[0, 10], [13, 29]], "label": "GOOD"}, 1),  # 29 s: 3 s lie between
+        ({**SHEET, "parts": [[0, 10], [13, 30]], "label": "GOOD"}, 0),
+        ({**SHEET, **LONG, "label": "BAD"}, 1),
+        ({**SHEET, **LONG, "label": "MAYBE"}, 1),
+    ],
+)
+def test_a_sheet_that_contradicts_itself_is_sent_back(answers: dict[str, Any], faults: int) -> None:
+    assert len(form("egoschema").faults(answers)) == faults
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state"),
+    [
+        (["GOOD"], [], "open"),
+        (["BAD"], [], "fell"),
+        (["MAYBE"], ["GOOD"], "kept"),
+        (["GOOD"], ["MAYBE"], "fell"),
+        (["GOOD", "BAD"], [], "fell"),
+        (["GOOD", "MAYBE"], ["GOOD", "GOOD"], "kept"),
+        (["GOOD", "GOOD"], ["GOOD", "BAD"], "fell"),
+    ],
+)
+def test_two_rounds(first: list[str], second: list[str], state: str) -> None:
+    votes = {
+        name: [cast(name, f"{name}{i}", {"label": label}) for i, label in enumerate(labels)]
+        for name, labels in (("round_1", first), ("round_2", second))
+    }
+    wanted = {"round_1": len(first), "round_2": len(first)}
+    assert decide(form("egoschema"), votes, wanted).state == state
+
+
+GOOD = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
+
+
+def neptune(*votes: Cast) -> Question:
+    found = form("neptune")
+    (done,) = written(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
+    return done
+
+
+def test_a_box_that_is_left_empty_discards_the_question() -> None:
+    some = [cast("raters", r, {**GOOD, "valuable": ["clear", "right"]}) for r in "ab"]
+    assert neptune(*some).drop is None  # the third is missing
+    assert neptune(*some, cast("raters", "c", GOOD)).drop == "people_neptune: not film; not long"
+    assert neptune(some[0], *(cast("raters", r, GOOD) for r in "bc")).drop is None
+
+
+def test_the_senior_s_corrections_are_a_new_version_and_the_old_one_is_kept() -> None:
+    votes = [cast("raters", r, {**GOOD, "question": "Why so?"}) for r in "abc"]
+    assert neptune(*votes) == neptune(*votes)
+    assert neptune(*votes).question == "Why?"  # the senior's word is missing
+    senior = cast("senior", "s", {**GOOD, "needs": "audio", "answer": "navy", "decoys": ["x", "y"]})
+    done = neptune(*votes, senior)
+    assert (done.question, done.options, done.answer) == ("Why?", ("x", "navy", "y"), "navy")
+    (repair,) = done.repairs
+    assert (repair.kind, repair.by) == ("wording", "people_neptune")
+    assert json.loads(repair.before) == {"answer": "blue", "decoys": ["red", "green"]}
+    assert [v.model for v in done.verdicts] == [f"rater:{r}" for r in "abcs"]
+    assert (done.subsets, done.metrics["audio_only"]) == ((), 1.0)  # the senior alone counts
+    assert neptune(*votes, cast("senior", "s", GOOD)).subsets == ("mmh",)
+
+
+def test_writing_again_adds_nothing_and_follows_the_votes() -> None:
+    found = form("neptune")
+    asked = items(found, ["q1"], raters=3, people=())
+    seen = Question(**{**vars(ASKED), "verdicts": (Verdict(filter="sight", model="m"),)})
+    votes = [cast("raters", r, GOOD) for r in "abc"]
+    changed = cast("senior", "s", {**GOOD, "answer": "navy"})
+    once = written(found, [seen], asked, [*votes, changed])
+    assert written(found, once, asked, [*votes, changed]) == once
+    (back,) = written(found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})])
+    assert (back.answer, back.options, back.repairs) == ("blue", ASKED.options, ())
+    assert back.drop == "people_neptune: not clear; not right; not film; not long"
+    assert back.verdicts[0].filter == "sight"
+
+
+def test_marked_parts_become_the_evidence() -> None:
+    found = form("certificate")
+    marks = ([[0, 10], [12, 20]], [[5, 20]], [[50, 60]])
+    votes = [
+        cast("certificate", f"r{i}", {"parts": parts, "sure": "yes"})
+        for i, parts in enumerate(marks)
+    ]
+    asked = items(found, ["q1"], raters=3, people=())
+    (done,) = written(found, [ASKED], asked, votes)
+    assert done.evidence == (Span(5, 20),)
+    assert done.metrics["people_certificate_seconds"] == 15
+    assert json.loads(done.repairs[0].before) == {"evidence": [[1, 2]]}
+    agreed = results(found, {"q1": ASKED}, asked, votes, wanted=0.9).fields["certificate.parts"]
+    assert agreed.same is not None
+    assert agreed.same.value == pytest.approx(0.25)  # pairs: 15/20, 0, 0
+
+
+def test_how_well_people_answer_by_setting() -> None:
+    found = form("human_benchmark")
+    votes = [
+        cast("unlimited", "a", {"blind": 0, "answer": 1}),
+        cast("one_minute", "b", {"blind": 1, "answer": 2}),
+    ]
+    late = Cast(**{**vars(votes[1]), "seconds": 90.0})
+    asked = dealt(found.rounds, ["q1"], "abcde")
+    told = results(found, {"q1": ASKED}, asked, [votes[0], late], wanted=0.9)
+    assert {k: v.value for k, v in told.answered.items()} == {
+        "unlimited.blind": 0.0, "unlimited.answer": 1.0,
+        "one_minute.blind": 1.0, "one_minute.answer": 0.0,
+    }  # fmt: skip
+    assert told.late == {"one_minute": 1, "three_minutes": 0}
+    (done,) = written(found, [ASKED], asked, votes)
+    assert [v.correct for v in done.verdicts] == [True, False]
+    assert done.drop is None
+
+
+@given(st.integers(1, 120), st.integers(5, 12), st.integers(0, 9))
+def test_nobody_is_dealt_a_question_twice(n: int, people: int, seed: int) -> None:
+    rounds = BENCHMARK.rounds
+    questions, names = [f"q{i}" for i in range(n)], [f"r{i}" for i in range(people)]
+    made = dealt(rounds, questions, names, seed=seed)
+    assert made == dealt(rounds, questions[::-1], names[::-1], seed=seed)
+    assert len({(i.rater, i.question_id) for i in made}) == len(made)
+    for each in rounds:
+        mine = [i for i in made if i.round == each.name]
+        assert len(mine) == (n if each.hours is None else min(n, 60))
+        load = Counter(i.rater for i in mine)
+        assert max(load.values()) - min(load[r] for r in names) <= 1
+
+
+BENCHMARK = form("human_benchmark")
+
+
+def test_too_few_people() -> None:
+    with pytest.raises(UserError, match="at least as many raters"):
+        dealt(BENCHMARK.rounds, ["q"], ["a", "b"])
+    counts = {name: needed(form(name), 3) for name in ("verify", "neptune", "egoschema", "mlvu")}
+    assert counts == {"verify": (3, 0), "neptune": (3, 1), "egoschema": (6, 0), "mlvu": (3, 0)}
+
+
+def test_what_people_write_for_mlvu_becomes_questions() -> None:
+    found = form("mlvu")
+    made = tasks(found, [Video(video_id="v", uri="v.mp4"), Video(video_id="w", uri="", drop="x")])
+    assert [q.question_id for q in made] == [
+        "v/topic_reasoning", "v/summary", "v/plotQA", "v/subPlot",
+    ]  # fmt: skip
+    asked = items(found, [q.question_id for q in made], raters=1, people=())
+    assert [i.name for i in asked] == [f"{q.question_id}/{q.question_type}" for q in made]
+    said = {
+        "plotQA": {"question": "What does the man in red open?", "answer": "a box",
+                   "wrong": ["a door", "a letter", "a can"], "evidence": [[3, 5]]},
+        "subPlot": {"question": "What happens as the hat falls?", "answer": "A boy picks it up.",
+                    "points": ["a boy", "picks it up"], "evidence": [[7, 9]]},
+        "summary": {"answer": "A man opens a box. A boy picks up a hat."},
+    }  # fmt: skip
+    votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in said.items()]
+    rows = annotations({q.question_id: q for q in made}, votes)
+    read = {q.question_type: q for q in questions_of(from_table(rows))["v"]}
+    assert [q.drop for q in read.values()] == [None, None, None]
+    assert set(read["plotQA"].options) == {"a box", "a door", "a letter", "a can"}
+    assert read["subPlot"].scoring_points == ("a boy", "picks it up")
+    assert read["subPlot"].evidence == (Span(7, 9),)
+
+
+def test_training_rows_are_checked() -> None:
+    found, questions = form("verify"), {"q1": ASKED}
+    row = {"question_id": "q1", "answers": {"answer_right": "no"}, "why": "It is red."}
+    known = training.from_rows([row], found, questions)["q1"]
+    assert known.missed({"answer_right": "yes"}) == ["answer_right"]
+    assert known.missed({"answer_right": "no", "only_answer": "yes"}) == []
+    for wrong in (
+        {"question_id": "q9"}, {"answers": {}}, {"answers": {"other": "yes"}},
+        {"answers": {"answer_right": "maybe"}}, {"answers": {"comment": "x"}},
+    ):  # fmt: skip
+        with pytest.raises(UserError, match="row 1"):
+            training.from_rows([{**row, **wrong}], found, questions)

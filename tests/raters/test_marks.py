@@ -1,0 +1,54 @@
+"""Certificates merge as the paper says."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.raters import marks
+from mustsee.raters.marks import Conventions
+from mustsee.records import Span
+
+span = st.tuples(st.floats(0, 170), st.floats(0, 10)).map(lambda p: Span(p[0], p[0] + p[1]))
+spans = st.lists(span, max_size=12)
+
+
+def covered(parts, time) -> bool:
+    return any(p.start - 1e-9 <= time <= p.end + 1e-9 for p in parts)
+
+
+@given(spans, st.randoms(use_true_random=False))
+def test_merging(given_marks, shuffler) -> None:
+    parts = marks.merge(given_marks, duration=180)
+    shuffled = list(given_marks)
+    shuffler.shuffle(shuffled)
+    assert marks.merge(shuffled, duration=180) == parts
+    assert marks.merge(parts, duration=180) == parts
+    assert all(b.start - a.end >= 5 for a, b in pairwise(parts))
+    for mark in given_marks:
+        assert covered(parts, mark.start)
+        assert covered(parts, mark.end)
+    for part in parts:  # a part begins and ends with a mark, and holds no gap of 5 s without one
+        assert part.seconds >= 0.1 - 1e-9
+        inside = sorted(
+            (m.start, m.end) for m in given_marks if part.start - 1 <= m.start <= part.end + 1
+        )
+        reach = inside[0][1]
+        for start, end in inside:
+            assert start - reach < 5 + 0.2
+            reach = max(reach, end)
+    assert marks.length(given_marks, duration=180) == pytest.approx(sum(p.seconds for p in parts))
+
+
+def test_the_numbers_of_the_paper() -> None:
+    assert marks.length([Span(3, 3)]) == pytest.approx(0.1)
+    assert marks.merge([Span(0, 1), Span(6, 7)]) == [Span(0, 1), Span(6, 7)]
+    assert marks.merge([Span(0, 1), Span(5.9, 7)]) == [Span(0, 7)]
+    assert marks.widen(Span(180, 180), 0.1, 180).end == 180
+    assert marks.long_enough([Span(0, 5), Span(50, 70), Span(100, 105)])
+    assert not marks.long_enough([Span(0, 5), Span(50, 70), Span(100, 104.9)])
+    with pytest.raises(ValueError, match="within the video"):
+        marks.merge([Span(5, 4)])
+    with pytest.raises(ValueError, match="within the video"):
+        marks.merge([Span(5, 181)], Conventions(), 180)

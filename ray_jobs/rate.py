@@ -39,6 +39,7 @@ from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
+from ray_jobs.running.heartbeat import quiet
 from ray_jobs.running.launch import launch
 
 TOOLS = {"label_studio": label_studio, "potato": potato}
@@ -114,7 +115,7 @@ class Rate:
         from serve.rater_show import Tasks
 
         self._check_films()
-        with _port(self.host, self.port) as listening:
+        with port(self.host, self.port) as listening:
             asked = self._open()
             key = os.environ.get("MUSTSEE_RATE_KEY") or secrets.token_urlsafe(24)
             tasks = Tasks(
@@ -142,7 +143,8 @@ class Rate:
             print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
             # no access log: links are in it
             config = uvicorn.Config(create_app(desk), access_log=False, log_level="warning")
-            uvicorn.Server(config).run(sockets=[listening])
+            with quiet():
+                uvicorn.Server(config).run(sockets=[listening])
         return 0
 
     def _write(self) -> int:
@@ -326,13 +328,13 @@ class Rate:
         return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
 
 
-def _port(host: str, port: int) -> socket.socket:
+def port(host: str, number: int) -> socket.socket:
     """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
     try:
-        return socket.create_server((host, port))
+        return socket.create_server((host, number))
     except OSError as error:
         raise UserError(
-            f"host={host!r} port={port!r} cannot be served: {error.strerror or error}; give "
+            f"host={host!r} port={number!r} cannot be served: {error.strerror or error}; give "
             "another port="
         ) from None
 

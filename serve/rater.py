@@ -110,19 +110,19 @@ class _Pages:
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        name = self._ballots.take(rater, self._desk.clock())
-        done, left = self._ballots.progress(rater)
-        if name is None:
-            why = "Nothing is left for you: thank you."
-            if left:
-                why = "Others have the last questions in hand. Load this page again later."
-            return self._shown(title="Done", message=why, done=done)
-        if self._tasks.items[name].round != TRAINING and not self._passed(rater):
+        if self._failed(rater):
             why = (
                 "The questions for practice went too differently from what was agreed. "
                 "Talk to whoever invited you."
             )
-            return self._shown(title="Practice is over", message=why, done=done)
+            return self._shown(title="Practice is over", message=why, done=0)
+        name = self._ballots.take(rater, self._desk.clock())
+        if name is None:
+            done, left = self._ballots.progress(rater)
+            why = "Nothing is left for you: thank you."
+            if left:
+                why = "Others have the last questions in hand. Load this page again later."
+            return self._shown(title="Done", message=why, done=done)
         return self._asked(request, rater, name)
 
     async def draft(self, request: Request) -> Response:
@@ -211,16 +211,18 @@ class _Pages:
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        item = self._ballots.held(rater, self._desk.clock())
+        item = self._ballots.held(rater, self._desk.clock())  # who watches is at it
         step = self._ballots.draft(item, rater).step if item else 0
         film = self._tasks.film(item, step) if item else None
         if item is None or film is None or film.key != request.path_params["key"]:
             return _plain("there is no such film", 404)
         return film, self._tasks.round(item).fps
 
-    def _passed(self, rater: str) -> bool:
-        right, count = self._ballots.training(rater)
-        return not count or right / count >= self._desk.trained
+    def _failed(self, rater: str) -> bool:
+        """Whether all training items are done, and too few of them right."""
+        most = len(self._tasks.training)
+        right, count = self._ballots.training(rater) if most else (0, 0)
+        return count >= most > 0 and right / count < self._desk.trained
 
     async def _posted(self, request: Request, then: Callable[..., Response]) -> Response:
         rater = await run_in_threadpool(self._who, request)

@@ -204,9 +204,14 @@ class Ballots:
         return None
 
     def held(self, rater: str, now: float) -> str | None:
-        """The item that the rater has in hand."""
-        query = "select item from lease where rater = ? and until > ? order by until desc limit 1"
+        """The item that the rater has in hand; it is theirs for longer, then."""
+        query = (
+            "select item, until from lease where rater = ? and until > ? order by 2 desc limit 1"
+        )
         found = self._rows(query, (rater, now))
+        if found and found[0][1] < now + self.lease / 2:  # not for each range of a film
+            with self._change() as base:
+                self._hold(base, found[0][0], rater, now)
         return found[0][0] if found else None
 
     def opened(self, item: str, rater: str) -> float:

@@ -47,6 +47,8 @@ def items(
 
 def needed(form: Form, raters: int) -> tuple[int, int]:
     """How many raters, and how many experienced ones, a question takes: nobody meets it twice."""
+    if form.dealt:
+        return len(form.rounds), 0
     votes = [(r.votes or raters, r.senior) for r in form.rounds]
     if form.films:
         return max(n for n, _ in votes), 0

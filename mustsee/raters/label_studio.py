@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from mustsee.errors import UserError
@@ -83,7 +84,7 @@ def _control(field: Field) -> str:
 
 
 def _data(fields: Sequence[Field], question: Question, video: Video) -> dict[str, Any]:
-    uri = video.uri if "://" in video.uri else f"{LOCAL}{video.uri.lstrip('/')}"
+    uri = video.uri if "://" in video.uri else LOCAL + quote(video.uri.lstrip("/"))
     now = {f"now_{f.name}": f.stands(question) for f in fields if f.fills is not None}
     return {
         "question_id": question.question_id,

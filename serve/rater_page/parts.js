@@ -112,7 +112,7 @@ function row([start, until], index) {
 function draw() {
   const [count, seconds] = inAll();
   let sum = parts.length ? `${seconds.toFixed(1)} s in all` : "None marked yet";
-  if (count < parts.length) sum += `, in ${count} part${count > 1 ? "s" : ""} where less than ${MERGED} s lie between`;
+  if (count < parts.length) sum += `; those less than ${MERGED} s apart are one, which leaves ${count}`;
   if (from !== null) sum += `. A part began at ${clock(from)}`;
   box.querySelector(".sum").textContent = sum;
   box.querySelector("ol").replaceChildren(...parts.map(row));

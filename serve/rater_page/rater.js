@@ -9,7 +9,7 @@ const state = document.getElementById("state");
 // --- the form: one line is marked, digits answer it ---
 const fields = [...form.querySelectorAll(".field")];
 const picked = (field) => field.matches("fieldset:not(.parts)");
-const unanswered = (field) => picked(field) && !field.querySelector(":checked");
+const unanswered = (field) => (field.matches(".parts") ? !field.querySelector("textarea").value : picked(field) && !field.querySelector(":checked"));
 let marked = 0;
 
 function mark(place, show = true) {

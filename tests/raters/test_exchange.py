@@ -1,0 +1,145 @@
+"""The same tasks out and the same votes in, in the forms of other tools."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from mustsee.errors import UserError
+from mustsee.raters import exchange, label_studio, potato
+from mustsee.raters.form import Form
+from mustsee.records import Question, Span, Video
+from ray_jobs.running.launch import build, compose
+
+ASKED = Question(
+    question_id="q1", video_id="v", recipe="r", question='Why "so" <b>?', question_type="k",
+    options=("red", "blue", "green"), answer_index=1, answer="blue", evidence=(Span(1, 2),),
+)  # fmt: skip
+VIDEOS = {"v": Video(video_id="v", uri="/films/a b.mp4", duration=60, fps=24)}
+SAID: dict[str, dict[str, Any]] = {
+    "neptune": {
+        "valuable": ["clear", "film"], "needs": "both", "question": "Why so?",
+        "decoys": ["red", "grey"], "comment": "two\nlines",
+    },
+    "certificate": {"parts": [[1.0, 2.5], [10.0, 12.0]], "sure": "yes"},
+    "verify": {"answer_right": "no", "only_answer": "unsure", "needs_film": "yes"},
+}  # fmt: skip
+
+
+def form(name: str) -> Form:
+    return build(compose("rate", ["questions=x", f"form={name}"])).form
+
+
+def annotated(kind: Form, folder: Path, said: dict[str, Any]) -> Path:
+    """The export of Label Studio 1.x, of its tasks and controls as they were written."""
+    config = ElementTree.parse(folder / "config.xml").getroot()
+    (task,) = json.loads((folder / "tasks.json").read_text())
+    result = []
+    for name, value in said.items():
+        control = next(e for e in config.iter() if e.get("name") == name)
+        base = {"from_name": name, "to_name": control.get("toName"), "id": name, "origin": "manual"}
+        if control.tag == "Choices":
+            picked = [value] if isinstance(value, str) else value
+            assert set(picked) <= {choice.get("alias") for choice in control}
+            told = {"type": "choices", "value": {"choices": picked}}
+        elif control.tag == "TextArea":
+            text = value if isinstance(value, str) else "\n".join(value)
+            told = {"type": "textarea", "value": {"text": [text]}}
+        else:
+            told = {"type": "timelinelabels", "value": None}
+            for start, end in value:
+                span = {"start": round(start * 24) + 1, "end": round(end * 24)}
+                told["value"] = {"ranges": [span], "timelinelabels": [name]}
+                result.append({**base, **told})
+            continue
+        result.append({**base, **told})
+    made = {
+        "id": 7, "completed_by": {"id": 1, "email": "ana@example.org"}, "was_cancelled": False,
+        "lead_time": 12.5, "created_at": "2026-03-09T22:16:08.728353Z", "result": result,
+    }  # fmt: skip
+    skipped = {**made, "was_cancelled": True}
+    path = folder / "export.json"
+    path.write_text(json.dumps([{"id": 1, **task, "annotations": [made, skipped]}]))
+    return path
+
+
+def rated(kind: Form, folder: Path, said: dict[str, Any]) -> Path:
+    """What Potato 2.x leaves: pairs of a label and its value."""
+    labels: list[Any] = []
+    for name, value in said.items():
+        field = next(f for f in exchange.page(kind).fields if f.name == name)
+        if field.kind in ("pick", "ticks"):
+            picked = [value] if isinstance(value, str) else value
+            labels += [[{"schema": name, "name": option}, option] for option in picked]
+        elif field.kind == "spans":
+            marked = [
+                {"id": f"s{i}", "start_time": s, "end_time": e, "start_frame": round(s * 24),
+                 "end_frame": round(e * 24), "label": name, "annotations": {}}
+                for i, (s, e) in enumerate(value)
+            ]  # fmt: skip
+            text = json.dumps({"segments": marked, "video_metadata": {}, "keyframes": []})
+            labels.append([{"schema": name, "name": "_data"}, text])
+        else:
+            text = value if isinstance(value, str) else "\n".join(value)
+            labels.append([{"schema": name, "name": "text_box"}, text])
+    state = {"user_id": "ana", "instance_id_to_label_to_value": {"q1": labels}}
+    path = folder / "annotation_output" / "ana" / "user_state.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(state))
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
+@pytest.mark.parametrize(
+    ("tool", "fill"), [(label_studio, annotated), (potato, rated)], ids=["label_studio", "potato"]
+)
+def test_the_same_tasks_out_and_the_same_votes_in(
+    tmp_path: Path, name: str, tool: Any, fill: Any
+) -> None:
+    kind = form(name)
+    tool.write(kind, [ASKED], VIDEOS, tmp_path)
+    found = exchange.taken(kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS)
+    assert found.refused == []
+    (vote,) = found.votes
+    assert vote.rater in ("label_studio:ana@example.org", "potato:ana")
+    assert vote.answers == SAID[name]
+
+
+def test_what_is_shown_is_what_was_asked(tmp_path: Path) -> None:
+    label_studio.write(form("neptune"), [ASKED], VIDEOS, tmp_path)
+    ((task),) = json.loads((tmp_path / "tasks.json").read_text())
+    assert task["data"]["video"] == "/data/local-files/?d=films/a%20b.mp4"
+    assert task["data"]["now_question"] == ASKED.question
+    assert "B. blue  (given as the answer)" in task["data"]["options"]
+    potato.write(form("neptune"), [ASKED], VIDEOS, tmp_path)
+    config = json.loads((tmp_path / "config.yaml").read_text())
+    kinds = {s["name"]: s["annotation_type"] for s in config["annotation_schemes"]}
+    assert kinds["valuable"] == "multiselect"
+    assert kinds["needs"] == "radio"
+
+
+def test_votes_that_cannot_count_are_named() -> None:
+    kind = form("verify")
+    said = [
+        exchange.Foreign(question_id="q9", rater="a", given=SAID["verify"]),
+        exchange.Foreign(question_id="q1", rater="b", given={**SAID["verify"], "other": "x"}),
+        exchange.Foreign(question_id="q1", rater="c", given={"answer_right": "no"}),
+    ]
+    found = exchange.taken(kind, said, {"q1": ASKED}, VIDEOS)
+    assert found.votes == []
+    assert [reason.partition(":")[0].partition(",")[0] for reason in found.refused] == [*"abc"]
+
+
+def test_what_is_no_export_is_said_and_so_is_a_form_that_cannot_go(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for text in ("{", "[1]", '[{"data": {}}]', '{"a": 1}'):
+        path.write_text(text)
+        with pytest.raises(UserError, match="no JSON export"):
+            label_studio.read(path)
+    with pytest.raises(UserError, match=r"user_state\.json"):
+        potato.read(tmp_path)
+    for name in ("human_benchmark", "mlvu"):
+        with pytest.raises(UserError, match="cannot go"):
+            exchange.page(form(name))

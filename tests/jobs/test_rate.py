@@ -102,6 +102,33 @@ def test_votes_are_written_and_the_old_table_is_kept(
     assert (entry["form"], entry["n"], entry["right"], entry["by"]) == ("verify", 3, 2, "people")
 
 
+def test_votes_of_another_tool_come_into_the_same_box(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = run / "tasks"
+    assert rate(run, "sample=2", "do=export", "tool=potato", f"file={tasks}")() == 0
+    rows = [json.loads(line) for line in (tasks / "data.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    labels = [[{"schema": name, "name": said}, said] for name, said in YES.items()]
+    for name in ("ana", "ben"):
+        state = tasks / "annotation_output" / name / "user_state.json"
+        state.parent.mkdir(parents=True)
+        said = {row["id"]: labels if row is rows[0] else labels[:1] for row in rows}
+        state.write_text(json.dumps({"user_id": name, "instance_id_to_label_to_value": said}))
+    capsys.readouterr()
+    for new in (2, 0):
+        assert rate(run, "do=import", "tool=potato", f"file={tasks}")() == 0
+        told = capsys.readouterr().out
+        assert f"{new} votes new" in told
+        assert told.count("left out") == 2
+    (first, _) = Ballots(path=run / "rating-verify" / "votes.sqlite").votes()
+    assert (first.rater, first.question_id, dict(first.answers)) == (
+        "potato:ana",
+        rows[0]["id"],
+        YES,
+    )
+
+
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [

@@ -1,4 +1,4 @@
-"""Films for a browser: the file itself where browsers play it, else stretches of a minute, coded
+"""Films for a browser: the file itself where browsers play it, else stretches of 20 seconds, coded
 anew when they are asked for and kept.
 
 Films are named by a key that is a hash of their id: no path comes from or goes to a browser.
@@ -25,7 +25,7 @@ from mustsee.store import resolve
 
 PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
 CONTAINERS = (".mp4", ".m4v", ".mov", ".webm")
-STEP, LENGTH = 30.0, 60.0  # stretch k begins at k * STEP
+STEP, LENGTH = 10.0, 20.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
 LONGEST, FPS, MOST = 960, 25.0, 200_000_000
 
 

@@ -11,7 +11,7 @@ from mustsee.raters.ballots import TRAINING, Cast, Draft, Item
 from mustsee.raters.form import Field, Form, Round, Step, part
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from serve.rater_film import Film, Films
+from serve.rater_film import STEP, Film, Films
 
 AROUND = 60.0  # seconds of transcript before and behind the evidence
 
@@ -82,7 +82,8 @@ class Tasks:
             "fields": [(f, given.get(f.name, f.stands(question))) for f in fields],
             "choices": self._options(item),
             "evidence": evidence,
-            "film": film, "stretch": self.stretch(item) if film is not None else None,
+            "film": film, "every": STEP,
+            "stretch": self.stretch(item) if film is not None else None,
             "lines": nearby(video, evidence) if said else [],
             "map": self._map(video, said) if film is not None else {},
             "votes": self._votes(question, votes) if "votes" in step.shows else [],

@@ -1,7 +1,6 @@
 // The film: jumps, the loop, speed, the timeline, the transcript that follows. Times are the film's
 // own, also where a stretch of it is played, and where the question is about a clip of it.
 
-const STEP = 30; // seconds between the beginnings of stretches, as the server cuts them
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 export const film = document.getElementById("film");
@@ -10,6 +9,7 @@ const lines = [...document.querySelectorAll("#lines li")];
 const whole = film !== null && film.dataset.whole === "1";
 const begin = film === null ? 0 : Number(film.dataset.begin);
 export const end = film === null ? 0 : Number(film.dataset.end);
+const STEP = film === null ? 1 : Number(film.dataset.every); // seconds between the beginnings of stretches
 export const picture = film === null ? 0 : 1 / Number(film.dataset.fps);
 
 let offset = 0; // where the stretch that is loaded begins in the film
@@ -18,6 +18,7 @@ let looped = null; // [start, end] that is played over and over
 let looping = false;
 let wanted = null; // where a stretch that is being loaded is to go on
 let stop = null; // where to stop
+let ahead = -1; // the stretch that the server was asked to make ready
 
 export const now = () => wanted ?? offset + film.currentTime;
 
@@ -101,8 +102,16 @@ function draw(canvas) { // shots as ticks, topics as longer ones, speech as a ba
   for (const time of segments) pen.fillRect(x(time), 0, 2 * devicePixelRatio, canvas.height * 0.45);
 }
 
+function prepare() { // the next stretch, while this one plays
+  const following = Math.round((offset + film.duration) / STEP);
+  if (whole || film.paused || following === ahead || film.currentTime < film.duration / 2) return;
+  ahead = following;
+  if (following * STEP < end) fetch(`/film/${film.dataset.key}/${following}`, { method: "HEAD" }).catch(() => {});
+}
+
 function follow(hand) {
   const time = now();
+  prepare();
   if (looping && looped !== null && !film.paused) {
     if (time >= looped[1] || time < looped[0] - 0.5) seek(looped[0], true);
   } else if (stop !== null && time >= stop) {

@@ -193,7 +193,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     pq.write_table(schemas.table(kept, Question), run / "questions.parquet")
     served = serve("form=certificate", "raters=1", "names=[ana]")
     ana = Person(chromium, served.links["ana"], width)
-    ana.page.wait_for_function("document.getElementById('film').readyState >= 2")
+    ana.page.wait_for_function("() => document.getElementById('film').readyState >= 2")
     ana.keys("i", *["."] * FPS, "o")
     ana.page.get_by_text("1.0 s in all").wait_for()
     ana.keys("d", "s")  # the end a picture back, the beginning one on

@@ -151,7 +151,7 @@ class Rate:
         asked, votes = self._rated()
         if self.form.films:
             path = self._folder / "annotations.jsonl"
-            rows = films.annotations(self._questions, votes)
+            rows = films.rows(self._questions, votes)
             path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
             print(f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations=")
             return 0

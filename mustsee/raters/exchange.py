@@ -34,18 +34,13 @@ class Taken:
 
 def page(form: Form) -> Step:
     """The page that goes out. Raises UserError for a form that another tool cannot keep to."""
-    steps = form.rounds[0].steps
-    if (
-        form.dealt
-        or form.films
-        or len(steps) > 1
-        or any(f.kind == "option" for f in steps[0].fields)
-    ):
+    step, *others = form.rounds[0].steps
+    if form.dealt or form.films or others or any(f.kind == "option" for f in step.fields):
         raise UserError(
             f"form={form.name} cannot go to another tool: it is answered in steps, dealt out to "
             "people, or on films; take verify, neptune, egoschema or certificate"
         )
-    return steps[0]
+    return step
 
 
 def taken(

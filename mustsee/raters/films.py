@@ -28,7 +28,7 @@ def tasks(form: Form, videos: Iterable[Video]) -> list[Question]:
     ]
 
 
-def annotations(questions: Mapping[str, Question], votes: Sequence[Cast]) -> list[dict[str, Any]]:
+def rows(questions: Mapping[str, Question], votes: Sequence[Cast]) -> list[dict[str, Any]]:
     """One row for each vote, as `ray_jobs.mlvu task=annotated annotations=` reads them."""
     return [
         _row(questions[vote.question_id], vote)

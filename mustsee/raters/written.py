@@ -13,7 +13,7 @@ from typing import Any
 
 from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, Cast, Item
-from mustsee.raters.form import Form, part
+from mustsee.raters.form import Form, Part, part
 from mustsee.raters.marks import merge
 from mustsee.raters.results import by_question, wanted_of
 from mustsee.raters.settle import Decision, decide, is_right
@@ -76,7 +76,7 @@ def _corrected(
 ) -> Question:
     """With what people settled on in the last round in the place of what was there."""
     last = form.round(found.round or "")
-    new = {
+    new: dict[Part, Any] = {
         f.fills: found.answers[f.name]
         for f in last.fields
         if f.fills is not None and f.name in found.answers
@@ -105,7 +105,8 @@ def _corrected(
 
 def _with(question: Question, parts: Mapping[str, Any]) -> Question:
     """The question with other parts, its answer at the same place."""
-    all_parts = {name: part(question, name) for name in ("question", "answer", "decoys")} | parts
+    stands: tuple[Part, ...] = ("question", "answer", "decoys")
+    all_parts = {name: part(question, name) for name in stands} | dict(parts)
     options, index = question.options, question.answer_index
     if index is not None and options:
         decoys = list(all_parts["decoys"])

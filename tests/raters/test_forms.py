@@ -12,7 +12,7 @@ from mustsee.errors import UserError
 from mustsee.raters import training
 from mustsee.raters.ballots import Cast
 from mustsee.raters.deal import dealt, items, needed
-from mustsee.raters.films import annotations, tasks
+from mustsee.raters.films import rows, tasks
 from mustsee.raters.form import Field, Form, Round, Step
 from mustsee.raters.results import results
 from mustsee.raters.settle import decide, settled, shared
@@ -318,8 +318,8 @@ def test_what_people_write_for_mlvu_becomes_questions() -> None:
         "summary": {"answer": "A man opens a box. A boy picks up a hat."},
     }  # fmt: skip
     votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in said.items()]
-    rows = annotations({q.question_id: q for q in made}, votes)
-    read = {q.question_type: q for q in questions_of(from_table(rows))["v"]}
+    table = rows({q.question_id: q for q in made}, votes)
+    read = {q.question_type: q for q in questions_of(from_table(table))["v"]}
     assert [q.drop for q in read.values()] == [None, None, None]
     assert set(read["plotQA"].options) == {"a box", "a door", "a letter", "a can"}
     assert read["subPlot"].scoring_points == ("a boy", "picks it up")

@@ -103,7 +103,7 @@ def _corrected(
     return question
 
 
-def _with(question: Question, parts: Mapping[str, Any]) -> Question:
+def _with(question: Question, parts: Mapping[Part, Any]) -> Question:
     """The question with other parts, its answer at the same place."""
     stands: tuple[Part, ...] = ("question", "answer", "decoys")
     all_parts = {name: part(question, name) for name in stands} | dict(parts)

@@ -101,9 +101,10 @@ class Search:
     meanwhile. Refusals of calls that had started before the cut are part of the same event. Time
     counts only while calls are held back: who asks for little learns nothing.
 
-    A few refusals well below the top are no limit of ours: they change nothing, and as many are
-    expected at the top. Where nothing is answered any more, what is let go falls to `SLOWEST`; with
-    the first answer it doubles again up to where it was.
+    A few refusals well below the top are no limit of ours, unless they come with a time at which to
+    come again: they change nothing, and as many are expected at the top. A window that is refused
+    again before it is back at its top is cut deeper each time. Where nothing is answered any more,
+    what is let go falls to `SLOWEST`; with the first answer it doubles again up to where it was.
     """
 
     def __init__(self, start: float = START) -> None:
@@ -121,6 +122,8 @@ class Search:
         self._anyway = 0.0  # share of calls that is refused however few they are
         self._peak = 0.0  # calls a second that once stood at a cut, slowly fading
         self._row = 0  # refusals without an answer to a later call
+        self._cuts = 0  # without an answer to a later call
+        self._below = 0.0  # calls at once below the top, to which a cut of the window goes
         self._before: dict[Measure, float] = self._top
 
     @property
@@ -139,7 +142,9 @@ class Search:
         if self._doubling:
             return min(self._low[of] * 2**self._time, CUT * self._top[of])
         level = self._top[of] * (self._shape if of in self._tight else max(1.0, self._shape))
-        return max(level, self._top[of] - 1) if of == "window" else level
+        if of == "window":
+            level = max(level, self._top[of] - self._below, min(self._top[of], LEAST_WINDOW))
+        return level
 
     def held(self, by: Measure, now: float) -> None:
         """A call had to wait: time to climb, unless nothing is answered."""
@@ -187,10 +192,12 @@ class Search:
         if self.rate < COLLAPSE * self._before["rate"]:
             self._low = {"rate": self.rate, "window": self.window}
             self._top, self._doubling, self._time = self._before, True, 0.0
-        self._row = 0
+        self._row = self._cuts = 0
 
-    def refused(self, call: int, in_flight: int, now: float) -> None:
-        """The call of that number was refused; so many are still in flight."""
+    def refused(self, call: int, in_flight: int, now: float, told: bool) -> None:
+        """The call of that number was refused; so many are still in flight. `told`: with the time
+        at which to come again.
+        """
         self._row += 1
         if self._row == 1:
             self._before = {"rate": self.rate, "window": self.window}
@@ -203,11 +210,11 @@ class Search:
         self._learn(1.0)
         calls = min(RECENT, self._started - self._cut_at)
         if self._low_down or now - self._held_at > 1:
-            most = 0.5 + max(FEW, 2 * self._anyway) * calls
+            most = 0.5 + max(0.0 if told else FEW, 2 * self._anyway) * calls
         else:
             most = max(NOISE * self._noise, 2 * self._anyway * calls)
         if len(self._refusals) > most:
-            self.cut(self._holder, in_flight - (self._started - call))
+            self.cut("rate" if told else self._holder, in_flight - (self._started - call))
         elif self._low_down:
             self._noise = min(NOISE, self._noise + 1)
 
@@ -219,19 +226,22 @@ class Search:
     def cut(self, holder: Measure, in_flight: int) -> None:
         """Congestion, while so many calls stood, and `holder` held further ones back."""
         self._cut_at = self._started
-        stood = self.seen / (1 - min(self._anyway, 0.5))
+        deeper = CUT ** max(0, self._cuts - 1)
+        in_flight = round(in_flight * deeper)
+        self._cuts += 1
+        stood = deeper * self.seen / (1 - min(self._anyway, 0.5))
         rate, window = min(self.rate, stood), min(self.window, float(in_flight))
+        again = not self._doubling and self._time < RECOVERY
+        self._below = min(max(1.0, 2 * self._below), 64.0) if again else self._below // 2
         if holder == "window":
             rate = max(CUT * self.rate, min(self.rate, 1.25 * stood))
-        elif self.window < 1.5 * in_flight:
-            window = max(window, CUT * self.window)
         if window < LEAST_WINDOW:
             window = self.window
         if rate > FAR * self._peak or not self._low_down:
             self._anyway *= UNLEARNT
         self._peak = max(self._peak, min(self.rate, stood))
         taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
-        self._tight = (holder,)
+        self._tight = BOTH if again and holder == "rate" else (holder,)
         self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0
         self._refusals.clear()
 
@@ -345,10 +355,10 @@ class Rates:
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW / slow))
 
-    def refused(self, call: int, now: float) -> None:
-        """That call, which is released, was refused."""
+    def refused(self, call: int, now: float, told: bool = False) -> None:
+        """That call, which is released, was refused; `told`: with a Retry-After."""
         if self.limits.search:
-            self.search.refused(call, self.in_flight, now)
+            self.search.refused(call, self.in_flight, now, told)
         self.failed(now)
 
     def failed(self, now: float) -> None:

@@ -205,7 +205,7 @@ class Coordinator:
             if entry.outcome == "done" and entry.seconds:
                 rates.answered(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.refused(flight.call, now)
+                rates.refused(flight.call, now, told=entry.retry_after is not None)
             elif entry.outcome == "retry":
                 rates.failed(now)
 

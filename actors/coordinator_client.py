@@ -13,7 +13,7 @@ from typing import Any
 from actors.coordinator import Ask, Coordinator, Grant, own_error
 from mustsee.run.ledger import Entry
 
-GATHER = 0.002  # seconds for which messages are gathered into one
+GATHER = 0.005  # seconds for which messages are gathered into one
 
 
 class CoordinatorClient:

@@ -1,8 +1,8 @@
 """One connection to an OpenAI-compatible endpoint, and what its failures mean.
 
 Chats go by aiohttp: the official client, on its aiohttp transport, takes more than twice the CPU of
-a call (`ray_jobs.bench what=llm`); what is not plain JSON goes by that. Neither retries by itself;
-the gateway does.
+a call (`ray_jobs.bench what=llm`), and its import that of some 500; what is not plain JSON goes by
+that. Neither retries by itself; the gateway does.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 
 if TYPE_CHECKING:
+    from aiohttp import ClientSession
     from openai import APIStatusError, AsyncOpenAI
 
 T = TypeVar("T")
@@ -161,12 +162,12 @@ class Connection:
         """
         import aiohttp
 
-        await self._client()
+        session = await self._open()
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         url = self.endpoint.base_url.rstrip("/") + path
         try:
             async with self._room, asyncio.timeout(self.endpoint.timeout):  # noqa: SIM117
-                async with self._session.post(url, data=data, proxy=self._proxy) as response:
+                async with session.post(url, data=data, proxy=self._proxy) as response:
                     raw, status = await response.read(), response.status
                     wait = None if status < 400 else asked_to_wait(response.headers)
         except TimeoutError as error:
@@ -191,49 +192,67 @@ class Connection:
     def place(self) -> str:
         return self.endpoint.place
 
-    async def _client(self) -> AsyncOpenAI:
+    async def _bind(self) -> None:
+        """What is open belongs to one event loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop
             self._room = asyncio.Semaphore(self.endpoint.max_connections)
             self._opened = asyncio.Lock()
-            self._keeper: AsyncIterator[AsyncOpenAI] | None = None
-        async with self._opened:
-            if self._keeper is None:
-                self._keeper = self._kept()
-                self._now = await anext(self._keeper)
+            self._plain: AsyncIterator[ClientSession] | None = None
+            self._official: AsyncIterator[AsyncOpenAI] | None = None
+
+    async def _open(self) -> ClientSession:
+        await self._bind()
+        if self._plain is None:
+            async with self._opened:
+                if self._plain is None:
+                    kept = self._sessions()
+                    self._session, self._plain = await anext(kept), kept
+        return self._session
+
+    async def _client(self) -> AsyncOpenAI:
+        await self._bind()
+        if self._official is None:
+            async with self._opened:
+                if self._official is None:
+                    kept = self._clients()
+                    self._now, self._official = await anext(kept), kept
         return self._now
 
-    async def _kept(self) -> AsyncIterator[AsyncOpenAI]:
-        """A loop that shuts down closes its async generators, and so the client."""
+    async def _sessions(self) -> AsyncIterator[ClientSession]:
+        """A loop that shuts down closes its async generators, and so what is open."""
         import aiohttp
-        import openai
 
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=self.endpoint.max_connections,
-            max_keepalive_connections=self.endpoint.max_connections,
-        )
         proxies = {} if proxy_bypass(urlsplit(self.endpoint.base_url).netloc) else getproxies()
         self._proxy = proxies.get(urlsplit(self.endpoint.base_url).scheme)
         headers = {
             "authorization": f"Bearer {self.endpoint.key()}",
             "content-type": "application/json",
         }
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self.endpoint.max_connections),
-                timeout=aiohttp.ClientTimeout(total=None),
-                headers=headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            ) as self._session,
-            openai.AsyncOpenAI(
-                api_key=self.endpoint.key(),
-                base_url=self.endpoint.base_url,
-                max_retries=0,
-                timeout=self.endpoint.timeout,
-                http_client=openai.DefaultAioHttpClient(limits=limits),
-            ) as client,
-        ):
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.endpoint.max_connections),
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        ) as session:
+            yield session
+
+    async def _clients(self) -> AsyncIterator[AsyncOpenAI]:
+        """As `_sessions`."""
+        import openai
+
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=self.endpoint.max_connections,
+            max_keepalive_connections=self.endpoint.max_connections,
+        )
+        async with openai.AsyncOpenAI(
+            api_key=self.endpoint.key(),
+            base_url=self.endpoint.base_url,
+            max_retries=0,
+            timeout=self.endpoint.timeout,
+            http_client=openai.DefaultAioHttpClient(limits=limits),
+        ) as client:
             yield client
 
     def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:

@@ -26,7 +26,8 @@ class Pipe:
         end.setblocking(False)
         self._socket, self._got, self._ended = end, got, ended
         self._waiting: list[Any] = []
-        self._in, self._out = bytearray(), bytearray()
+        self._in, self._out, self._full = bytearray(), bytearray(), False
+        self._room = bytearray(READ)  # one for all reads: as much memory costs more than the read
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this loop from now on; what is half sent or half read goes on there."""
@@ -47,12 +48,15 @@ class Pipe:
         self._write()
 
     def _write(self) -> None:
-        self._loop.remove_writer(self._socket)
+        if self._full:
+            self._loop.remove_writer(self._socket)
+            self._full = False
         while self._out:
             try:
                 sent = self._socket.send(self._out)
             except BlockingIOError:
                 self._loop.add_writer(self._socket, self._write)
+                self._full = True
                 return
             except OSError:  # the other end is gone, which `_read` is told as well
                 self._out.clear()
@@ -61,18 +65,18 @@ class Pipe:
 
     def _read(self) -> None:
         try:
-            data = self._socket.recv(READ)
+            size = self._socket.recv_into(self._room)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if not data:
+            size = 0
+        if not size:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket.close()
             self._ended()
             return
-        self._in += data
+        self._in += memoryview(self._room)[:size]
         while len(self._in) >= HEADER:
             end = HEADER + int.from_bytes(self._in[:HEADER], "big")
             if len(self._in) < end:

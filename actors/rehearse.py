@@ -2,7 +2,9 @@
 
 Where its models are paid for, the offline rules stand in for them: the prompts are rendered from
 the real film, what the store has is not asked for, and of every other call the tokens, the money
-and the seconds are counted. Nothing is sent, and what the rules say is not stored.
+and the seconds are counted. Nothing is sent, and what the rules say is not stored. The rules can
+look for the answers of their own kinds of questions alone; any other is taken to be sound: who
+looks finds its answer at its evidence, and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import heapq
 import itertools
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,11 +28,14 @@ from actors.gateway import Gateway, Metered
 from actors.llm.offline import OfflineLlm, revision
 from actors.part import LlmConfig, RunContext
 from actors.stage import Session, Stage, Task, Worker
-from mustsee.errors import MustseeError
+from mustsee import schemas
+from mustsee.errors import BadRow, MustseeError
 from mustsee.llm import Llm, Reply, Request
+from mustsee.records import Question, Span
 from mustsee.run.estimate import Tried, costs
 from mustsee.run.record import RowOutcome
 from mustsee.store import Aside, Store
+from mustsee.text import LETTERS
 
 TYPICAL = 4.0  # characters per token of English text; the gateway reserves more than it expects
 QUIET = 0.006  # seconds without a new call after which all that can be asked has been asked
@@ -107,11 +112,14 @@ class _Threads(ThreadPoolExecutor):
 
 @dataclass(frozen=True)
 class StandIn:
-    """A paid model's place, taken by rules; `call_seconds`: of any call, None: by its tokens."""
+    """A paid model's place, taken by rules; `call_seconds`: of any call, None: by its tokens.
+    `known`: the questions of the rows, by their texts.
+    """
 
     config: Any
     clock: Clock
     call_seconds: float | None = None
+    known: Mapping[str, Question] = field(default_factory=dict[str, Question])
 
     @property
     def identity(self) -> str:
@@ -141,8 +149,36 @@ class StandIn:
             return _heard(request.messages[0].images[0]), 0
         if request.prompt == "embed":
             return _vectors([m.text for m in request.messages]), 0
-        reply = await OfflineLlm(f"offline {revision()}").complete(request)
-        return reply.text, len(reply.text)
+        looks = request.prompt.startswith("filters/sight")
+        asked = self.known.get(request.variables["question"]) if looks else None
+        try:
+            if asked is not None and request.messages[-1].clips:  # which rules do not watch
+                raise BadRow
+            text = (await OfflineLlm(f"offline {revision()}").complete(request)).text
+        except BadRow:
+            if asked is None:
+                raise
+            text = _found(asked, request.variables)
+        return text, len(text)
+
+
+def _found(asked: Question, shown: Mapping[str, Any]) -> str:
+    """What a look comes to at a question that is sound."""
+    options: Sequence[str] = shown.get("options", ())
+    cut = any(overlapping(c, e) for c in shown["cuts"] for e in asked.evidence)
+    if not options:
+        answer = "CANNOT BE TOLD" if cut else asked.answer
+    elif cut or asked.answer not in options:
+        answer = LETTERS[len(options)]
+    else:
+        answer = LETTERS[options.index(asked.answer)]
+    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in asked.evidence)
+    evidence = "NONE" if cut else spans or "NONE"
+    return f"* SEEN: {NARRATION[:120]}\n* EVIDENCE: {evidence}\n* LOOK: NONE\n* ANSWER: {answer}"
+
+
+def overlapping(one: Span, other: Span) -> bool:
+    return max(one.start, other.start) < min(one.end, other.end)
 
 
 def _heard(wav: bytes) -> str:
@@ -179,6 +215,7 @@ class Alone(Session):
 
     clock: Clock | None = None
     call_seconds: float | None = None
+    known: dict[str, Question] = field(default_factory=dict[str, Question])
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
@@ -201,7 +238,7 @@ class Alone(Session):
         def connected(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, Metered):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            standing = StandIn(config, self.clock, self.call_seconds)
+            standing = StandIn(config, self.clock, self.call_seconds, self.known)
             return Gateway(standing, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
@@ -231,11 +268,15 @@ class Rehearsal:
             clock=self._clock if budget_usd is None else None,
             call_seconds=call_seconds,
         )
-        self._worker = Worker(stage, session)
+        self._worker, self._known = Worker(stage, session), session.known
 
     def play(self, row: pa.Table) -> tuple[pa.Table, Tried | None]:
         """The row behind the stage, and what that took; None where the stage did not work on it."""
         before, clock = self._coordinator.snapshot(), self._clock
+        if "questions" in row.column_names:
+            for asked in row["questions"][0].as_py() or ():
+                question = schemas.load(Question, asked)
+                self._known[question.question] = question
         started, slept = clock.now, clock.slept
         table = self._worker(row)
         after, name = self._coordinator.snapshot(), self._stage.name

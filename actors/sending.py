@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import socket
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,10 +15,12 @@ from actors.gateway import keep
 from actors.lifeline import Lifeline
 from actors.pipe import Pipe
 from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
-from mustsee.llm import Llm
-from mustsee.store import Store
+from mustsee.llm import Llm, Reply
+from mustsee.store import Store, is_local
 
 THREADS = 16  # that store replies
+GATHER = 1 / 200  # of what a call takes: so long are replies gathered, to be stored and ...
+LONGEST_GATHER = 0.025  # seconds; ... handed on together: each alone would wake three processes
 PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
 
 
@@ -30,6 +34,8 @@ class Sending:
         self._out: dict[int, str] = {}  # calls by number, and their keys
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(THREADS)
+        self._came: list[tuple[Call, Reply]] = []
+        self._takes = 0.0  # seconds, of late
         self._lifeline: Lifeline | None = None
         self._over = loop.create_future()
 
@@ -50,6 +56,7 @@ class Sending:
                 self._loop.call_later(PAUSE, self._pipe.send, Severed())
         elif isinstance(message, Begin):
             self._name, self._store = message.name, Store(message.store)
+            self._on_disk = is_local(message.store)
             self._pipe.send(Begun(self._tie(message.address)))
 
     def _tie(self, address: tuple[str, int]) -> str:
@@ -86,16 +93,44 @@ class Sending:
             self._over.set_result(None)
 
     async def _call(self, call: Call) -> None:
+        began = self._loop.time()
         try:
             reply = await self._models[call.model].complete(call.request)
-            await self._loop.run_in_executor(self._threads, keep, self._store, call.key, reply)
-            ended = Ended(call.number, reply)
         except Exception as error:
-            ended = Ended(call.number, None, _portable(error))
+            self._hand(Ended(call.number, None, _portable(error)))
+            return
+        self._takes += (self._loop.time() - began - self._takes) / 16
+        if not self._came:
+            self._loop.call_later(min(GATHER * self._takes, LONGEST_GATHER), self._keep)
+        self._came.append((call, reply))
+
+    def _keep(self) -> None:
+        """Store what came, one after the other on a disk, side by side where each takes its time;
+        then hand it on.
+        """
+        came, self._came = self._came, []
+        for some in [came] if self._on_disk else [[one] for one in came]:
+            kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
+            kept.add_done_callback(lambda done: [self._hand(ended) for ended in done.result()])
+
+    def _hand(self, ended: Ended) -> None:
         if not self._alone:
             self._pipe.send(ended)
-        del self._out[call.number]
+        del self._out[ended.number]
         self._end()
+
+
+def _kept(store: Store, came: Sequence[tuple[Call, Reply]]) -> list[Ended]:
+    """How calls ended whose replies are stored by now."""
+    ended: list[Ended] = []
+    for call, reply in came:
+        try:
+            keep(store, call.key, reply)
+        except Exception as error:
+            ended.append(Ended(call.number, None, _portable(error)))
+        else:
+            ended.append(Ended(call.number, reply))
+    return ended
 
 
 def _portable(error: Exception) -> Exception:
@@ -114,5 +149,8 @@ def main(descriptor: int) -> None:
         sending = Sending(socket.socket(fileno=descriptor), asyncio.get_running_loop())
         await sending.wait()
 
-    asyncio.run(work())
+    import uvloop
+
+    gc.set_threshold(50_000)  # hundreds of calls at once hold many objects that are no garbage
+    uvloop.run(work())
     os._exit(0)  # nothing is left to be done, and a thread may still hang on a lost connection

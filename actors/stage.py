@@ -203,7 +203,9 @@ class Worker:
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
+        import uvloop
+
+        loop = uvloop.new_event_loop()
         threading.Thread(target=loop.run_forever, name=self.stage.name, daemon=True).start()
         return loop
 

@@ -23,7 +23,7 @@ def hidden(text: str) -> str:
     """A text that comes from elsewhere, without the secrets: an endpoint may send back the key that
     it was sent. To be cut short, if at all, afterwards.
     """
-    for value in _secrets:
+    for value in sorted(_secrets, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(value, "(key)")
     return text
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -140,7 +140,7 @@ class Store:
     def _place(self) -> tuple[fs.FileSystem, str]:
         return resolve(self.root)
 
-    @property
+    @cached_property
     def _local(self) -> bool:
         return isinstance(self._place[0], fs.LocalFileSystem)
 
@@ -149,8 +149,9 @@ class Store:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The value, or None. Raises MustseeError when the store cannot be read."""
+        path = self._path(kind, key)
         try:
-            with self._place[0].open_input_file(self._path(kind, key)) as file:
+            with open(path, "rb") if self._local else self._place[0].open_input_file(path) as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -169,10 +170,9 @@ class Store:
                     stream.write(value)
                 return
             folder = os.path.dirname(path)
-            os.makedirs(folder, exist_ok=True)
             temporary = f"{folder}/.{uuid.uuid4().hex}"
             try:
-                with open(temporary, "wb") as file:
+                with _created(temporary) as file:
                     file.write(value)
                 os.replace(temporary, path)
             except BaseException:
@@ -214,6 +214,15 @@ class Store:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         self.put(kind, key, sink.getvalue().to_pybytes())
+
+
+def _created(path: str) -> BinaryIO:
+    """A new file, in a folder that is nearly always there."""
+    try:
+        return open(path, "wb")
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "wb")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Each request shows the keyframes before and after as well, small, so that people and things can be
 recognised. Where the captions of one shot do not agree, its frames are looked at once more,
-together and larger.
+together and larger. A model that watches is shown, in place of a keyframe, the stretch of film that
+this stands for, and once.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, watching
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
-from mustsee.records import Caption, Keyframe, Video
+from mustsee.records import Caption, Keyframe, Span, Video
+from mustsee.store import identity
 from mustsee.text import overlap
 
-PROMPT = "caption/frames"
+PROMPT, WATCHED = "caption/frames", "caption/clips"
 QUALITY = 85  # of the JPEGs made here
 TOGETHER = 6  # frames of a shot in one second look
+AHEAD = 32  # requests whose clips are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +56,7 @@ class OpenAICaptioner:
     """
 
     version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("keyframes", "title")
-    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    needs: ClassVar[tuple[str, ...]] = ("uri", "digest", "duration")
     writes: ClassVar[tuple[str, ...]] = ("captions",)
     endpoint: LlmConfig
     frames: int = 1
@@ -67,10 +70,16 @@ class OpenAICaptioner:
     language: str = ENGLISH
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        return ("keyframes", "title", *(("shots",) if watching(self.endpoint) else ()))
+
+    @property
     def identity(self) -> dict[str, Any]:
-        """The fields, the model, and the prompt's text."""
+        """The fields, the model, the prompt's text, and how films are shown."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
+        if watch := watching(self.endpoint):
+            plain |= {"watch": identity(watch), "watched": self._prompts.digest(WATCHED)}
         return {"class": type(self).__name__, "version": self.version, **plain}
 
     @property
@@ -91,11 +100,14 @@ class OpenAICaptioner:
 
         async def caption(video: Video) -> Video:
             title = (video.title or "") if self.title else ""
-            found = await self._first(asker, video.keyframes or (), title)
+            watched = await self._watched(asker, video, title)
+            left = [k for k in video.keyframes or () if k not in watched]
+            found = await self._first(asker, left, title)
             left_out = [error for error in found.values() if isinstance(error, BadRow)]
             run.count("frames not captioned", len(left_out))
-            if len(left_out) > len(found) / 2:
-                raise BadRow(f"{len(left_out)} of {len(found)} frames were refused: {left_out[0]}")
+            if len(left_out) > len(video.keyframes or ()) / 2:
+                frames = len(video.keyframes or ())
+                raise BadRow(f"{len(left_out)} of {frames} frames were refused: {left_out[0]}")
             told = {k: text for k, text in found.items() if isinstance(text, str)}
             doubtful = [
                 Shown(keyframes=s, first=tuple(told[k] for k in s))
@@ -104,7 +116,8 @@ class OpenAICaptioner:
             looks = await asyncio.gather(*(self._again(closer, video, s, title) for s in doubtful))
             again = {k: text for look in looks for k, text in look.items()}
             run.count("frames looked at again", len(again))
-            captions = tuple(Caption(k.time, text) for k, text in (told | again).items())
+            said = watched | told | again
+            captions = tuple(Caption(k.time, said[k]) for k in video.keyframes or () if k in said)
             return dataclasses.replace(video, captions=captions)
 
         return caption
@@ -112,8 +125,45 @@ class OpenAICaptioner:
     def _asker(self, run: RunContext, endpoint: LlmConfig, frames: int) -> Asker:
         sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * frames)
         return Asker(
-            llm=run.llm(endpoint), prompts=self._prompts, sampling=sampling, tries=self.tries
+            llm=run.llm(endpoint),
+            prompts=self._prompts,
+            sampling=sampling,
+            tries=self.tries,
+            watch=watching(endpoint, run.store),
         )
+
+    async def _watched(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:
+        """A sentence for the stretch of each keyframe; without those that are more film than the
+        model takes, or that it will not describe.
+        """
+        watch, spans = asker.watch, stretches(video)
+        if watch is None:
+            return {}
+        room = asyncio.Semaphore(AHEAD)
+
+        async def describe(keyframes: Sequence[Keyframe]) -> Mapping[Keyframe, str]:
+            wanted = [spans[keyframe] for keyframe in keyframes]
+            cut = partial(watch.clips, video, wanted, sound=False, exact=False)
+            try:
+                async with room:
+                    clips = await asyncio.to_thread(cut)
+                    if not clips:
+                        return {}
+                    texts = await asker.ask(
+                        WATCHED,
+                        numbered.sentences(len(clips)),
+                        clips=clips,
+                        watched=[clip.span for clip in clips],
+                        title=title,
+                    )
+            except BadRow:
+                return {}
+            return dict(zip(keyframes, texts, strict=True))
+
+        frames = tuple(spans)
+        some = [frames[i : i + self.frames] for i in range(0, len(frames), self.frames)]
+        done = await asyncio.gather(*map(describe, some))
+        return {keyframe: text for found in done for keyframe, text in found.items()}
 
     async def _first(
         self, asker: Asker, keyframes: Sequence[Keyframe], title: str
@@ -181,6 +231,27 @@ class OpenAICaptioner:
 
         image: Any = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         return [] if image is None else [encode(shrunk(image, self.neighbours), QUALITY)]
+
+
+def stretches(video: Video) -> dict[Keyframe, Span]:
+    """What each keyframe stands for: its shot, up to halfway to the shot's keyframes before and
+    after it; of a film without shots, all of it in this way.
+    """
+    shots, found = video.shots or (), dict[Keyframe, Span]()
+    begin = video.start or 0.0
+    whole = Span(begin, begin + (video.duration or 0.0))
+    around = (None, *(video.keyframes or ()), None)
+    for before, keyframe, after in zip(around, around[1:], around[2:], strict=False):
+        if keyframe is None:
+            continue
+        shot = shots[keyframe.shot] if keyframe.shot < len(shots) else whole
+        low, high = shot.start, max(shot.end, keyframe.time)
+        if before is not None and before.shot == keyframe.shot:
+            low = (before.time + keyframe.time) / 2
+        if after is not None and after.shot == keyframe.shot:
+            high = (keyframe.time + after.time) / 2
+        found[keyframe] = Span(low, high)
+    return found
 
 
 def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:

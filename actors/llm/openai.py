@@ -150,12 +150,9 @@ class OpenAIChat:
 
     def __init__(self, config: OpenAI) -> None:
         self._config = config
+        self.identity = config.identity  # asked for with every call
         self.connection: Connection = config.connect()
         self._structured = config.structured != "none"
-
-    @property
-    def identity(self) -> str:
-        return self._config.identity
 
     async def complete(self, request: Request) -> Reply:
         """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or

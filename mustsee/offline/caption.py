@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
-from mustsee.llm import Request
+from mustsee.llm import Clip, Request
+from mustsee.media.pictures import encode
 from mustsee.media.pixels import captions
 from mustsee.records import Keyframe
+
+QUALITY = 85
 
 
 def frames(request: Request) -> str:
@@ -20,6 +24,25 @@ def frames(request: Request) -> str:
     return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
 
 
+def clips(request: Request) -> str:
+    """The same for a picture from the middle of each clip."""
+    shown = [clip for message in request.messages for clip in message.clips]
+    keyframes = [Keyframe(time=float(i), shot=0, jpeg=_middle(c)) for i, c in enumerate(shown)]
+    found = captions(keyframes, (), ())
+    return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
+
+
+def _middle(clip: Clip) -> bytes:
+    import av
+
+    try:
+        with av.open(io.BytesIO(clip.mp4)) as film:
+            pictures = [frame.to_ndarray(format="bgr24") for frame in film.decode(video=0)]
+    except av.error.FFmpegError:
+        return b""  # as a damaged picture
+    return encode(pictures[len(pictures) // 2], QUALITY)
+
+
 def typed(request: Request) -> str:
     """The rules know light and colours of one picture."""
     images = [image for message in request.messages for image in message.images]
@@ -28,4 +51,8 @@ def typed(request: Request) -> str:
     return f"PEOPLE: none\nMOOD: none\nCAPTION: {text}"
 
 
-RULES: dict[str, Callable[[Request], str]] = {"caption/frames": frames, "caption/typed": typed}
+RULES: dict[str, Callable[[Request], str]] = {
+    "caption/frames": frames,
+    "caption/clips": clips,
+    "caption/typed": typed,
+}

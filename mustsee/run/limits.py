@@ -32,6 +32,8 @@ FAR = 1 / 2  # of what once stood: refusals below that are none that a cut mends
 UNLEARNT = 0.8  # ... and of the share that they were so much stays at each cut at the top
 MEMORY = 600.0  # seconds in which what once stood fades to 1 / e
 LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
+DEEPEST = 64.0  # calls that a cut of the window takes away; an eighth where none was told to wait
+AT_ONCE = 3  # calls after a cut, of which one is refused: nothing of them stands
 LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
 SLOW = 2.0  # times as slow as at best, with no more done, is congestion
 OUTAGE = 8  # refusals without an answer to a later call
@@ -101,9 +103,10 @@ class Search:
     meanwhile. Refusals of calls that had started before the cut are part of the same event. Time
     counts only while calls are held back: who asks for little learns nothing.
 
-    A few refusals well below the top are no limit of ours: they change nothing, and as many are
-    expected at the top. Where nothing is answered any more, what is let go falls to `SLOWEST`; with
-    the first answer it doubles again up to where it was.
+    A few refusals well below the top are no limit of ours, unless they come with a time at which to
+    come again: they change nothing, and as many are expected at the top. A window that is refused
+    again before it is back at its top is cut deeper each time. Where nothing is answered any more,
+    what is let go falls to `SLOWEST`; with the first answer it doubles again up to where it was.
     """
 
     def __init__(self, start: float = START) -> None:
@@ -121,6 +124,8 @@ class Search:
         self._anyway = 0.0  # share of calls that is refused however few they are
         self._peak = 0.0  # calls a second that once stood at a cut, slowly fading
         self._row = 0  # refusals without an answer to a later call
+        self._cuts = 0  # in a row after which nothing stood
+        self._below = 0.0  # calls that a cut of the window takes away at most
         self._before: dict[Measure, float] = self._top
 
     @property
@@ -139,7 +144,7 @@ class Search:
         if self._doubling:
             return min(self._low[of] * 2**self._time, CUT * self._top[of])
         level = self._top[of] * (self._shape if of in self._tight else max(1.0, self._shape))
-        return max(level, self._top[of] - 1) if of == "window" else level
+        return max(level, self._top[of] - self._below) if of == "window" else level
 
     def held(self, by: Measure, now: float) -> None:
         """A call had to wait: time to climb, unless nothing is answered."""
@@ -187,10 +192,12 @@ class Search:
         if self.rate < COLLAPSE * self._before["rate"]:
             self._low = {"rate": self.rate, "window": self.window}
             self._top, self._doubling, self._time = self._before, True, 0.0
-        self._row = 0
+        self._row = self._cuts = 0
 
-    def refused(self, call: int, in_flight: int, now: float) -> None:
-        """The call of that number was refused; so many are still in flight."""
+    def refused(self, call: int, in_flight: int, now: float, told: bool) -> None:
+        """The call of that number was refused; so many are still in flight. `told`: with the time
+        at which to come again.
+        """
         self._row += 1
         if self._row == 1:
             self._before = {"rate": self.rate, "window": self.window}
@@ -203,11 +210,11 @@ class Search:
         self._learn(1.0)
         calls = min(RECENT, self._started - self._cut_at)
         if self._low_down or now - self._held_at > 1:
-            most = 0.5 + max(FEW, 2 * self._anyway) * calls
+            most = 0.5 + max(0.0 if told else FEW, 2 * self._anyway) * calls
         else:
             most = max(NOISE * self._noise, 2 * self._anyway * calls)
         if len(self._refusals) > most:
-            self.cut(self._holder, in_flight - (self._started - call))
+            self.cut("rate" if told else self._holder, in_flight - (self._started - call), told)
         elif self._low_down:
             self._noise = min(NOISE, self._noise + 1)
 
@@ -216,14 +223,23 @@ class Search:
         if self._low_down and self.rate < FAR * self._peak and self._row < OUTAGE:
             self._anyway += (refused - self._anyway) / RECENT
 
-    def cut(self, holder: Measure, in_flight: int) -> None:
-        """Congestion, while so many calls stood, and `holder` held further ones back."""
+    def cut(self, holder: Measure, in_flight: int, told: bool = False) -> None:
+        """Congestion, while so many calls stood, and `holder` held further ones back; `told`: as in
+        `refused`. Where nothing stood after the cuts before, this one is deeper.
+        """
+        nothing_stood = told or self._started - self._cut_at <= AT_ONCE
         self._cut_at = self._started
-        stood = self.seen / (1 - min(self._anyway, 0.5))
+        self._cuts = self._cuts + 1 if nothing_stood else 0
+        deeper = CUT ** max(0, self._cuts - 2)
+        in_flight = round(in_flight * deeper)
+        stood = deeper * self.seen / (1 - min(self._anyway, 0.5))
         rate, window = min(self.rate, stood), min(self.window, float(in_flight))
+        again = not self._doubling and self._time < RECOVERY
+        deepest = DEEPEST if told else DEEPEST / 8
+        self._below = min(max(1.0, 2 * self._below), deepest) if again else self._below // 2
         if holder == "window":
             rate = max(CUT * self.rate, min(self.rate, 1.25 * stood))
-        elif self.window < 1.5 * in_flight:
+        elif self.window < 1.5 * in_flight and not told:
             window = max(window, CUT * self.window)
         if window < LEAST_WINDOW:
             window = self.window
@@ -231,7 +247,7 @@ class Search:
             self._anyway *= UNLEARNT
         self._peak = max(self._peak, min(self.rate, stood))
         taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
-        self._tight = (holder,)
+        self._tight = BOTH if again and holder == "rate" and window > LEAST_WINDOW else (holder,)
         self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0
         self._refusals.clear()
 
@@ -345,10 +361,10 @@ class Rates:
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW / slow))
 
-    def refused(self, call: int, now: float) -> None:
-        """That call, which is released, was refused."""
+    def refused(self, call: int, now: float, told: bool = False) -> None:
+        """That call, which is released, was refused; `told`: with a Retry-After."""
         if self.limits.search:
-            self.search.refused(call, self.in_flight, now)
+            self.search.refused(call, self.in_flight, now, told)
         self.failed(now)
 
     def failed(self, now: float) -> None:

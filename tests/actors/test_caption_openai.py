@@ -15,10 +15,13 @@ from actors.caption.openai import OpenAICaptioner
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from mustsee.errors import BadRow
-from mustsee.records import Keyframe, Video
+from mustsee.llm import VideoInput
+from mustsee.records import Keyframe, Span, Video
 from mustsee.store import digest
 from ray_jobs.benches.loopback import Faults, Loopback, Refused
+from ray_jobs.benches.loopback_films import films
 from tests.support.bench import MENDED, Bench, video
+from tests.support.coloured import coloured, seconds_in
 from tests.support.films import scene, write
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -231,6 +234,65 @@ def test_frames_of_a_shot_with_doubtful_captions_are_looked_at_again(texts, more
         assert {p["image_url"]["detail"] for p in parts[:-1]} == {"high"}
 
 
+def watched(tmp_path, reply, keyframes, **take):
+    """The captions of a film whose colour tells the second, and what kind of part was shown."""
+    tmp_path.mkdir(exist_ok=True)
+    film = coloured(tmp_path / "film.mp4")
+    row = dataclasses.replace(
+        video(keyframes=keyframes),
+        uri=str(film),
+        duration=12.0,
+        shots=(Span(0.0, 5.0), Span(5.0, 12.0)),
+    )
+    with Loopback(reply=reply, payloads=[]) as server:
+        model = OpenAI(
+            model="m",
+            base_url=server.url,
+            watches=True,
+            video=VideoInput(**{"fps": 4.0, "longest": 96, **take}),
+        )
+        (found,) = Bench(tmp_path / "store").run(OpenAICaptioner(endpoint=model), row)
+        kinds = [p["messages"][-1]["content"][0]["type"] for p in server.payloads]
+    return [(c.time, c.text) for c in found.captions], sorted(kinds)
+
+
+def seconds(payload) -> str:
+    """The seconds of the film that are shown; of a picture, that it is one."""
+    (one,) = films(payload) or (None,)
+    return f"1: seconds {seconds_in(one.colours)}" if one else "1: a picture"
+
+
+SHOT = tuple(
+    dataclasses.replace(k, time=time, shot=shot)
+    for k, time, shot in zip(keyframes(3), (1.0, 3.0, 7.0), (0, 0, 1), strict=True)
+)
+
+
+def test_a_model_that_watches_is_shown_the_stretch_of_each_keyframe(tmp_path):
+    """Its shot, up to halfway to the next keyframe of that; a copy may end a few pictures late."""
+    captions, kinds = watched(tmp_path, seconds, SHOT)
+    assert kinds == ["video_url"] * 3
+    assert [time for time, _ in captions] == [1.0, 3.0, 7.0]
+    said = [text for _, text in captions]
+    assert said[0].startswith("seconds [0, 1")
+    assert said[1].startswith("seconds [2, 3, 4")
+    assert said[2] == "seconds [5, 6, 7, 8, 9, 10, 11]"
+
+
+def test_pictures_are_shown_where_a_model_takes_no_such_film_or_refuses_it(tmp_path):
+    captions, kinds = watched(tmp_path / "long", seconds, SHOT, max_seconds=4.0)
+    assert kinds == ["image_url", "video_url", "video_url"]
+    assert captions[2] == (7.0, "a picture")
+
+    def no_films(payload):
+        if films(payload):
+            raise Refused(400, "not allowed", "content_policy_violation")
+        return "1: a picture"
+
+    captions, _ = watched(tmp_path / "refused", no_films, SHOT)
+    assert [text for _, text in captions] == ["a picture"] * 3
+
+
 def test_rules_caption_the_same_frames(tmp_path):
     part = OpenAICaptioner(endpoint=Offline(), frames=2)
     (found,) = Bench(tmp_path).run(part, video(keyframes=keyframes(3)))
@@ -246,6 +308,7 @@ def test_what_decides_a_caption_is_identity():
         OpenAICaptioner(endpoint=OpenAI(model="m"), frames=2),
         OpenAICaptioner(endpoint=OpenAI(model="m"), neighbours=0),
         OpenAICaptioner(endpoint=OpenAI(model="m"), agree=0.5),
+        OpenAICaptioner(endpoint=OpenAI(model="m", watches=True)),
     ]
     assert digest(base) == digest(faster)
-    assert len({digest(part) for part in (base, *others)}) == 5
+    assert len({digest(part) for part in (base, *others)}) == 6

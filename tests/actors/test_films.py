@@ -281,5 +281,6 @@ def test_the_writer_behind_an_endpoint_sees_the_film_and_writes_the_same(
     assert all(q.provenance and "openai m" in q.provenance.llm for q in there.questions or ())
     total = behind.coordinator.snapshot().llm.total
     assert total.calls == 1
-    text = sum(len(str(p.get("text", ""))) for p in payload["messages"][-1]["content"])
+    system, user = payload["messages"]
+    text = len(system["content"]) + sum(len(str(p.get("text", ""))) for p in user["content"])
     assert total.tokens_in == pytest.approx(SECONDS * 290 + text / 4, rel=0.1)

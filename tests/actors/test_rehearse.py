@@ -7,8 +7,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from actors.endpoint import Endpoint
@@ -16,10 +18,13 @@ from actors.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
 from actors.rehearse import Clock, StandIn, rules_alone
+from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message, Reply, Request
+from mustsee.media.pictures import encode
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
+from mustsee.records import Question, Span
 from mustsee.store import Store
 from tests.support.neptune_film import film
 
@@ -54,7 +59,8 @@ def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> Non
     tally = session.coordinator.snapshot().llm.by_prompt
     assert tally["neptune/questions"].calls >= 1
     total = session.coordinator.snapshot().llm.total
-    assert total.usd == pytest.approx((total.tokens_in + 2 * total.tokens_out) / 1e6)
+    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # each call's are whole tokens
+    assert total.usd == pytest.approx(told, rel=1e-3)
     assert total.tokens_in > 1000
     assert session.clock is not None
     assert 2 * 3 <= session.clock.now <= 2 * total.calls
@@ -84,3 +90,37 @@ def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Pa
     reply = asyncio.run(StandIn(config, Clock(), 1.0).complete(request))
     assert reply.usd == pytest.approx(0.006)
     assert 120 <= len(json.loads(reply.text)["text"].split()) <= 160
+
+
+@pytest.mark.parametrize(
+    ("cuts", "options", "answer"),
+    [
+        ((), ("red", "blue"), "B"),
+        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its moment was cut out
+        ((Span(8.0, 9.0),), ("red", "blue"), "B"),
+        ((), (), "blue"),
+    ],
+)
+def test_a_question_that_the_rules_cannot_look_at_is_taken_for_sound(
+    cuts: tuple[Span, ...], options: tuple[str, ...], answer: str, tmp_path: Path
+) -> None:
+    session = rules_alone(str(tmp_path), 2.0)
+    llm = session.context().llm(MODEL)
+    shown = {
+        "question": "What does she feel?", "options": options, "cuts": cuts, "whole": True,
+        "lines": (), "frames": (1.0,),
+    }  # fmt: skip
+    picture = encode(np.zeros((8, 8, 3), np.uint8), 80)
+    asked = Request(
+        prompt="filters/sight" if options else "filters/sight_open", digest="",
+        messages=(Message("user", "look", (picture,)),), variables=shown,
+    )  # fmt: skip
+    with pytest.raises(BadRow):
+        asyncio.run(llm.complete(replace(asked, seed=1)))
+    session.known["What does she feel?"] = Question(
+        question_id="q", video_id="v", recipe="neptune", question="What does she feel?",
+        question_type="Other", answer="blue", evidence=(Span(4.0, 6.0),),
+    )  # fmt: skip
+    text = asyncio.run(llm.complete(asked)).text
+    assert text.endswith(f"* ANSWER: {answer}")
+    assert ("4.0-6.0" in text) == (answer != "C")

@@ -83,7 +83,7 @@ def test_topics_that_are_missing_are_asked_for_alone() -> None:
         (60, 80, "bread"),
     ]
     assert [len(r.variables["units"]) for r in named(llm, "topics")] == [8, 4]
-    assert "Shot [30.0-40.0] {Anna}" in named(llm, "questions")[0].messages[-1].text
+    assert "- Anna: a red apron; shot 4\n" in named(llm, "questions")[0].messages[-1].text
 
 
 def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:

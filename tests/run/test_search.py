@@ -65,9 +65,21 @@ class Seen:
         return max(b - a for a, b in itertools.pairwise(times))
 
 
-def run(endpoint: Hidden, seconds: float, callers: int = 256) -> Seen:
-    """`callers` who call again as soon as they are answered, refused or told to ask again."""
+def run(
+    endpoint: Hidden,
+    seconds: float,
+    callers: int = 256,
+    late: float = 0.0,
+    backoff: tuple[float, float] = (0.25, 0.5),
+) -> Seen:
+    """`callers` who call again as soon as they are answered, refused or told to ask again.
+    `late`: seconds, at most, that each message takes; `backoff`: after a refusal.
+    """
     rates, seen, count = Rates(Limits(), 0.0), Seen(), itertools.count()
+
+    def soon() -> float:
+        return endpoint.random.uniform(late / 5, late)
+
     events = [(0.0, next(count), "ask", 0) for _ in range(callers)]
     while events[0][0] < seconds:
         now, _, what, call = heapq.heappop(events)
@@ -75,23 +87,26 @@ def run(endpoint: Hidden, seconds: float, callers: int = 256) -> Seen:
         if what == "ask":
             admitted = rates.admit(0, now)
             call = admitted.call
-            after = admitted.wait, "send" if admitted.go else "ask"
+            after = admitted.wait + soon(), "send" if admitted.go else "ask"
         elif what == "send":
             taken = endpoint.takes(now)
             endpoint.at_work += taken
-            after = (endpoint.latency, "done") if taken else (TRIP, "refused")
+            slower = endpoint.random.uniform(0, 5 * late)
+            after = (endpoint.latency + slower, "done") if taken else (TRIP, "refused")
         elif what == "done":
             endpoint.at_work -= 1
+            after = soon(), "told"
+        elif what == "told":
             rates.release(0, now)
             rates.answered(call, "prompt", endpoint.latency)
             seen.done.append(now)
         else:
             rates.release(0, now)
-            rates.refused(call, now)
+            rates.refused(call, now, told=endpoint.tells)
             if endpoint.tells:
                 rates.pause(1 / endpoint.limit(now), now)
             seen.refused.append(now)
-            after = endpoint.random.uniform(0.25, 0.5), "ask"
+            after = endpoint.random.uniform(*backoff), "ask"
         heapq.heappush(events, (now + after[0], next(count), after[1], call))
     return seen
 
@@ -125,6 +140,25 @@ def test_a_limit_that_halves_and_doubles_is_followed(kind, limit, tells):
     assert seen.per_second(30, 40) >= 0.9 * most / 2
     assert seen.per_second(60, 100) >= 0.95 * most
     assert seen.wasted < 0.03
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("rate", 20.0), ("window", 48.0)])
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_the_bench_measures_holds_on_a_simulated_clock(kind, limit, moves):
+    """`bench what=limits`, six times, with messages that take some milliseconds, and answers a
+    little more.
+    """
+    law = moving(limit) if moves else lambda now: limit
+    most = limit if kind == "rate" else limit / (2.0 + 0.05)
+    shares, wasted = [], []
+    for seed in range(6):
+        endpoint = Hidden(kind, law, tells=kind == "rate", random=random.Random(seed))
+        seen = run(endpoint, 90, callers=160, late=0.02, backoff=(0.5, 1.0))
+        shares.append(seen.per_second(60, 90) / most)
+        wasted.append(seen.wasted)
+    assert sum(shares) / 6 >= 0.95
+    assert min(shares) >= 0.9
+    assert sum(wasted) / 6 < 0.03
 
 
 def test_refusals_without_end_are_tried_now_and_then_and_are_over_at_once():

@@ -26,7 +26,7 @@ from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import Vetting, uncounted, vet
 from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
-from mustsee.llm import Asker, Reply, Request
+from mustsee.llm import Asker, Clip, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
@@ -43,7 +43,7 @@ from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.people import perceived
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
-from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Video
+from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
 from mustsee.synth.plan import Plan
 from ray_jobs.templates import _without_names
 from tests.support import looker
@@ -238,6 +238,10 @@ def _judged(heard: Heard) -> None:
              "first": (), "images": (b"1", b"2")}  # fmt: skip
     heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
+    spans = (Span(0.0, 10.0), Span(10.0, 20.0))
+    films = tuple(Clip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
+    watched = {"watched": spans, "title": "Pancakes", "clips": films}
+    heard.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
 
 
 def _said(text: str) -> str:

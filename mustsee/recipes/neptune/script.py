@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TypeVar
 
 from mustsee.media.certainty import is_doubtful, is_surely_read
@@ -124,6 +125,28 @@ class ScriptPart:
     def words(self) -> int:
         return sum(scene.words for scene in self.scenes)
 
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        return tuple(unit for scene in self.scenes for unit in scene.units)
+
+    @property
+    def numbered(self) -> tuple[tuple[Scene, int, int], ...]:
+        """The scenes, each with the numbers of its first and last unit, counted from 1."""
+        ends = tuple(accumulate(len(scene.units) for scene in self.scenes))
+        return tuple(
+            (scene, end - len(scene.units) + 1, end)
+            for scene, end in zip(self.scenes, ends, strict=True)
+        )
+
+    def seen(self, member: Member) -> tuple[tuple[int, int], ...]:
+        """The runs of units in which a member is seen, by their numbers; none in an overview."""
+        runs: list[tuple[int, int]] = []
+        for number, unit in enumerate(() if self.overview else self.units, 1):
+            if member.name in unit.cast:
+                goes_on = runs and runs[-1][1] == number - 1
+                runs.append((runs.pop()[0] if goes_on else number, number))
+        return tuple(runs)
+
     def scene_at(self, time: float) -> int:
         """The place of the scene that runs at `time`."""
         return max((n for n, s in enumerate(self.scenes) if s.start <= time), default=0)
@@ -132,7 +155,7 @@ class ScriptPart:
         """The units in which spans lie, with what is read and said in these; none where they are
         more than `SHOWN`, or where the part is an overview.
         """
-        units = () if self.overview else [u for scene in self.scenes for u in scene.units]
+        units = () if self.overview else self.units
         found = [unit for unit in units if _meets(unit, spans)]
         if len(found) > SHOWN:
             return ()

@@ -39,3 +39,24 @@ def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -
     assert found["filters/asr"].share >= 0.8
     assert found["neptune/further"].share >= 0.85
     assert found["neptune/decoys"].share >= 0.75
+
+
+def test_a_cache_that_saw_other_films_has_most_of_the_prompts_of_a_further_one() -> None:
+    """Instructions stand before the film, and the script before what differs; so questions, wrong
+    answers and contents begin alike.
+    """
+    llm = Rules()
+    for number in range(4):
+        other = film(repeat=3)
+        lines = tuple(replace(x, text=f"Number {number}: {x.text}") for x in other.lines or ())
+        seen = tuple(replace(c, text=f"{number}: {c.text}") for c in other.captions or ())
+        asyncio.run(
+            neptune(replace(other, lines=lines, captions=seen), asker(llm), NeptuneSettings())
+        )
+    found = reuse(
+        (r.prompt, [{"role": m.role, "content": m.text} for m in r.messages]) for r in llm.asked
+    )
+    both = found["neptune/questions"] + found["neptune/decoys"]
+    assert both.calls == 8
+    assert both.share >= 0.6
+    assert found["neptune/dense"].share >= 0.5

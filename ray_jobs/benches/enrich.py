@@ -117,7 +117,7 @@ class EnrichBench:
             for k in films.questions(film, seed)
             if k.kind == "right" and k.question.answer in WORDS and " at " in k.question.question
         ]
-        known = list({q.question_id: q for q in known}.values())
+        known = list({q.question: q for q in known}.values())
         coordinator, store = Coordinator(), Store(str(folder / "store"))
         writer = part.writer
         assert isinstance(writer, OpenAI)

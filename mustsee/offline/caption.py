@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import islice
+
+import numpy as np
 
 from mustsee.llm import Clip, Request
 from mustsee.media.pictures import encode
@@ -34,13 +37,16 @@ def clips(request: Request) -> str:
 
 def _middle(clip: Clip) -> bytes:
     import av
+    from av.error import FFmpegError
 
     try:
-        with av.open(io.BytesIO(clip.mp4)) as film:
-            pictures = [frame.to_ndarray(format="bgr24") for frame in film.decode(video=0)]
-    except av.error.FFmpegError:
+        with av.open(io.BytesIO(clip.mp4), "r") as film:
+            count = sum(1 for _ in film.decode(video=0))
+        with av.open(io.BytesIO(clip.mp4), "r") as film:
+            frame = next(islice(film.decode(video=0), count // 2, None))
+    except FFmpegError:
         return b""  # as a damaged picture
-    return encode(pictures[len(pictures) // 2], QUALITY)
+    return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)
 
 
 def typed(request: Request) -> str:

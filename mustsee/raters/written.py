@@ -88,9 +88,9 @@ def _corrected(
         question = replace(question, metrics=metrics)
     raters = ", ".join(v.rater for v in said[last.name])
     for kind in ("wording", "evidence"):
-        names = [name for name in new if (name == "evidence") == (kind == "evidence")]
-        before = {name: part(question, name) for name in names}
-        after = {name: new[name] for name in before}
+        names: list[Part] = [name for name in new if (name == "evidence") == (kind == "evidence")]
+        before: dict[Part, Any] = {name: part(question, name) for name in names}
+        after: dict[Part, Any] = {name: new[name] for name in before}
         if before == after:
             continue
         repair = Repair(

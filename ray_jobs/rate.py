@@ -142,7 +142,9 @@ class Rate:
             what = "tasks" if self.form.films else "questions"
             print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
             # no access log: links are in it
-            config = uvicorn.Config(create_app(desk), access_log=False, log_level="warning")
+            config = uvicorn.Config(
+                create_app(desk), access_log=False, log_level="warning", log_config=None
+            )
             with quiet():
                 uvicorn.Server(config).run(sockets=[listening])
         return 0

@@ -13,7 +13,7 @@ from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Message, Request
-from mustsee.offline import filters, neptune, sight
+from mustsee.offline import filters, neptune, sight, sight_open
 from mustsee.offline.moments import moments
 from mustsee.prompts import ROOT
 from mustsee.questions.checks import normal
@@ -45,7 +45,10 @@ def part(video: Video) -> ScriptPart:
 
 
 def test_every_prompt_has_its_rule() -> None:
-    for area, rules in (("neptune", neptune.RULES), ("filters", filters.RULES | sight.RULES)):
+    for area, rules in (
+        ("neptune", neptune.RULES),
+        ("filters", filters.RULES | sight.RULES | sight_open.RULES),
+    ):
         files = {f"{area}/{p.stem}" for p in Path(ROOT, area).glob("[!_]*.j2")}
         assert files | set(sight.RULES if area == "filters" else ()) == set(rules)
 

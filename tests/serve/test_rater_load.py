@@ -81,7 +81,9 @@ def test_fifty_raters_at_once(tmp_path: Path) -> None:
         results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
     )  # fmt: skip
     with port("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(create_app(desk), log_level="warning"))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(desk), log_level="warning", log_config=None)
+        )
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"

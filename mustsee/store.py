@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import MustseeError, UserError, secret
 
 PLAIN = frozenset({str, int, float, bool})
 
@@ -38,6 +38,10 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
             "into s3:// or gs://"
         )
     if "://" in path:
+        account, _, _ = path.partition("://")[2].partition("/")[0].rpartition("@")
+        for part in account.split(":"):  # s3://KEY:SECRET@bucket
+            secret(part)
+            secret(unquote(part))
         address = quote(path, safe="/:?#@!$&'()*+,;=%~")
         if path.startswith("s3://"):  # else what is written takes three requests in place of one
             address += ("&" if "?" in path else "?") + "allow_delayed_open=true"

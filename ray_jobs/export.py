@@ -7,6 +7,7 @@ Problems in the questions are listed at the end. Dropped questions stay out.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pathlib import Path
 from pyarrow import fs
 from rich.console import Console
 
-from mustsee.errors import UserError
+from mustsee.errors import UserError, secret
 from mustsee.layouts import read
 from mustsee.layouts.reading import kept
 from mustsee.raters import modalities
@@ -42,6 +43,8 @@ class Export:
     private: bool = True
 
     def __call__(self) -> int:
+        if self.push is not None and self.push.count("/") != 1:
+            raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
         reading = read(self.questions, self.format)
         asked = list(reading)
         if self.modalities is not None:
@@ -78,10 +81,8 @@ class Export:
         if self.push is None:
             return None
         from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-        if self.push.count("/") != 1:
-            raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
+        secret(os.environ.get("HF_TOKEN", ""))
         hub = HfApi()
         try:
             made = hub.create_repo(
@@ -93,11 +94,11 @@ class Export:
                 folder_path=folder,
                 commit_message=f"{len(list(folder.rglob('*')))} files, by Mustsee",
             )
-        except (HfHubHTTPError, HFValidationError) as error:
-            told = str(error).strip().splitlines()[0]
+        except Exception as error:  # also what the client's HTTP library raises, which changes
+            told = str(error).strip().partition("\n")[0] or type(error).__name__
             raise UserError(
-                f"push={self.push!r} was refused: {told}; the folder is written. Is HF_TOKEN a key "
-                "that may write there?"
+                f"push={self.push!r} failed: {told}; the folder is written. Does {hub.endpoint} "
+                "answer, and is HF_TOKEN a key that may write there?"
             ) from error
         return str(made)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.part import hardware
+from mustsee import errors
 from mustsee.errors import MustseeError, UserError
 from mustsee.store import Store, digest, identity, resolve
 
@@ -96,3 +97,18 @@ def test_keys_of_a_kind_since_a_time(tmp_path):
     (tmp_path / "batches" / "aa" / ".half").write_bytes(b"")
     assert store.keys("batches") == ["a" * 8, "b" * 8]
     assert store.keys("batches", since=time.time() + 60) == []
+
+
+def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "_secrets", set[str]())
+    with pytest.raises(UserError) as caught:
+        resolve("s3://AKIAEXAMPLE:a%2Fsecret-of-mine@bucket/store?no_such_option=1")
+    assert "AKIAEXAMPLE" not in str(caught.value)
+    assert "secret-of-mine" not in str(caught.value)
+    assert "bucket/store" in str(caught.value)
+    assert errors.hidden("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
+        "config: s3://(key):(key)@bucket"
+    )
+    with pytest.raises(UserError):
+        resolve("s3://bucket/longname@home?no_such_option=1")  # no account
+    assert errors.hidden("longname") == "longname"

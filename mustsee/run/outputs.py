@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from mustsee import schemas
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import MustseeError, UserError, hidden
 from mustsee.records import Question, Video
 from mustsee.run import litter
 from mustsee.store import resolve, writable
@@ -207,7 +207,8 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     fresh = litter.claimed(".new-" if local else "mustsee-out-", path if local else None)
     try:
         record = write(fresh)
-        (fresh / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        text = hidden(json.dumps(record, indent=2, ensure_ascii=False))
+        (fresh / "run.json").write_text(text + "\n")
         entries = sorted(
             (p for p in fresh.iterdir() if p.name != litter.LOCK),
             key=lambda p: (p.name == "run.json", p.name),

@@ -84,12 +84,16 @@ def test_a_refusal_is_one_line(tmp_path: Path) -> None:
     with hub(KEY) as served:
         done = pushed(served, tmp_path, key="hf_another")
         assert done.returncode == 2
-        assert "push='org/films' was refused: " in done.stderr
+        assert "push='org/films' failed: " in done.stderr
         assert "Traceback" not in done.stderr
         assert (tmp_path / "set" / "README.md").exists()
         done = pushed(served, tmp_path, "push=films")
         assert done.returncode == 2
         assert "ORG/NAME" in done.stderr
+    done = pushed(served, tmp_path)  # nobody is there any more
+    assert done.returncode == 2
+    assert f"Does {served.address} answer" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_eval_yaml_names_splits_that_the_form_can_ask(tmp_path: Path) -> None:

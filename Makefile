@@ -16,7 +16,7 @@ demo: .venv/demo
 test: test-fast
 	$(BIN)/python -m pytest -m 'slow and not long and not browser'
 
-# jobs killed with calls in the air, a planted set audited: some seven minutes more
+# jobs killed with calls in the air, a store that fails, a planted set audited: some nine minutes more
 test-long: .venv/test
 	$(BIN)/python -m pytest -m long
 

@@ -163,6 +163,7 @@ def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
         assert counts["look"].problem == 2
 
 
+@pytest.mark.long
 def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     limited = Stage(name="look", part=stage.part, hardware=Hardware(cpus=0.2, limit=LIMIT))

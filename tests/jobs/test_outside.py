@@ -20,7 +20,7 @@ from tests.support.asking_job import CALLS, ROWS
 
 ROOT = Path(__file__).parents[2]
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 JUMPS = """
 import sys, time
 

@@ -31,7 +31,7 @@ from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.evaluate.rubric import SCALES
 from mustsee.layouts import Reading, read
-from mustsee.layouts.reading import answer_of
+from mustsee.layouts.reading import answer_of, first
 from mustsee.media import transcript
 from mustsee.records import Question, Verdict, Video
 from mustsee.run.inputs import read_videos
@@ -95,7 +95,7 @@ class Evaluate:
         }
         records = [other.record for other in others]
         score_show.write(folder, results, mine, compared, about=about, earlier=records)
-        self.share(folder, results, mine)
+        self.share(folder, results, first(mine))
         said: list[RenderableType] = [score_show.made(folder)]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
@@ -114,7 +114,6 @@ class Evaluate:
             when=time.time(),
             version=mustsee.__version__,
             asked_with={
-                "questions": self.questions,
                 "seed": self.seed,
                 "limit": self.limit,
                 "frames": uses.frames if uses else None,

@@ -110,7 +110,7 @@ class Mend:
             kind="wording",
             reason=now.reason,
             by=vetting.askers["repairer"].llm.identity,
-            before=json.dumps(_plain(question), ensure_ascii=False),
+            before=json.dumps(worded(question), ensure_ascii=False),
         )
         vetting.count("questions rewritten", 1)
         same = (new.question, new.answer) == (question.question, question.answer)
@@ -174,7 +174,7 @@ def fault_of(reason: str) -> str:
 def tried(question: Question, by: str) -> Tried:
     """The question as it is worded now, with why it fell and what was said of this wording."""
     about = [v for v in question.verdicts[_verdicts_before(question) :] if v.filter == by]
-    return _tried(_plain(question), question.drop or f"{by}: {_marked(about)}", about)
+    return _tried(worded(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
 def earlier(question: Question) -> tuple[Tried, ...]:
@@ -270,7 +270,7 @@ def _marked(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(v.reply for v in verdicts if v.reply) or "it does not pass"
 
 
-def _plain(question: Question) -> dict[str, Any]:
+def worded(question: Question) -> dict[str, Any]:
     """A wording, with the number of verdicts that are about it and those before it."""
     return {
         "question_id": question.question_id,

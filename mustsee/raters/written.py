@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mustsee.filters.repair import worded
 from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, Cast, Item
 from mustsee.raters.form import Form, Part, part
@@ -60,7 +61,7 @@ def _before(form: Form, question: Question) -> Question:
     """The question without what an earlier writing left."""
     name = MADE + form.name
     for repair in reversed([r for r in question.repairs if r.by == name]):
-        question = _with(question, json.loads(repair.before))
+        question = _with(question, _parts(repair))
     earlier = question.drop is not None and question.drop.startswith(f"{name}: ")
     return replace(
         question,
@@ -97,10 +98,19 @@ def _corrected(
             kind=kind,
             reason=f"{', '.join(sorted(after))} corrected in {last.name} by {raters}",
             by=MADE + form.name,
-            before=json.dumps(before, ensure_ascii=False),
+            before=json.dumps(
+                before["evidence"] if kind == "evidence" else {**worded(question), "parts": before},
+                ensure_ascii=False,
+            ),
         )
         question = replace(_with(question, after), repairs=(*question.repairs, repair))
     return question
+
+
+def _parts(repair: Repair) -> dict[Part, Any]:
+    """What stood where people corrected."""
+    before = json.loads(repair.before)
+    return {"evidence": before} if repair.kind == "evidence" else before["parts"]
 
 
 def _with(question: Question, parts: Mapping[Part, Any]) -> Question:

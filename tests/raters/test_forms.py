@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
+from mustsee.filters.repair import earlier
 from mustsee.raters import training
 from mustsee.raters.ballots import Cast
 from mustsee.raters.deal import dealt, items, needed
@@ -19,6 +20,7 @@ from mustsee.raters.settle import decide, settled, shared
 from mustsee.raters.written import written
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
+from mustsee.run.browse import rulings
 from ray_jobs.running.launch import build, compose
 
 ASKED = Question(
@@ -222,7 +224,11 @@ def test_the_senior_s_corrections_are_a_new_version_and_the_old_one_is_kept() ->
     assert (done.question, done.options, done.answer) == ("Why?", ("x", "navy", "y"), "navy")
     (repair,) = done.repairs
     assert (repair.kind, repair.by) == ("wording", "people_neptune")
-    assert json.loads(repair.before) == {"answer": "blue", "decoys": ["red", "green"]}
+    before = json.loads(repair.before)
+    assert before["parts"] == {"answer": "blue", "decoys": ["red", "green"]}
+    (was,) = earlier(done)  # as of any wording that was mended
+    assert (was.question, was.answer) == (ASKED.question, ASKED.answer)
+    assert {r.earlier for r in rulings(done)} >= {False}
     assert [v.model for v in done.verdicts] == [f"rater:{r}" for r in "abcs"]
     assert (done.subsets, done.metrics["audio_only"]) == ((), 1.0)  # the senior alone counts
     assert neptune(*votes, cast("senior", "s", GOOD)).subsets == ("mmh",)
@@ -253,7 +259,7 @@ def test_marked_parts_become_the_evidence() -> None:
     (done,) = written(found, [ASKED], asked, votes)
     assert done.evidence == (Span(5, 20),)
     assert done.metrics["people_certificate_seconds"] == 15
-    assert json.loads(done.repairs[0].before) == {"evidence": [[1, 2]]}
+    assert json.loads(done.repairs[0].before) == [[1, 2]]
     agreed = results(found, {"q1": ASKED}, asked, votes, wanted=0.9).fields["certificate.parts"]
     assert agreed.same is not None
     assert agreed.same.value == pytest.approx(0.25)  # pairs: 15/20, 0, 0

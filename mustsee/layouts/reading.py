@@ -5,15 +5,26 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
 
+T = TypeVar("T")
 Row = Mapping[str, Any]
+
+
+class Again(Generic[T]):
+    """What may be more than memory holds, and can be gone through again: `begin` starts anew."""
+
+    def __init__(self, begin: Callable[[], Iterator[T]]) -> None:
+        self._begin = begin
+
+    def __iter__(self) -> Iterator[T]:
+        return self._begin()
 
 
 @dataclass(frozen=True, kw_only=True)

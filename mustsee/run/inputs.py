@@ -201,3 +201,21 @@ def _extra(values: list[Any]) -> pa.Array:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if v is None else str(v) for v in values])
+
+
+def begun(rows: pa.Table) -> pa.Table:
+    """The rows as a run begins with them: without the contract's columns that are empty in every
+    row, which would cost each block as much as the others, and with those that every stage fills.
+    """
+    contract = schemas.schema(Video)
+    empty = [
+        name
+        for name in rows.column_names
+        if name in contract.names and 0 < rows[name].null_count == rows.num_rows
+    ]
+    rows = rows.drop_columns(empty)
+    for name in ("drop", "problem", "lineage"):
+        if name not in rows.column_names:
+            kind = contract.field(name).type
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
+    return rows

@@ -48,7 +48,9 @@ class Scratch:
     def __init__(self) -> None:
         self.folder = litter.claimed("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
-        self._places: list[tuple[str, int]] = []  # the id of each row, and where it begins
+        self._kinds: dict[pa.Schema, int] = {}  # the columns that rows have, few sets of them
+        # the id of each row, where it begins, and which columns it has
+        self._places: list[tuple[str, int, int]] = []
         self._own: dict[str, pa.Field] = {}
 
     def add(self, table: pa.Table) -> None:
@@ -59,11 +61,12 @@ class Scratch:
             if item.name not in contract and (first is None or pa.types.is_null(first.type)):
                 self._own[item.name] = item
         kept = table.select([c for c in table.column_names if c not in HIDDEN])
-        for index in range(table.num_rows):
-            row = kept.slice(index, 1).combine_chunks()
-            self._places.append((row["video_id"][0].as_py(), self._file.tell()))
-            with pa.ipc.new_stream(self._file, row.schema) as writer:
-                writer.write_table(row)
+        kept = kept.replace_schema_metadata().combine_chunks()
+        kind = self._kinds.setdefault(kept.schema, len(self._kinds))
+        for batch in kept.to_batches():
+            for index, name in enumerate(batch["video_id"].to_pylist()):
+                self._places.append((name, self._file.tell(), kind))
+                self._file.write(batch.slice(index, 1).serialize())
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,10 +80,13 @@ class Scratch:
     def __iter__(self) -> Iterator[pa.Table]:
         """The rows, one a table, in the order of their ids."""
         self._file.flush()
-        with (self.folder / "rows").open("rb") as source:
-            for _, place in sorted(self._places):
+        kinds = list(self._kinds)
+        self._places.sort()
+        with pa.OSFile(str(self.folder / "rows")) as source:
+            for _, place, kind in self._places:
                 source.seek(place)
-                yield pa.ipc.open_stream(source).read_all()
+                batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), kinds[kind])
+                yield pa.Table.from_batches([batch])
 
     def close(self) -> None:
         self._file.close()
@@ -101,8 +107,9 @@ def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True)
     ):
         waiting: list[Question] = []
         for group in _grouped(rows, VIDEOS_PER_GROUP):
-            videos.write_table(pa.concat_tables(_fitted(row, schema) for row in group))
-            waiting += (_signed(q, git) for row in group for q in _asked(row, fall=fall))
+            table = pa.concat_tables(group, promote_options="permissive")
+            videos.write_table(_fitted(table, schema))
+            waiting += (_signed(q, git) for q in _asked(table, fall=fall))
             while len(waiting) >= QUESTIONS_PER_GROUP:
                 questions.add(waiting[:QUESTIONS_PER_GROUP])
                 del waiting[:QUESTIONS_PER_GROUP]
@@ -136,26 +143,29 @@ class _Questions:
         self._open.close()
 
 
-def _fitted(row: pa.Table, schema: pa.Schema) -> pa.Table:
+def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     # Built from plain values: what lies in memory under a null differs between a computed row and
     # one from the store, and would make other bytes of the same rows.
     columns = [
-        pa.array(row[f.name].to_pylist() if f.name in row.column_names else [None], f.type)
+        pa.array(rows[f.name].to_pylist(), f.type)
+        if f.name in rows.column_names
+        else pa.nulls(rows.num_rows, f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _asked(row: pa.Table, *, fall: bool) -> Iterator[Question]:
+def _asked(rows: pa.Table, *, fall: bool) -> Iterator[Question]:
     wanted = ("video_id", "uri", "questions", "drop", "problem")
-    known = [c for c in wanted if c in row.column_names]
-    video = schemas.load(Video, row.select(known).to_pylist()[0])
-    reason = video.drop
-    if video.problem is not None:
-        reason = f"failed in {video.problem.stage}: {video.problem.message}"
-    for question in video.questions or ():
-        falls = fall and reason is not None and question.drop is None
-        yield replace(question, drop=f"video: {reason}") if falls else question
+    known = [c for c in wanted if c in rows.column_names]
+    for row in rows.select(known).to_pylist():
+        video = schemas.load(Video, row)
+        reason = video.drop
+        if video.problem is not None:
+            reason = f"failed in {video.problem.stage}: {video.problem.message}"
+        for question in video.questions or ():
+            falls = fall and reason is not None and question.drop is None
+            yield replace(question, drop=f"video: {reason}") if falls else question
 
 
 def _signed(question: Question, git: str) -> Question:

@@ -1,14 +1,19 @@
 """Rows of which the store has everything: they need no worker, and no block of their own.
 
 A block costs Ray tens of milliseconds in each stage, whatever is in it; to look a row up takes a
-quarter of one. So a run goes over its rows in portions, looks each portion up where the job runs,
-and gives Ray those rows alone of which something is missing.
+quarter of one. So a run looks its rows up where the job runs, a block here and a block there, so
+that it soon meets what is missing wherever in the list that is, and gives Ray those rows alone: the
+first after `PATIENCE` seconds, the others in portions, which are looked up while Ray works.
 """
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +25,98 @@ from mustsee.errors import MustseeError
 
 PORTION = 8192  # rows that Ray is given at once, at most
 BLOCK = 64  # rows looked up at once
+PATIENCE = 5.0  # seconds after which Ray is given what lacks something so far
+AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
 
-def portions(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows, `PORTION` at a time."""
-    for at in range(0, max(rows.num_rows, 1), PORTION):
-        yield rows.slice(at, PORTION)
+@dataclass(frozen=True)
+class Looked:
+    """A block after it was looked up: its finished rows, and the others as they came."""
+
+    number: int
+    done: pa.Table | None
+    rest: pa.Table
+
+
+class Lookups:
+    """The rows of a run, looked up in a thread of its own while this is entered: finished ones
+    come as they are found, the others by portions.
+    """
+
+    def __init__(self, blocks: Iterator[Looked]) -> None:
+        self._blocks, self._over = blocks, False
+        self._queue = queue.Queue[Looked | BaseException | None](AHEAD)
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
+        self._waiting: list[Looked] = []
+
+    def __enter__(self) -> Lookups:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        try:
+            for block in self._blocks:
+                if not self._put(block):
+                    return
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: Looked | BaseException | None) -> bool:
+        """False where nobody wants more."""
+        while not self._left.is_set():
+            try:
+                self._queue.put(item, timeout=0.2)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def _take(self, *, wait: bool) -> Iterator[pa.Table]:
+        """Of the next block the finished rows; its others wait to be given to Ray. Raises
+        queue.Empty, and what the look-up raised.
+        """
+        item = self._queue.get(block=wait)
+        if isinstance(item, BaseException):
+            raise item
+        if item is None:
+            self._over = True
+            return
+        self._waiting.append(item)
+        if item.done is not None:
+            yield item.done
+
+    @property
+    def _lacking(self) -> int:
+        return sum(block.rest.num_rows for block in self._waiting)
+
+    def until_portion(self) -> Iterator[pa.Table]:
+        """Finished rows, until there is a portion to be had, or `PATIENCE` has ended."""
+        begun = time.monotonic()
+        while not self._over and (lacking := self._lacking) < PORTION:
+            if lacking and time.monotonic() - begun > PATIENCE:
+                return
+            yield from self._take(wait=True)
+
+    def meanwhile(self) -> Iterator[pa.Table]:
+        """Finished rows that were found since, without waiting."""
+        try:
+            while not self._over and self._lacking < PORTION:
+                yield from self._take(wait=False)
+        except queue.Empty:
+            return
+
+    def portion(self) -> pa.Table:
+        """The rows found so far that lack something, in their order; none where all is done."""
+        blocks = sorted(self._waiting, key=lambda block: block.number)
+        self._waiting = []
+        tables = [block.rest for block in blocks]
+        return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 
 def known(
@@ -35,9 +126,9 @@ def known(
     *,
     before: Sequence[Stage] = (),
     without: Collection[str] = (),
-) -> Generator[pa.Table, None, pa.Table]:
-    """Yields the rows that are finished, as the last stage leaves them, and returns the others as
-    they came, or as the stages `before` left them, all of whose results the store has.
+) -> Iterator[Looked]:
+    """The rows, `BLOCK` at a time: those that are finished as the last stage leaves them, the
+    others as they came, or as the stages `before` left them, all of whose results the store has.
 
     Finished ones are counted as reused. `without`: columns that nobody needs of them, such as
     pictures.
@@ -47,23 +138,32 @@ def known(
     )
     behind = [Lookup(stage, alone) for stage in before]
     lookups = [Lookup(stage, alone) for stage in stages]
+    count = -(-rows.num_rows // BLOCK)
     if not behind and (not stages or not session.store.has(stages[0].name)):
-        return rows
-    rest: list[pa.Table] = []
-    for at in range(0, max(rows.num_rows, 1), BLOCK):
-        came = _through(behind, rows.slice(at, BLOCK))
+        for number in range(count):
+            yield Looked(number, None, rows.slice(number * BLOCK, BLOCK))
+        return
+    for number in spread(count):
+        came = _through(behind, rows.slice(number * BLOCK, BLOCK))
         table, lacking = came, set[str]()
         for lookup in lookups:
             table, less = lookup.found(table)
             lacking.update(less)
+        done = None
         if table.num_rows:
             fates = _columns(came, "video_id", "drop", "problem")
             passing = {name for name, *fell in fates if any(fell)}
             _count([stage.name for stage in stages], table, passing, session)
-            yield table.drop_columns([c for c in without if c in table.column_names])
+            done = table.drop_columns([c for c in without if c in table.column_names])
         wanted = [name in lacking for name in came["video_id"].to_pylist()]
-        rest.append(came.filter(pa.array(wanted, pa.bool_())))
-    return pa.concat_tables(rest)
+        yield Looked(number, done, came.filter(pa.array(wanted, pa.bool_())))
+
+
+def spread(count: int) -> list[int]:
+    """The numbers below `count` in an order that soon has some of every stretch: by their binary
+    digits backwards.
+    """
+    return sorted(range(count), key=lambda n: f"{n:032b}"[::-1])
 
 
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:

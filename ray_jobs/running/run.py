@@ -31,11 +31,13 @@ from actors.stage import Filter, Session, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
+from mustsee.layouts.reading import Again
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import litter, outputs, tables
 from mustsee.run.best import best
 from mustsee.run.estimate import costs
+from mustsee.run.inputs import begun
 from mustsee.run.ledger import Ledger
 from mustsee.run.outputs import Scratch, check_writable
 from mustsee.run.pace import Watched
@@ -57,7 +59,7 @@ from ray_jobs.running.cluster import (
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
 from ray_jobs.running.heartbeat import EVERY, doing
-from ray_jobs.running.known import known, portions
+from ray_jobs.running.known import Lookups, known
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.running.summary import Told, listed, summarise
@@ -65,7 +67,7 @@ from ray_jobs.running.summary import Told, listed, summarise
 if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
     from ray.data import Dataset
 
-Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
+Layout = Callable[[Any, Path, Iterable[Video]], None]  # of `Again[Question]`
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
 Page = Callable[[Path, Mapping[str, Any], Store], object]
@@ -141,11 +143,7 @@ class Running:
 
     def read(self, table: pa.Table) -> None:
         """The rows to work on (`mustsee.run.inputs`)."""
-        for name in schemas.schema(Video).names:
-            if name in ("drop", "problem", "lineage") and name not in table.column_names:
-                kind = schemas.schema(Video).field(name).type
-                table = table.append_column(name, pa.nulls(table.num_rows, kind))
-        self._input = table
+        self._input = begun(table)
 
     def stage(
         self,
@@ -296,11 +294,14 @@ class Running:
         those of the hidden columns that are `needed`.
         """
         less = [c for c in outputs.HIDDEN if c not in needed]
-        for portion in portions(rows):
-            rest = yield from known(stages, portion, self.session, before=before, without=less)
-            if rest.num_rows:
+        with Lookups(known(stages, rows, self.session, before=before, without=less)) as looked:
+            yield from looked.until_portion()
+            while (rest := looked.portion()).num_rows:
                 size = self._rows_per_block(rest)
-                yield from _tables(self._through(stages, _blocks(rest, size), size))
+                for table in _tables(self._through(stages, _blocks(rest, size), size)):
+                    yield table
+                    yield from looked.meanwhile()
+                yield from looked.until_portion()
 
     def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.run.cluster.shared):
@@ -343,7 +344,7 @@ class Running:
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
-        kept = [q for q in written.questions() if q.drop is None] if layouts else []
+        kept = Again(lambda: (q for q in written.questions() if q.drop is None))
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(kept, folder / "export" / name, written.videos())
@@ -356,7 +357,7 @@ class Running:
         page(folder, plain, self.session.store)
         self._told = Told(
             videos=listed(written),
-            best=best(kept),
+            best=best(kept if layouts else ()),
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

@@ -1,6 +1,8 @@
 """What the store has comes out as the workers would give it, and is counted as they would."""
 
-from collections.abc import Sequence
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,10 +12,11 @@ from actors.coordinator import Coordinator
 from actors.rehearse import Alone
 from actors.stage import Stage, Workers
 from mustsee import schemas
+from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running import known as module
-from ray_jobs.running.known import known, portions
+from ray_jobs.running.known import Looked, Lookups, known, spread
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")
@@ -47,12 +50,8 @@ def found(
     queued: Sequence[Stage], table: pa.Table, asked: Alone
 ) -> tuple[list[pa.Table], pa.Table]:
     """The finished rows, and the others."""
-    done, looking = list[pa.Table](), known(queued, table, asked)
-    while True:
-        try:
-            done.append(next(looking))
-        except StopIteration as over:
-            return done, over.value
+    with Lookups(known(queued, table, asked)) as looked:
+        return list(looked.until_portion()), looked.portion()
 
 
 def plain(table: pa.Table) -> list[dict[str, object]]:
@@ -108,7 +107,51 @@ def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Pa
     assert rest["video_id"].to_pylist() == ["v1"]
 
 
-def test_portions_hold_each_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions_hold_each_row_once_and_in_order(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PORTION", 4)
-    assert [p.num_rows for p in portions(rows())] == [4, 2]
-    assert pa.concat_tables(portions(rows())) == rows()
+    monkeypatch.setattr(module, "BLOCK", 2)
+    with Lookups(known(stages(folder), rows(), session(tmp_path))) as looked:
+        portions = list[pa.Table]()
+        while not list(looked.until_portion()) and (rest := looked.portion()).num_rows:
+            portions.append(rest)
+    assert [p.num_rows for p in portions] == [4, 2]
+    assert pa.concat_tables(portions) == rows()
+
+
+def test_whichever_half_is_missing_is_met_at_once() -> None:
+    assert sorted(spread(100)) == list(range(100))
+    for half in (range(50), range(50, 100)):
+        assert set(half) & set(spread(100)[:2])
+
+
+def looked(blocks: Sequence[Looked]) -> Iterator[Looked]:
+    yield from blocks
+    raise MustseeError("the store is away")
+
+
+def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    one = rows().slice(0, 1)
+    found = looked([Looked(1, one, rows().slice(3, 3)), Looked(0, one, rows().slice(1, 2))])
+    with Lookups(found) as lookups:
+        finished = list(lookups.until_portion())
+        first = lookups.portion()
+        assert first == rows().slice(3, 3)
+        finished += lookups.until_portion()
+        assert lookups.portion() == rows().slice(1, 2)
+        assert finished == [one, one]
+        with pytest.raises(MustseeError, match="away"):
+            list(lookups.until_portion())
+
+
+def test_who_leaves_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
+    endless = (Looked(n, None, rows()) for n in itertools.count())
+    with Lookups(endless) as lookups:
+        next(lookups.until_portion(), None)
+    assert "look-up" not in {thread.name for thread in threading.enumerate()}

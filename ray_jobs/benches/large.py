@@ -14,16 +14,18 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import psutil
+import pyarrow as pa
 
 from actors.hardware import Hardware
 from actors.part import Opened, RunContext
-from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Line, Question, Span, Video
@@ -32,7 +34,7 @@ from ray_jobs.running.cluster import Cluster
 from ray_jobs.running.heartbeat import doing
 from ray_jobs.running.run import Run
 
-SHOTS, LINES, CALLS, QUESTIONS = 200, 200, 2, 4
+CALLS, QUESTIONS = 2, 4
 START = "from ray_jobs.benches.large import main; main()"
 WARM = 64  # rows of the run whose cost is taken off: start-up
 
@@ -45,14 +47,15 @@ class Seen:
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("duration", "shots", "lines")
+    shots: int = 200
 
     def open(self, run: RunContext) -> Opened:
-        shots = tuple(Span(18.0 * i, 18.0 * (i + 1)) for i in range(SHOTS))
+        shots = tuple(Span(18.0 * i, 18.0 * (i + 1)) for i in range(self.shots))
 
         def see(row: Video) -> Video:
             lines = tuple(
                 Line(start=s.start, end=s.end, text=f"{row.video_id} says the {i}th of its things")
-                for i, s in enumerate(shots[:LINES])
+                for i, s in enumerate(shots)
             )
             return dataclasses.replace(row, duration=3600.0, shots=shots, lines=lines)
 
@@ -110,47 +113,55 @@ def _request(text: str) -> Request:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeBench:
-    """A job for each of so many `rows`."""
+    """A job for each of so many `rows`, of `shots` shots and lines each; where `half` is set one
+    more over so many rows, of which half are finished.
+    """
 
     rows: Sequence[int] = (1000, 3000, 10_000)
+    shots: int = 200
+    half: int = 0
 
     def __call__(self) -> Figures:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
-            warm = [_measured(WARM, f"{root}/warm") for _ in range(2)]
+            warm = [self._measured(WARM, f"{root}/warm") for _ in range(2)]
             found: list[tuple[Cell, ...]] = []
             for rows in self.rows:
                 for which, none in zip(("new", "again"), warm, strict=True):
-                    with doing(f"{rows:,} rows, {which}"):
-                        did = _measured(rows, f"{root}/{rows}")
-                    more = {k: did[k] - none[k] for k in ("cpu", "driver", "wall", "memory")}
+                    did = self._measured(rows, f"{root}/{rows}", which)
                     each = 1000 / (rows - WARM)
-                    found.append(
-                        (rows, which, more["cpu"] * each, more["driver"] * each,
-                         more["wall"] * each, did["memory"], 1000 * more["memory"] / (rows - WARM))
-                    )  # fmt: skip
+                    beyond = [(did[k] - none[k]) * each for k in ("cpu", "driver", "wall")]
+                    held = (did["own"], did["memory"])
+                    found.append((rows, which, *beyond, *held, did["first"]))
+            if self.half:
+                self._measured(self.half // 2, f"{root}/half", "new")
+                did = self._measured(self.half, f"{root}/half", "half of them finished")
+                held = (did["own"], did["memory"])
+                found.append((self.half, "half", None, None, None, *held, did["first"]))
         return Figures(
-            title="a whole job over many rows",
+            title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
-                "rows", "run", "CPU ms a row", "of it the driver", "wall ms", "driver MB",
-                "more MB for 1,000 rows",
+                "rows", "run", "CPU ms a row", "of it the driver", "wall ms", "driver's own MB",
+                "with mapped pages", "first s",
             ),
             rows=tuple(found),
             notes=(
-                f"beyond what a run over {WARM} rows takes, which is start-up; {os.cpu_count()} "
-                "cores; 'again' finds every row in the store; driver MB: the most that it held",
+                f"ms: beyond what a run over {WARM} rows takes, which is start-up; "
+                f"{os.cpu_count()} cores; 'again' finds all rows in the store, 'half' half of them",
+                "MB: the most that the driver held; what it maps are libraries and the pages of "
+                "Ray's object store; first s: from the start to the first result of a stage",
             ),
         )  # fmt: skip
 
-
-def _measured(rows: int, out: str) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-c", START, str(rows), out],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise MustseeError(f"a run over {rows} rows failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    def _measured(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
+        with doing(f"{rows:,} rows, {which}"):
+            done = subprocess.run(
+                [sys.executable, "-c", START, str(rows), out, str(self.shots)],
+                capture_output=True,
+                text=True,
+            )
+        if done.returncode != 0:
+            raise MustseeError(f"a run over {rows} rows failed: {done.stderr[-2000:]}")
+        return json.loads(done.stdout.splitlines()[-1])
 
 
 def _cpu() -> float:
@@ -165,26 +176,47 @@ def _cpu() -> float:
     return total
 
 
+def _own() -> float:
+    """MB in memory that are this process's alone."""
+    held = psutil.Process().memory_info()
+    return (held.rss - held.shared) / 1e6
+
+
+def _first(store: Path, since: float) -> float | None:
+    """When the first result of a stage was stored, in seconds since a UNIX time."""
+    times = (entry.stat().st_mtime for entry in store.glob("look/*/*"))
+    return min((time - since for time in times if time >= since), default=None)
+
+
 def main() -> None:
     """One job, of the rows and into the folder that this process was started with; it prints
     seconds of CPU and by the clock, and MB.
     """
-    rows, out = int(sys.argv[1]), sys.argv[2]
-    started = time.monotonic()
+    rows, out, shots = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    started, ended, own = time.time(), threading.Event(), [0.0]
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            own[0] = max(own[0], _own())
+
+    threading.Thread(target=watch, daemon=True).start()
     hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
     run = Run(out=out, store=f"{out}/store", cluster=Cluster(stages=hardware))
     with run.open("large") as running:
-        videos = (Video(video_id=f"v{i:07d}", uri="x") for i in range(rows))
-        running.read(schemas.table(list(videos), Video))
-        running.stage("look", Seen())
+        names = [f"v{i:07d}" for i in range(rows)]
+        running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
+        running.stage("look", Seen(shots=shots))
         running.stage("ask", Asked())
         running.publish({"none": lambda questions, folder, videos: None})
         cpu = _cpu()
+    ended.set()
     used = resource.getrusage(resource.RUSAGE_SELF)
     told = {
         "cpu": cpu,
         "driver": used.ru_utime + used.ru_stime,
-        "wall": time.monotonic() - started,
+        "wall": time.time() - started,
+        "own": own[0],
         "memory": used.ru_maxrss / 1000,
+        "first": _first(Path(out) / "store", started),
     }
     print(json.dumps(told))

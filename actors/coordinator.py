@@ -16,6 +16,7 @@ import asyncio
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -307,12 +308,16 @@ class Coordinator:
 
     def snapshot(self) -> Snapshot:
         """The counters as they are now."""
+        held = Counter[str]()
+        for rates in self._rates.values():
+            held.update(rates.held)
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
             llm=self.daybook.now.plus(self._from_store),
             spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),
+            held=held,
             aborted=self._aborted,
         )
 

@@ -63,13 +63,15 @@ class Limits:
 class Bucket:
     """`per_minute` units flow in evenly, at most `BURST` seconds' worth (at least one) is saved up.
 
-    In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start.
+    In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start. `held`:
+    seconds in which somebody had to wait for it.
     """
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.rate = per_minute / 60
         self.room = max(1.0, self.rate * BURST)
-        self._level, self._at = self.room, now
+        self.held = 0.0
+        self._level, self._at, self._held_until = self.room, now, now
 
     def _flow(self, now: float) -> None:
         self._level = min(self.room, self._level + max(0.0, now - self._at) * self.rate)
@@ -81,7 +83,11 @@ class Bucket:
         """
         self._flow(now)
         self._level -= units
-        return max(0.0, -self._level / self.rate)
+        wait = max(0.0, -self._level / self.rate)
+        if units and wait:
+            self.held += max(0.0, now + wait - max(now, self._held_until))
+            self._held_until = max(self._held_until, now + wait)
+        return wait
 
     def debt(self, now: float) -> float:
         """Seconds until what was taken has flowed in."""
@@ -308,6 +314,16 @@ class Rates:
         self._closed_until = self._next = self._line = self._look_at = now
         self._silent_since = math.inf
         self._slowness = Slowness()
+
+    @property
+    def held(self) -> dict[str, float]:
+        """Seconds in which calls had to wait for a configured limit, by `name=value`."""
+        buckets = {"requests_per_minute": self._requests, "tokens_per_minute": self._tokens}
+        return {
+            f"{name}={getattr(self.limits, name):.12g}": bucket.held
+            for name, bucket in buckets.items()
+            if bucket is not None and bucket.held
+        }
 
     def admit(self, tokens: float, now: float) -> Admission:
         """Whether one request of `tokens` may start; if so, it is in flight until `release`."""

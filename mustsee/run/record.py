@@ -59,6 +59,7 @@ class Aborted:
 class Snapshot:
     """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
     run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
+    `held`: seconds in which calls had to wait for a limit of conf, by `name=value`.
     """
 
     stages: Mapping[str, StageCounts]
@@ -66,6 +67,7 @@ class Snapshot:
     llm: Ledger
     spent: Spent = field(default_factory=Spent)
     in_batches: int = 0
+    held: Mapping[str, float] = field(default_factory=dict[str, float])
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:
@@ -127,8 +129,8 @@ class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
     None until all is written. `spent`: by all runs of the output folder. `film_seconds`: of all
     rows together; `cores`: of the cluster; `watched`: what was seen of each stage while rows were
-    streaming; `allowed`: by stage, by the endpoint that it asks. `extra`: what the recipe adds, at
-    the top level of `run.json`.
+    streaming; `allowed`: by stage, by the endpoint that it asks; `held`: as in `Snapshot`. `extra`:
+    what the recipe adds, at the top level of `run.json`.
     """
 
     recipe: str
@@ -148,6 +150,7 @@ class RunRecord:
     cores: float = 0.0
     watched: Mapping[str, pace.Watched] = field(default_factory=dict[str, pace.Watched])
     allowed: Mapping[str, pace.Allowed] = field(default_factory=dict[str, pace.Allowed])
+    held: Mapping[str, float] = field(default_factory=dict[str, float])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def finished(self, seconds: float) -> RunRecord:
@@ -215,6 +218,7 @@ class RunRecord:
             "reused": {name: counts.reused for name, counts in self.stages.items()},
             "llm": {
                 **self.llm.summary(),
+                "held_seconds": {limit: round(seconds, 1) for limit, seconds in self.held.items()},
                 "all_runs": self.spent.plain(),
                 "kept_questions": counted.kept,
                 "usd_per_kept_question": self.usd_per_kept_question,

@@ -246,6 +246,9 @@ class Progress:
             return ""
         pace = self._calls.per_second * 60
         waits = f", {total.retry_after_seconds:.0f} s of waits asked for"
+        held = "".join(
+            f", {s:.0f} s held by {limit}" for limit, s in snapshot.held.items() if s >= 1
+        )
         return (
             f"{total.calls} model call{'s' if total.calls != 1 else ''}"
             + (f" {pace:.0f}/min" if pace else "")
@@ -253,6 +256,7 @@ class Progress:
             + (f", {total.retries} tried again" if total.retries else "")
             + (waits if total.retry_after_seconds else "")
             + f", {total.usd:.2f} USD"
+            + held
             + (f", {snapshot.in_batches} calls in batches" if snapshot.in_batches else "")
         )
 

@@ -337,6 +337,7 @@ class Running:
             llm=snapshot.llm,
             counts=snapshot.counts,
             spent=snapshot.spent,
+            held=snapshot.held,
             film_seconds=tables.film_seconds(written),
             cores=cores(),
             watched=self._watched,

@@ -26,6 +26,7 @@ from ray_jobs.running.forecast import said
 MOST = 20  # videos named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
 HARSH = 0.8  # share of its questions that a filter may take without a word
+HELD = 0.05  # of a run's time may calls wait for a ceiling of conf without a word
 FEW = 5  # questions; of fewer a share means little
 _EASY = (
     "the wrong answers deceive nobody: try another writer (llm=), more rounds of repair "
@@ -160,6 +161,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    yield from ceilings(record.held, seconds)
     for (model, of), n in sorted(record.llm.instead.items()):
         asked = record.llm.by_model.get(of)
         own = asked.calls + asked.cached if asked else 0
@@ -178,6 +180,17 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
         )
+
+
+def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
+    """A line for each limit of conf for which calls waited long, in a run of so many seconds."""
+    for limit, waited in held.items():
+        if waited > HELD * seconds:
+            yield (
+                f"calls waited {clock(waited)} for limits.{limit}, a ceiling that conf sets: an "
+                "endpoint that takes more is asked faster with a higher one or null, as in "
+                "llm.limits.tokens_per_minute=null"
+            )
 
 
 def _all_runs(spent: Spent) -> Iterable[str]:

@@ -63,6 +63,18 @@ def test_requests_and_tokens_both_count():
     assert rates.admit(1000, 1.0) == Admission(True, pytest.approx(9.0), 3)  # 100 tokens a second
 
 
+def test_the_time_for_which_a_ceiling_held_calls_counts_once():
+    rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=1_500_000), 0.0)
+    rates.admit(10, 0.0)
+    assert rates.held == {}
+    for now in (0.0, 0.0, 0.5):  # one that starts a second later, two that are told to ask again
+        rates.admit(10, now)
+    assert rates.held == {"requests_per_minute=60": pytest.approx(1.0)}
+    rates.admit(10, 10.0)
+    rates.admit(10, 10.5)
+    assert rates.held == {"requests_per_minute=60": pytest.approx(1.5)}
+
+
 def test_nothing_starts_before_retry_after_is_over():
     rates = Rates(Limits(), 0.0)
     rates.pause(7.0, 1.0)

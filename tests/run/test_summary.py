@@ -1,9 +1,9 @@
-"""What the summary says of filters that leave almost nothing."""
+"""What the summary says of filters that leave almost nothing, and of limits that slow a run."""
 
 import pytest
 
 from mustsee.run.record import QuestionCounts, Sieve
-from ray_jobs.running.summary import harsh
+from ray_jobs.running.summary import ceilings, harsh
 
 
 def said(**filters: Sieve) -> list[str]:
@@ -34,3 +34,9 @@ def test_what_is_only_marked_is_said_to_be_out_of_the_subset() -> None:
 
 def test_of_few_questions_nothing_is_said() -> None:
     assert said(sight=Sieve(asked=4, dropped=4, marked=0, reason="x")) == []
+
+
+def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not() -> None:
+    (line,) = ceilings({"tokens_per_minute=200000": 90.0, "requests_per_minute=500": 2.0}, 100.0)
+    assert line.startswith("calls waited 1:30 for limits.tokens_per_minute=200000")
+    assert "llm.limits.tokens_per_minute=null" in line

@@ -74,7 +74,7 @@ def analysis(tables: Tables) -> Mapping[str, object]:
     found = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
     sampled = any(cluster is not None for cluster, _ in found)
     bars = clusters_before_after(*zip(*found, strict=True)) if sampled else ()
-    return {"sweep": sweep(list(tables.questions("verdicts", "drop"))), "diversity": dump(bars)}
+    return {"sweep": sweep(tables.questions("verdicts")), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

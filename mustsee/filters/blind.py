@@ -19,9 +19,10 @@ from __future__ import annotations
 import random
 import re
 from asyncio import gather
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
@@ -317,41 +318,57 @@ class Threshold:
     accuracy: Mapping[str, float | None]
 
 
-def sweep(questions: Sequence[Question]) -> list[dict[str, object]]:
+def sweep(questions: Iterable[Question]) -> list[dict[str, object]]:
     """Dataset size and accuracy for each threshold (Neptune, Fig. 11), from the verdicts: first the
     blind filters alone, then with each further one, in the order in which verdicts name them.
 
     A filter's own accuracy on what it let through is low by construction; the other's is the news.
     Empty where runs were spared: it takes `all_runs` of filters that do not drop.
     """
-    told = [q for q in questions if any(v.correct is not None for v in q.verdicts)]
-    names = list(dict.fromkeys(v.filter for q in told for v in q.verdicts))
-    if len({sum(v.filter == n for v in q.verdicts) for q in told for n in names}) > 1:
+    told = Counter(_runs(q) for q in questions if any(v.correct is not None for v in q.verdicts))
+    names = list(dict.fromkeys(run.filter for runs in told for run in runs))
+    by_name = {runs: {run.filter: run for run in runs} for runs in told}
+    each = [[found.get(n, Runs(n)) for n in names] for found in by_name.values()]
+    if len({run.verdicts for runs in each for run in runs}) > 1:
         return []
-    most = max((len(_runs(q, n)) for q in told for n in names), default=0)
+    counts, total = list(told.values()), told.total()
+    most = max((run.right + run.wrong for runs in each for run in runs), default=0)
     table: list[dict[str, object]] = []
     for count in range(1, len(names) + 1):
         for threshold in range(most + 1):
-            left = [q for q in told if all(_failures(q, n) >= threshold for n in names[:count])]
+            left = [
+                (runs, n)
+                for runs, n in zip(each, counts, strict=True)
+                if all(run.wrong >= threshold for run in runs[:count])
+            ]
+            right = [sum(n * runs[i].right for runs, n in left) for i in range(len(names))]
+            wrong = [sum(n * runs[i].wrong for runs, n in left) for i in range(len(names))]
+            kept = sum(n for _, n in left)
             row = Threshold(
                 filters="+".join(names[:count]),
                 min_failures=threshold,
-                questions=len(left),
-                share=len(left) / len(told),
-                accuracy={n: _share([r for q in left for r in _runs(q, n)]) for n in names},
+                questions=kept,
+                share=kept / total,
+                accuracy={
+                    name: r / (r + w) if r + w else None
+                    for name, r, w in zip(names, right, wrong, strict=True)
+                },
             )
             table.append(dict(vars(row)))
     return table
 
 
-def _runs(question: Question, name: str) -> list[bool]:
-    found = (v.correct for v in question.verdicts if v.filter == name)
-    return [correct for correct in found if correct is not None]
+class Runs(NamedTuple):
+    """What a filter's runs said of a question; few questions differ in that."""
+
+    filter: str
+    verdicts: int = 0
+    right: int = 0
+    wrong: int = 0
 
 
-def _failures(question: Question, name: str) -> int:
-    return _runs(question, name).count(False)
-
-
-def _share(right: Sequence[bool]) -> float | None:
-    return sum(right) / len(right) if right else None
+def _runs(question: Question) -> tuple[Runs, ...]:
+    said: dict[str, list[bool | None]] = {}
+    for verdict in question.verdicts:
+        said.setdefault(verdict.filter, []).append(verdict.correct)
+    return tuple(Runs(n, len(s), s.count(True), s.count(False)) for n, s in said.items())

@@ -17,14 +17,7 @@ def best(questions: Iterable[Question], most: int = BEST) -> list[Question]:
     evidence they cannot be answered (`sight_needed`), no guesser found them (subsets), what they
     join lies far apart. Each of another film and of another type, as far as there are such.
     """
-    by_film: dict[str, list[Question]] = {}
-    for question in questions:
-        if question.drop is None and question.evidence:
-            kept = by_film.setdefault(question.video_id, [])
-            kept.append(question)
-            kept.sort(key=_worth, reverse=True)
-            del kept[most:]
-    left = [question for kept in by_film.values() for question in kept]
+    left = _candidates(questions, most)
     chosen: list[Question] = []
     while left and len(chosen) < most:
         films = {q.video_id for q in chosen}
@@ -37,6 +30,31 @@ def best(questions: Iterable[Question], most: int = BEST) -> list[Question]:
         )
         left.remove(chosen[-1])
     return chosen
+
+
+def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
+    """Those among which the chosen are, however many there are: of each type the best of `most`
+    films, and of the first `most` films (there may be no others) their best.
+    """
+    by_kind: dict[str, dict[str, Question]] = {}
+    by_film: dict[str, list[Question]] = {}
+    for question in questions:
+        if question.drop is not None or not question.evidence:
+            continue
+        films = by_kind.setdefault(question.question_type, {})
+        before = films.get(question.video_id)
+        if before is None or _worth(question) > _worth(before):
+            films[question.video_id] = question
+            if len(films) > most:
+                del films[min(reversed(films), key=lambda film: _worth(films[film]))]
+        if question.video_id in by_film or len(by_film) < most:
+            kept = by_film.setdefault(question.video_id, [])
+            kept.append(question)
+            kept.sort(key=_worth, reverse=True)
+            del kept[most:]
+    found = [q for kept in by_film.values() for q in kept]
+    found += (q for films in by_kind.values() for q in films.values())
+    return list({q.question_id: q for q in found}.values())
 
 
 def _worth(question: Question) -> tuple[float, ...]:

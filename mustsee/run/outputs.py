@@ -28,7 +28,8 @@ from mustsee.run import litter
 from mustsee.store import resolve, writable
 
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
-VIDEOS_PER_GROUP = 64
+VIDEOS_AT_ONCE = 64  # as plain values
+VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24  # of videos.parquet; a group costs 0.1 MB of notes
 QUESTIONS_PER_GROUP = 1024
 GROUPS_PER_FILE = 256  # of questions, about 1 GB; what has more is a folder of files
 
@@ -105,16 +106,26 @@ def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True)
         pq.ParquetWriter(folder / "videos.parquet", schema, compression="zstd") as videos,
         contextlib.closing(_Questions(folder / "questions.parquet")) as questions,
     ):
-        waiting: list[Question] = []
-        for group in _grouped(rows, VIDEOS_PER_GROUP):
+        waiting, fitted = list[Question](), list[pa.Table]()
+        for group in _grouped(rows, VIDEOS_AT_ONCE):
             table = pa.concat_tables(group, promote_options="permissive")
-            videos.write_table(_fitted(table, schema))
+            fitted.append(_fitted(table, schema))
+            if _full(fitted):
+                videos.write_table(pa.concat_tables(fitted))
+                fitted.clear()
             waiting += (_signed(q, git) for q in _asked(table, fall=fall))
             while len(waiting) >= QUESTIONS_PER_GROUP:
                 questions.add(waiting[:QUESTIONS_PER_GROUP])
                 del waiting[:QUESTIONS_PER_GROUP]
+        if fitted:
+            videos.write_table(pa.concat_tables(fitted))
         if waiting:
             questions.add(waiting)
+
+
+def _full(tables: Sequence[pa.Table]) -> bool:
+    rows, size = sum(t.num_rows for t in tables), sum(t.nbytes for t in tables)
+    return rows >= VIDEOS_PER_GROUP or size >= GROUP_BYTES
 
 
 class _Questions:

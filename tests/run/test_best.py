@@ -1,5 +1,7 @@
 """Which questions are shown first."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,3 +47,25 @@ def test_it_is_at_most_three_and_none_that_fell(rows: list[tuple[int, bool]]) ->
     assert len(chosen) == min(3, sum(not fell for _, fell in rows))
     assert all(q.drop is None for q in chosen)
     assert len({q.question_id for q in chosen}) == len(chosen)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=40), st.randoms())
+def test_the_choice_is_that_among_all_of_them(rows: list[tuple[int, int]], random: Random) -> None:
+    """Few are held while many are read."""
+    worths = random.sample(range(100), len(rows))
+    asked = [
+        question(f"{n}", f"v{film}", f"k{kind}", reach=float(worth))
+        for n, ((film, kind), worth) in enumerate(zip(rows, worths, strict=True))
+    ]
+    expected: list[Question] = []
+    while len(expected) < min(3, len(asked)):
+        films, kinds = ({getattr(q, c) for q in expected} for c in ("video_id", "question_type"))
+        expected.append(
+            max(
+                (q for q in asked if q not in expected),
+                key=lambda q, f=films, k=kinds: (
+                    q.video_id not in f, q.question_type not in k, q.metrics["reach_seconds"],
+                ),
+            )
+        )  # fmt: skip
+    assert best(iter(asked)) == expected

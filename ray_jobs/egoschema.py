@@ -202,7 +202,7 @@ class EgoSchema:
         said: list[str] = []
         if self.cut and unseen:
             said.append(f"{unseen} of {count} clips are of videos that videos= lacks: not cut")
-        if (guessed := baseline(list(tables.questions("options", "verdicts")))) is not None:
+        if (guessed := baseline(tables.questions("options", "verdicts"))) is not None:
             found["no_question"] = schemas.dump(guessed)
             said.append(
                 f"without the question: {guessed.accuracy:.1%} of {guessed.questions} right "

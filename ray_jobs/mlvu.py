@@ -318,7 +318,7 @@ def notes(tables: Tables) -> Mapping[str, object]:
     """Balance before and after resampling, and the nearest moment of each background by its probes,
     for a person to look at.
     """
-    asked = list(tables.questions())
+    asked = list(tables.questions("options", "answer_index", "drop"))
     before = [replace(q, drop=None) if (q.drop or "").startswith("balance:") else q for q in asked]
 
     def found(some: Sequence[Question]) -> list[dict[str, Any]]:

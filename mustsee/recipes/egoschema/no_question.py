@@ -5,7 +5,7 @@ question unseen. An analysis, not a filter: the paper found chance and did not u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -78,7 +78,7 @@ class Baseline:
     chance: float
 
 
-def baseline(questions: Sequence[Question]) -> Baseline | None:
+def baseline(questions: Iterable[Question]) -> Baseline | None:
     """What the verdicts add up to; None without any."""
     told = [
         (v.correct, 1 / len(q.options))

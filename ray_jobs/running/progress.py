@@ -29,6 +29,7 @@ from ray_jobs.running.heartbeat import EVERY, quiet
 
 WINDOW = 60.0  # seconds that a rate is taken over, at least
 ROWS = 3  # rows that it is taken over, at least
+AGAIN = 15.0  # seconds for a run that has no future to end, before it is told once more
 
 
 class Rate:
@@ -123,8 +124,9 @@ class Progress:
             self._draw()
         except MustseeError as error:  # nobody counts any more: the run has no future
             self._failed = error
-            if not self._done.is_set():
+            while not self._done.is_set():  # a signal just before a wait does not end the wait
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                self._done.wait(AGAIN)
 
     def _draw(self) -> None:
         if self._console.is_terminal:

@@ -263,9 +263,11 @@ def _stages(record: RunRecord) -> Table:
 
 def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
     """What each stage did in an hour, beside what it could have done, and what it paid."""
-    table = Table(title="pace", title_justify="left", title_style="bold", box=None)
+    title = "hours of film in an hour"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
     paid = any(each["usd"] for each in stages.values())
-    names = ["stage", "film h/h", "at most", "busy", *(["USD/kept"] if paid else []), "why idle"]
+    dear = ["USD a kept question"] if paid else []
+    names = ["stage", "reached", "at most", "workers busy", *dear, "why idle"]
     for name in names:
         table.add_column(name, justify="left" if name in ("stage", "why idle") else "right")
     for name, each in stages.items():

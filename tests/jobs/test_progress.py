@@ -130,7 +130,7 @@ def test_a_run_that_nobody_counts_any_more_ends_at_once() -> None:
         raise MustseeError("the coordinator is dead")
 
     went_on = threading.Event()
-    timer = threading.Timer(30, went_on.set)
+    timer = threading.Timer(60, went_on.set)
     timer.start()
     with pytest.raises(MustseeError, match="dead"), Progress(lost, ["look"], 1):
         went_on.wait()

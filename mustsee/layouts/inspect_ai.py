@@ -8,15 +8,16 @@ It may be moved, and scores as we do (`mustsee.layouts.portable`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from mustsee.layouts import portable
-from mustsee.records import Question, Video
+from mustsee.layouts.reading import Questions
+from mustsee.records import Video
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,
@@ -30,9 +31,9 @@ def write(
     portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(row, ensure_ascii=False) for row in portable.rows(questions, videos))
-    text = "".join(f"{line}\n" for line in lines)
-    (path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    with (path / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
+        for row in portable.rows(questions, videos):
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
     portable.write_template(
         "inspect_task.py.j2", path / f"{name}.py", name=name, tokens=str(tokens)
     )

@@ -7,12 +7,13 @@ It may be moved, and scores as we do (`mustsee.layouts.portable`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from mustsee.layouts import hugging_face, lmms_task, portable
-from mustsee.records import Question, Video
+from mustsee.layouts.reading import Again, Questions
+from mustsee.records import Video
 
 _YAML = """\
 task: {name}
@@ -59,7 +60,7 @@ dataset_kwargs:
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,
@@ -78,7 +79,8 @@ def write(
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        asked = [replace(q, subsets=()) for q in portable.chosen(questions)]
+        chosen = portable.chosen(questions)
+        asked = Again(lambda: (replace(q, subsets=()) for q in chosen))
         hugging_face.write(asked, path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
     told = _YAML.format(

@@ -8,14 +8,15 @@ letters are those of the question's own options, and the camera wearer C is no l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mustsee import extract, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face
-from mustsee.layouts.reading import by_id, first
+from mustsee.layouts.reading import BATCH, Again, Questions, by_id, first
 from mustsee.records import Question, Video
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -41,15 +42,16 @@ def check_name(name: str) -> None:
         raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
 
 
-def chosen(questions: Sequence[Question]) -> list[Question]:
+def chosen(questions: Questions) -> Again[Question]:
     """The kept multiple-choice questions with a known answer, not made from others."""
-    return [q for q in first(questions) if q.options and q.answer_index is not None]
+    return Again(lambda: (q for q in first(questions) if q.options and q.answer_index is not None))
 
 
-def rows(questions: Sequence[Question], videos: Iterable[Video]) -> list[dict[str, Any]]:
+def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
     """Those that are `chosen`, with their films."""
-    table = hugging_face.with_films(chosen(questions), by_id(videos))
-    return table.select(COLUMNS).to_pylist()
+    films, asked = by_id(videos), iter(chosen(questions))
+    while some := list(islice(asked, BATCH)):
+        yield from hugging_face.with_films(some, films).select(COLUMNS).to_pylist()
 
 
 def write_template(asset: str, path: Path, **told: str) -> None:

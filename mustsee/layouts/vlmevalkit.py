@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.layouts import portable
-from mustsee.layouts.reading import dump_json
-from mustsee.records import Question, Video
+from mustsee.layouts.reading import Questions, dump_json
+from mustsee.records import Video
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,

@@ -31,6 +31,7 @@ from actors.stage import Filter, Session, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
+from mustsee.layouts.reading import Again, kept
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import litter, outputs, tables
@@ -65,7 +66,7 @@ from ray_jobs.running.summary import Told, listed, summarise
 if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
     from ray.data import Dataset
 
-Layout = Callable[[Sequence[Question], Path, Iterable[Video]], None]
+Layout = Callable[[Again[Question], Path, Again[Video]], None]
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
 Page = Callable[[Path, Mapping[str, Any], Store], object]
@@ -343,10 +344,10 @@ class Running:
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
-        kept = [q for q in written.questions() if q.drop is None] if layouts else []
+        asked = kept(Again(written.questions))
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name, written.videos())
+            layout(asked, folder / "export" / name, Again(written.videos))
         seconds = time.monotonic() - self.started
         self.record = self.record.finished(seconds)
         if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
@@ -356,7 +357,7 @@ class Running:
         page(folder, plain, self.session.store)
         self._told = Told(
             videos=listed(written),
-            best=best(kept),
+            best=best(asked) if layouts else [],
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

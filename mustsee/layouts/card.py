@@ -166,9 +166,9 @@ def provenance(run: Mapping[str, Any], tally: Tally) -> str:
     lines = [
         f"- {n} questions ({n / tally.kept:.0%}) by `{llm}`, prompts `{p}`, "
         f"source `{git or run.get('git', '')}`"
-        for (llm, p, git), n in tally.writers.most_common()
+        for (llm, p, git), n in tally.writers.items()
     ]
-    judges = sorted(tally.verdicts.items())
+    judges = tally.verdicts.items()
     lines += [f"- {n} verdicts of `{name}` by `{model}`" for (name, model), n in judges]
     prompts: Mapping[str, str] = run.get("prompts", {})
     used = {k: v for k, v in prompts.items() if k.split("/")[0] in {*tally.recipes, "filters"}}

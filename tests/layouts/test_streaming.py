@@ -49,7 +49,8 @@ def question(number: int) -> Question:
     return Question(
         question_id=f"q{number}", video_id=f"v{number // 20}", recipe="r",
         question=f"Which, {number}?", question_type=("Counting", "Other")[number % 2],
-        options=options, answer_index=number % 3, answer=options[number % 3], metrics={"sight_passed": 1.0}, evidence=(Span(1.0, 2.0),),
+        options=options, answer_index=number % 3, answer=options[number % 3],
+        metrics={"sight_passed": 1.0}, evidence=(Span(1.0, 2.0),),
         subsets=("train" if number % 3 else "test", *(("mma",) if number % 2 else ())),
         drop="blind: guessed" if number % 7 == 0 else None,
     )  # fmt: skip

@@ -5,9 +5,6 @@ What a word is differs from one published measure to the next, so the tokenizer 
 
 from __future__ import annotations
 
-import re
-import string
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -28,18 +25,6 @@ def token_f1(candidate: str, reference: str, words: Tokenizer) -> float:
         return 1.0
     both = shared(c, r)
     return harmonic(share(both, len(c)), share(both, len(r)))
-
-
-def squad_f1(candidate: str, reference: str) -> float:
-    """SQuAD's F1 of the two bags of words."""
-    return token_f1(candidate, reference, lambda text: normalised(text).split())
-
-
-def normalised(text: str) -> str:
-    """SQuAD's normalisation: lower case, no punctuation, no articles, single spaces."""
-    text = unicodedata.normalize("NFKC", text).lower()
-    text = "".join(" " if c == "\u00a0" else c for c in text if c not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
 def token_recall(candidate: str, reference: str, words: Tokenizer) -> float:

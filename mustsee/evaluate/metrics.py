@@ -1,6 +1,6 @@
 """Scores of written answers, and the averages that the papers print.
 
-ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.overlap.squad_f1`. CIDEr-D looks at a
+ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.squad.squad_f1`. CIDEr-D looks at a
 whole corpus at once, because its word weights come from all references of a run.
 """
 

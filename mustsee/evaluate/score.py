@@ -19,8 +19,8 @@ from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.released import released
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import Groups, Twins, groups, twins
-from mustsee.overlap import squad_f1
 from mustsee.records import OPEN, Question, Video
+from mustsee.squad import squad_f1
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import extract, overlap, text, thoughts
+from mustsee import extract, overlap, squad, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face
 from mustsee.layouts import written as in_words
@@ -99,11 +99,12 @@ def write_reading(folder: Path) -> None:
         "asked.py": source_of(asked.__file__),
         "written.py": source_of(in_words.__file__),
         "overlap.py": source_of(overlap.__file__),
+        "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
         "thoughts.py": source_of(thoughts.__file__),
     }
     moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts ",
-             "overlap ": ".overlap "}  # fmt: skip
+             "overlap ": ".overlap ", "squad ": ".squad "}  # fmt: skip
     for name, source in files.items():
         for theirs, ours in moved.items():
             source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
-from mustsee.overlap import squad_f1
+from mustsee.squad import squad_f1
 from mustsee.thoughts import apart
 
 Row = Mapping[str, Any]

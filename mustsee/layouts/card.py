@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mustsee.errors import UserError
 from mustsee.records import Question, Video
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What the card says beyond the questions. `run`: a job's `run.json`. `licence`: of the
+    """What the card says beyond the questions. `run`: a job's `run.json`; `audit`: an audit's
+    `audit.json`. `licence`: of the
     questions; of the videos `video_licence` says, and by video their own `license`.
 
     `uses`, `limits`, `sensitive`, `impact`: what only a person can say, for the responsible-AI
@@ -27,6 +29,7 @@ class Card:
     licence: str = "other"
     video_licence: str = "not included; the rights stay with their owners"
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    audit: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
     uses: str = "Measuring how well models understand long videos; training on the split train."
     limits: str = "Questions were written and sifted by models and may be wrong."
@@ -120,6 +123,7 @@ def card_text(card: Card, tally: Tally, videos: Sequence[Video], *, files: str) 
         "## How many were made, and what fell\n\n" + funnel(card.run, tally),
         "## Models and prompts\n\n" + provenance(card.run, tally),
         "## Checked\n\n" + _checked(card.run),
+        "## Audited\n\n" + _audited(card.audit),
         "## Known biases\n\n" + biases(tally) + _perceived(videos),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + _licences(videos),
@@ -182,6 +186,34 @@ def _checked(run: Mapping[str, Any]) -> str:
     return "\n".join(told) or "Nobody has checked a sample of these questions."
 
 
+def _audited(audit: Mapping[str, Any]) -> str:
+    """How many questions can be answered without what they ask about."""
+    if not audit:
+        return "Nobody has audited these questions for shortcuts."
+    guessers = [t["name"] for t in audit["battery"] if t["alarm"] and t["kind"] == "guesser"]
+    return "\n".join(
+        [
+            f"- {audit['clean']} of {audit['questions']} multiple-choice questions on "
+            f"{audit['videos']} videos pass the audit.",
+            f"- Guessers that beat chance: {', '.join(guessers) or 'none'}.",
+            *(
+                f"- Shortcut ratio with `{one['answerer']}`: {_share(one['shortcuts']['ratio'])}."
+                for one in audit["figures"]
+            ),
+            f"- Asked twice: {len(audit['duplicates'])} pairs; in other benchmarks: "
+            f"{len(audit['overlap'])}; answers in doubt: {len(audit['suspects'])}.",
+        ]
+    )
+
+
+def _share(estimate: Mapping[str, Any] | None) -> str:
+    if estimate is None:
+        return "not measured"
+    low, high = estimate["low"], estimate["high"]
+    span = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * estimate['value']:.1f} %{span}"
+
+
 def biases(tally: Tally) -> str:
     found = tally.biases
     if not found:
@@ -215,3 +247,16 @@ def read_run(folder: str | Path) -> Mapping[str, Any]:
     place = Path(folder)
     file = (place if place.is_dir() else place.parent) / "run.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def read_audit(folder: str | None) -> Mapping[str, Any]:
+    """What an audit found, or nothing where none is named. Raises UserError where the folder has
+    none.
+    """
+    if folder is None:
+        return {}
+    file = Path(folder) / "audit.json"
+    if not file.exists():
+        raise UserError(f"no audit.json in {folder!r}: layout.card.audit.folder= is what "
+                        "`ray_jobs.audit` wrote")  # fmt: skip
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ import pytest
 
 import mustsee
 from mustsee import schemas
+from mustsee.errors import UserError
 from mustsee.layouts import card, chat, croissant, hugging_face, neptune, ours, preference
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
@@ -65,6 +66,30 @@ def test_the_dataset_library_loads_a_run_s_tables(tmp_path: Path, kind: type) ->
     assert [schemas.load(kind, row) for row in loaded] == made_rows
     name, told = ("metrics", "blind_failures") if kind is Question else ("lineage", "look")
     assert [pair["name"] for pair in loaded[0][name]] == [told]
+
+
+def test_what_an_audit_found_stands_on_the_card(tmp_path: Path) -> None:
+    found = {
+        "questions": 11, "videos": 6, "clean": 9, "duplicates": [], "overlap": [{}, {}],
+        "suspects": [{}],
+        "battery": [{"name": "longest", "kind": "guesser", "alarm": True},
+                    {"name": "worn", "kind": "guesser", "alarm": False},
+                    {"name": "blind", "kind": "condition", "alarm": True}],
+        "figures": [{"answerer": "m", "shortcuts": {
+            "ratio": {"value": 0.125, "low": 0.02, "high": 0.31}}}],
+    }  # fmt: skip
+    (tmp_path / "audit.json").write_text(json.dumps(found))
+    told = card.Card(audit=card.read_audit(str(tmp_path)))
+    hugging_face.write(made(), tmp_path / "set", card=told)
+    said = (tmp_path / "set" / "README.md").read_text()
+    for part in ("9 of 11 multiple-choice questions on 6 videos", "beat chance: longest.",
+                 "`m`: 12.5 % (2.0 to 31.0)", "0 pairs; in other benchmarks: 2;"):  # fmt: skip
+        assert part in said
+    assert card.read_audit(None) == {}
+    hugging_face.write(made(), tmp_path / "set")
+    assert "Nobody has audited" in (tmp_path / "set" / "README.md").read_text()
+    with pytest.raises(UserError, match=r"no audit\.json"):
+        card.read_audit(str(tmp_path / "set"))
 
 
 def test_known_biases_are_measured() -> None:

@@ -18,8 +18,8 @@ from mustsee.records import Question, Video
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """What the card says beyond the questions. `run`: a job's `run.json`; `audit`: an audit's
-    `audit.json`. `licence`: of the
-    questions; of the videos `video_licence` says, and by video their own `license`.
+    `audit.json`. `licence`: of the questions; of the videos `video_licence` says, and by video
+    their own `license`.
 
     `uses`, `limits`, `sensitive`, `impact`: what only a person can say, for the responsible-AI
     fields of `croissant.json`; without a word of yours these say that nobody has looked.
@@ -215,6 +215,7 @@ def _share(estimate: Mapping[str, Any] | None) -> str:
 
 
 def biases(tally: Tally) -> str:
+    """What gives answers away without the video."""
     found = tally.biases
     if not found:
         return "No multiple-choice questions with a public answer."

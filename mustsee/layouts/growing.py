@@ -39,7 +39,8 @@ class JsonItems:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.write(f"{chr(10) * (self._count > 0)}{self._close}\n")
+        end = "\n" if self._count else ""
+        self._file.write(f"{end}{self._close}\n")
         self._file.close()
 
 

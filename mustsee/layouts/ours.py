@@ -90,11 +90,13 @@ def _looked_through(path: Path, files: Sequence[Path], notes: Notes) -> _Found:
     """What is wrong with the answers and ids. Raises UserError where a column is missing."""
     firsts, again = dict[str, Row](), list[tuple[int, str]]()
     seen = set[str]()
-    for number, row in enumerate(r for f in files for r in _rows(f, (*sorted(NEEDED), *LOOKED_AT))):
+    rows = ((f, r) for f in files for r in _rows(f, (*sorted(NEEDED), *LOOKED_AT)))
+    for number, (file, row) in enumerate(rows):
         if missing := NEEDED - set(row):
+            there = sorted(map(str, next(_rows(file))))
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
-                f"are {sorted(map(str, row))}"
+                f"are {there}"
             )
         name, options, index = row["question_id"], row.get("options"), row.get("answer_index")
         if options and index is None:

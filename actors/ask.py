@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext, watching
+from mustsee.conditions.watch import Watch
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Video
@@ -22,6 +23,30 @@ SAMPLING = Sampling()
 def prompts_in(folder: str | None, language: str) -> Prompts:
     """The prompts in a folder; None: the project's own, wherever this process has it."""
     return Prompts(language=language) if folder is None else Prompts(folder, language)
+
+
+class Manner(Protocol):
+    """How a part asks: its fields of these names."""
+
+    @property
+    def prompts(self) -> str | None: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def sampling(self) -> Sampling: ...
+    @property
+    def tries(self) -> int: ...
+
+
+def asker_of(how: Manner, llm: LlmConfig, run: RunContext, watch: Watch | None = None) -> Asker:
+    """A model of a part, asked in its manner."""
+    return Asker(
+        llm=run.llm(llm),
+        prompts=prompts_in(how.prompts, how.language),
+        sampling=how.sampling,
+        tries=how.tries,
+        watch=watch,
+    )
 
 
 class Settings(Protocol):
@@ -79,13 +104,7 @@ class Ask:
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = Asker(
-            llm=run.llm(self.llm),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-            watch=watching(self.llm, run.store),
-        )
+        asker = asker_of(self, self.llm, run, watching(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
             done = await self.recipe(video, asker.witnessed(), self.settings)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.ask import SAMPLING, prompts_in
+from actors.ask import SAMPLING, asker_of, prompts_in
 from actors.judge.seat import Seat
 from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from actors.vet import Vet
@@ -95,8 +95,8 @@ class Enrich:
         }
 
     def open(self, run: RunContext) -> Opened:
-        writing, vetted = self._asker(self.writer, run), self.vet.open(run)
-        grading, looker = self._asker(self.grader, run), self.vet.looker
+        writing, vetted = asker_of(self, self.writer, run), self.vet.open(run)
+        grading, looker = asker_of(self, self.grader, run), self.vet.looker
         looking = self.vet.asker(looker, run) if self.traces.most and looker else None
         judge = Seat(self.vet.judge, run).equivalent if self.vet.judge else None
         shown, near = self.groups, self.traces.near
@@ -132,14 +132,6 @@ class Enrich:
             return replace(video, questions=tuple(await asyncio.gather(*steps)))
 
         return work
-
-    def _asker(self, llm: LlmConfig, run: RunContext) -> Asker:
-        return Asker(
-            llm=run.llm(llm),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-        )
 
 
 def _blind(llm: LlmConfig | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors.ask import SAMPLING, prompts_in
+from actors.ask import SAMPLING, asker_of, prompts_in
 from actors.judge.seat import Seat
 from actors.part import LlmConfig, Opened, RunContext, TakesPictures, watching
 from mustsee.conditions.film import Film
@@ -110,13 +110,7 @@ class Vet:
 
     def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
         """A model of this part, with its manner of asking."""
-        return Asker(
-            llm=run.llm(llm),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-            watch=self._watch(llm, run.store),
-        )
+        return asker_of(self, llm, run, self._watch(llm, run.store))
 
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}

@@ -9,7 +9,7 @@ refined, all are measured, and split by movie. See docs/cinepile.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +19,10 @@ from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import cinepile as layout
-from mustsee.layouts.hugging_face import Card
+from mustsee.layouts.card import Card
+from mustsee.layouts.reading import Questions
 from mustsee.recipes.cinepile.split import SIDES, plain, sides
-from mustsee.records import Question, Video
+from mustsee.records import Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.running.launch import launch
@@ -58,7 +59,7 @@ class CinePile:
             if self.enrich.on:
                 run.stage("enrich", self.enrich)
 
-            def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+            def write(kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
                 """The released columns, one parquet a split, and a card."""
                 card = Card(title="Questions on movie scenes", run=run.record.plain(), notes=NOTES)
                 layout.write(kept, folder, videos, line_breaks=self.line_breaks, card=card)

@@ -13,7 +13,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -29,7 +29,7 @@ from mustsee.decision import Decision
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
-from mustsee.layouts.reading import first
+from mustsee.layouts.reading import Again, Questions, by_id, first
 from mustsee.recipes.egoschema import clips, narrations
 from mustsee.recipes.egoschema.clips import Cut, HeatMap
 from mustsee.recipes.egoschema.narrations import Columns
@@ -157,7 +157,7 @@ class EgoSchema:
             if self.cut:
                 run.stage("synth", self.make)
 
-            def write(kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+            def write(kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
                 self.write(kept, folder, videos)
                 with suppress(ImportError):  # matplotlib is an extra
                     clips.draw(heat, str(folder / "heat_map.png"))
@@ -166,23 +166,25 @@ class EgoSchema:
                 layouts={"egoschema": write}, extra=lambda tables: self.notes(tables, heat)
             )
 
-    def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+    def write(self, kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
         """The released files, a submission with all answers right, and the clips cut."""
-        rows, kept = list(videos), first(kept)
-        order = sorted(kept, key=lambda q: q.question_id)
+        rows, asked = by_id(videos), first(kept)
+        order = sorted(q.question_id for q in asked)
         most = len(order) if self.public is None else min(self.public, len(order))
-        shown = {q.question_id for q in random.Random(f"{self.seed}/public").sample(order, most)}
-        marked = [
-            replace(q, subsets=(*q.subsets, layout.PUBLIC)) if q.question_id in shown else q
-            for q in kept
-        ]
-        layout.write(marked, folder, rows)
-        right = {q.question_id: q.answer_index for q in kept if q.answer_index is not None}
+        shown = set(random.Random(f"{self.seed}/public").sample(order, most))
+
+        def marked() -> Iterator[Question]:
+            for question in asked:
+                public = (layout.PUBLIC,) if question.question_id in shown else ()
+                yield replace(question, subsets=(*question.subsets, *public))
+
+        layout.write(Again(marked), folder, rows.values())
+        right = {q.question_id: q.answer_index for q in asked if q.answer_index is not None}
         layout.submission(right, folder / "submission.csv")
         if self.cut:
-            files = {row.video_id: row.uri for row in rows}
+            files = {row.video_id: row.uri for row in rows.values()}
             (folder / "videos").mkdir()
-            for question in kept:
+            for question in asked:
                 file = files[question.video_id]
                 if not file.startswith(clips.UNSEEN):
                     _place(file, folder / "videos" / f"{question.question_id}.mp4")

@@ -95,7 +95,7 @@ class Evaluate:
         }
         records = [other.record for other in others]
         score_show.write(folder, results, mine, compared, about=about, earlier=records)
-        self.share(folder, results, first(mine))
+        self.share(folder, results, list(first(mine)))
         said: list[RenderableType] = [score_show.made(folder)]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from pyarrow import fs
 from rich.console import Console
 
 from mustsee.errors import UserError, secret
-from mustsee.layouts import read
-from mustsee.layouts.reading import kept
+from mustsee.layouts.detect import opened
+from mustsee.layouts.reading import Again, kept
 from mustsee.raters import modalities
+from mustsee.records import Question
 from mustsee.store import resolve
 from mustsee.tables import read_table
 from ray_jobs.running.launch import launch
@@ -45,32 +46,42 @@ class Export:
     def __call__(self) -> int:
         if self.push is not None and self.push.count("/") != 1:
             raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
-        reading = read(self.questions, self.format)
-        asked = list(reading)
+        source, counts = opened(self.questions, self.format), Counter[str]()
+        asked = source.questions
         if self.modalities is not None:
-            asked = modalities.human(asked, modalities.from_table(read_table(self.modalities)))
-        chosen = [q for q in asked if self.subset is None or self.subset in q.subsets]
-        if not kept(chosen):
+            marks = modalities.from_table(read_table(self.modalities))
+            asked = modalities.human(list(asked), marks)
+
+        def some() -> Iterator[Question]:
+            counts.clear()
+            for question in asked:
+                if self.subset is None or self.subset in question.subsets:
+                    counts["made"] += 1
+                    counts["kept"] += question.drop is None
+                    yield question
+
+        chosen = Again(some)
+        if not any(True for _ in kept(chosen)):
             known = sorted({s for q in asked for s in q.subsets})
             raise UserError(
-                f"nothing to export from {self.questions!r}: {len(reading)} questions, "
-                f"{len(kept(chosen))} kept in subset={self.subset!r}; subsets are {known}"
+                f"nothing to export from {self.questions!r}: {sum(1 for _ in asked)} questions, "
+                f"0 kept in subset={self.subset!r}; subsets are {known}"
             )
         filesystem, path = resolve(self.out)
         if isinstance(filesystem, fs.LocalFileSystem):
             Path(path).mkdir(parents=True, exist_ok=True)
-            self.layout(chosen, Path(path), reading.videos)
+            self.layout(chosen, Path(path), source.videos)
             address = self._pushed(Path(path))
         else:
             with tempfile.TemporaryDirectory() as folder:
-                self.layout(chosen, Path(folder), reading.videos)
+                self.layout(chosen, Path(folder), source.videos)
                 fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
                 address = self._pushed(Path(folder))
         console = Console()
-        console.print(f"{len(kept(chosen))} of {len(chosen)} questions written to {self.out}")
+        console.print(f"{counts['kept']} of {counts['made']} questions written to {self.out}")
         if address is not None:
             console.print(f"pushed to {address}", soft_wrap=True)
-        for what, count in Counter(f.what for f in reading.findings).most_common():
+        for what, count in Counter(f.what for f in source.findings).most_common():
             console.print(f"  found in the input: {what} ({count})")
         return 0
 

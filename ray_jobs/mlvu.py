@@ -24,6 +24,7 @@ from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
+from mustsee.layouts.reading import Again, Questions
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
 from mustsee.questions import balance
@@ -306,12 +307,11 @@ class Mlvu:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
-    def write(self, kept: Sequence[Question], folder: Path, videos: Iterable[Video]) -> None:
+    def write(self, kept: Questions, folder: Path, videos: Again[Video]) -> None:
         """The dev lists, and with six options the test file as well."""
-        rows = list(videos)
-        layout.write(kept, folder, rows)
+        layout.write(kept, folder, videos)
         if self.options == 6:
-            layout.write_test(kept, folder, rows)
+            layout.write_test(kept, folder, videos)
 
 
 def notes(tables: Tables) -> Mapping[str, object]:

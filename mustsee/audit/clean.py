@@ -11,12 +11,12 @@ from mustsee.layouts import (
     Reading,
     cinepile,
     egoschema,
-    hugging_face,
     mlvu,
     neptune,
     ours,
     table,
 )
+from mustsee.layouts.card import Card, Tally, card_text
 from mustsee.layouts.table import Columns
 from mustsee.records import Question
 
@@ -62,13 +62,16 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
     import pyarrow.parquet as pq
 
     kept = {q.question_id: q for q in questions if q.drop is None}
-    parts: dict[str, list[Question]] = {}
+    tally = Tally()
+    for question in questions:
+        tally.made(question)
     for file in sorted(source.rglob("*.parquet")):
         rows = pq.read_table(file)
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
-        parts[file.stem] = [kept[name] for name in chosen["question_id"].to_pylist()]
-    card = hugging_face.Card(notes=NOTE)
-    text = hugging_face.card_text(card, parts, questions, [], files="data/{}.parquet")
+        tally.parts[file.stem] = 0
+        for name in chosen["question_id"].to_pylist():
+            tally.keep(kept[name], file.stem)
+    text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")
     (folder / "README.md").write_text(text, encoding="utf-8")

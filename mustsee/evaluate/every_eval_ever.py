@@ -32,14 +32,13 @@ METRICS = {  # name -> its kind, and whether less is better
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a record says beyond the scores. `dataset`: its name, and with `hf_repo` where it is
-    published; `asked_with`: how the model was asked; `when`: seconds since 1970; `version`: ours.
+    """What a record says beyond the scores. `dataset`: its name; `asked_with`: how the model was
+    asked; `when`: seconds since 1970; `version`: ours.
     """
 
     dataset: str
     when: float
     version: str
-    hf_repo: str | None = None
     asked_with: Mapping[str, Any]
 
 
@@ -119,8 +118,7 @@ def _result(name: str, kind: str, estimate: Estimate, about: About) -> dict[str,
         "evaluation_name": f"{about.dataset}: {kind}" if kind else about.dataset,
         "source_data": {
             "dataset_name": about.dataset,
-            **({"source_type": "hf_dataset", "hf_repo": about.hf_repo} if about.hf_repo
-               else {"source_type": "other"}),
+            "source_type": "other",
         },
         "metric_config": {
             "evaluation_description": "Questions on long videos",

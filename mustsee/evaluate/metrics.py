@@ -1,7 +1,7 @@
 """Scores of written answers, and the averages that the papers print.
 
-Token F1 follows SQuAD, ROUGE-L follows Google's `rouge-score`. CIDEr-D looks at a whole corpus at
-once, because its word weights come from all references of a run.
+ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.squad.squad_f1`. CIDEr-D looks at a
+whole corpus at once, because its word weights come from all references of a run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import re
-import string
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,18 +23,6 @@ MLVU_9 = (*MLVU_7, "sports_qa", "tutorial_qa")  # the released test adds two tas
 MLVU_WRITTEN = ("subPlot", "summary")
 _ASCII = re.compile(r"[a-z0-9]+")
 _SIGMA = 6.0  # width of CIDEr-D's length penalty
-
-
-def normalised(text: str) -> str:
-    """SQuAD's normalisation: lower case, no punctuation, no articles, single spaces."""
-    text = unicodedata.normalize("NFKC", text).lower()
-    text = "".join(" " if c == "\u00a0" else c for c in text if c not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
-
-
-def token_f1(candidate: str, reference: str) -> float:
-    """SQuAD's F1 of the two bags of words."""
-    return overlap.token_f1(candidate, reference, lambda text: normalised(text).split())
 
 
 def rouge_l(candidate: str, reference: str) -> float:

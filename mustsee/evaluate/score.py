@@ -20,6 +20,7 @@ from mustsee.evaluate.released import released
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import Groups, Twins, groups, twins
 from mustsee.records import OPEN, Question, Video
+from mustsee.squad import squad_f1
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 
@@ -278,7 +279,7 @@ def _written_results(
         corrected=corrected,
         judge=judged[0][1]["by"] if judged else "",
         note=note,
-        f1=stats.mean([metrics.token_f1(c, r) for c, r in pairs], where),
+        f1=stats.mean([squad_f1(c, r) for c, r in pairs], where),
         rouge_l=stats.mean([metrics.rouge_l(c, r) for c, r in pairs], where),
         cider_d=cider.score if cider else None,
         references=cider.references if cider else "",

@@ -129,13 +129,8 @@ async def one_guess(
     order = list(range(len(question.options)))
     if filter_.shuffle:
         random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
-    blank = Verdict(
-        filter=filter_.name,
-        model=asker.llm.identity,
-        seed=seed + number,
-        prompt=asker.prompts.digest(filter_.prompt),
-        detail="options shown as " + "".join(LETTERS[i] for i in order),
-    )
+    shown = "options shown as " + "".join(LETTERS[i] for i in order)
+    blank = _blank(asker, filter_, filter_.prompt, seed + number, shown)
     options = tuple(question.options[i] for i in order)
     try:
         reply, ranked = await asker.ask(
@@ -149,6 +144,17 @@ async def one_guess(
         return replace(blank, detail=f"{blank.detail}; {error}")
     right = order[ranked[0]] == question.answer_index
     return replace(blank, reply=in_lines(reply), correct=right)
+
+
+def _blank(asker: Asker, filter_: Guess, prompt: str, seed: int, detail: str = "") -> Verdict:
+    """The verdict of a run before its reply."""
+    return Verdict(
+        filter=filter_.name,
+        model=asker.llm.identity,
+        seed=seed,
+        prompt=asker.prompts.digest(prompt),
+        detail=detail,
+    )
 
 
 def _given(question: Question, video: Video, filter_: Guess) -> dict[str, Any]:
@@ -171,12 +177,7 @@ async def _in_words(
     judge: Judges,
 ) -> Verdict:
     """The verdict of one run on a question without options."""
-    blank = Verdict(
-        filter=filter_.name,
-        model=asker.llm.identity,
-        seed=seed + number,
-        prompt=asker.prompts.digest(WRITTEN),
-    )
+    blank = _blank(asker, filter_, WRITTEN, seed + number)
     told: dict[str, Any] = {"transcript": None, "recognised": False}
     told |= _given(question, video, filter_)
     try:

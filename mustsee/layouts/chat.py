@@ -8,17 +8,17 @@ its conclusion come before the answer. Questions without a known answer are left
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mustsee.layouts.reading import answer_of, by_id, kept
+from mustsee.layouts.reading import Questions, answer_of, by_id, kept
 from mustsee.records import Question, Trace, Video
 from mustsee.text import LETTERS
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,

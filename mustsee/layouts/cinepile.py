@@ -10,13 +10,28 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.hugging_face import Card, card_text
-from mustsee.layouts.reading import Notes, Reading, Row, answer_of, by_id, first, rows_of
+from mustsee.layouts.card import Card, Tally, card_text
+from mustsee.layouts.growing import Parquet
+from mustsee.layouts.reading import (
+    Notes,
+    Questions,
+    Reading,
+    Row,
+    answer_of,
+    facts,
+    first,
+    rows_of,
+)
 from mustsee.records import Line, Question, Segment, Video
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CATEGORIES = (  # as released
     "Character and\nRelationship Dynamics",
@@ -25,6 +40,7 @@ CATEGORIES = (  # as released
     "Temporal",
     "Theme Exploration",
 )
+SPLITS = ("train", "test")
 _BROKEN = {c.replace("\n", " "): c for c in CATEGORIES}
 _TRUTH = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
 _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
@@ -141,7 +157,7 @@ def _video(row: Row, clip: str, notes: Notes, number: int) -> Video:
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,
@@ -154,25 +170,35 @@ def write(
     `line_breaks`: category names as released, with the line break. The flags are "True"/"False".
     `card`: what the folder's README says of the data; null writes none.
     """
-    import pyarrow.parquet as pq
-
-    path, chosen, listed = Path(path), first(questions), list(videos)
-    known = by_id(listed)
-    if path.suffix == ".parquet":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(_table(chosen, known, line_breaks), path)
-        return
-    path.mkdir(parents=True, exist_ok=True)
-    splits = {s: [q for q in chosen if s in q.subsets] for s in ("train", "test")}
-    found = {s: rows for s, rows in splits.items() if rows} or {"test": chosen}
-    for split, rows in found.items():
-        pq.write_table(_table(rows, known, line_breaks), path / f"{split}.parquet")
-    if card is not None:
-        text = card_text(card, found, questions, listed, files="{}.parquet")
+    path, chosen, films, clips = Path(path), first(questions), list[Video](), dict[str, Row]()
+    for video in videos:
+        films.append(facts(video))
+        clips[video.video_id] = _clip_columns(video)
+    table = partial(_table, clips=clips, line_breaks=line_breaks)
+    alone = path.suffix == ".parquet"
+    there = set() if alone else {s for q in chosen for s in q.subsets if s in SPLITS}
+    splits = tuple(s for s in SPLITS if s in there)
+    tally = Tally(splits or ("test",))
+    with ExitStack() as files:
+        found = {
+            split: files.enter_context(
+                Parquet(path if alone else path / f"{split}.parquet", table, compression="snappy")
+            )
+            for split in splits or ("test",)
+        }
+        for question in chosen:
+            for split, file in found.items():
+                if split in question.subsets or not splits:
+                    file.add(question)
+                    tally.keep(question, split)
+    if card is not None and not alone:
+        for question in questions:
+            tally.made(question)
+        text = card_text(card, tally, films, files="{}.parquet")
         (path / "README.md").write_text(text, encoding="utf-8")
 
 
-def _table(rows: Sequence[Question], known: Mapping[str, Video], line_breaks: bool) -> Any:
+def _table(rows: Sequence[Question], clips: Mapping[str, Row], line_breaks: bool) -> pa.Table:
     import pyarrow as pa
 
     text, listed, number = pa.string(), pa.list_(pa.string()), pa.int64()
@@ -185,14 +211,11 @@ def _table(rows: Sequence[Question], known: Mapping[str, Video], line_breaks: bo
             "videoID": text,
         }.items()
     )  # fmt: skip
-    return pa.Table.from_pylist([_row(q, known, line_breaks) for q in rows], schema=schema)
+    return pa.Table.from_pylist([_row(q, clips, line_breaks) for q in rows], schema=schema)
 
 
-def _row(question: Question, known: Mapping[str, Video], line_breaks: bool) -> dict[str, Any]:
-    video = known.get(question.video_id) or Video(video_id=question.video_id, uri="")
-    kind = question.question_type
-    hard = question.metrics.get("hardness", 1.0 if "hard" in question.subsets else None)
-    relies = question.metrics.get("vision_reliance")
+def _clip_columns(video: Video) -> Row:
+    """What all rows on one clip have."""
     return {
         "movie_name": video.movie_name,
         "year": video.year,
@@ -201,6 +224,15 @@ def _row(question: Question, known: Mapping[str, Video], line_breaks: bool) -> d
         "yt_clip_link": video.uri,
         "movie_scene": "\n".join(s.dense_caption for s in video.segments or ()),
         "subtitles": "\n".join(line.text for line in video.lines or ()),
+    }
+
+
+def _row(question: Question, clips: Mapping[str, Row], line_breaks: bool) -> dict[str, Any]:
+    name, kind = question.video_id, question.question_type
+    hard = question.metrics.get("hardness", 1.0 if "hard" in question.subsets else None)
+    relies = question.metrics.get("vision_reliance")
+    return {
+        **(clips.get(name) or _clip_columns(Video(video_id=name, uri=""))),
         "question": question.question,
         "choices": list(question.options),
         "answer_key": answer_of(question),
@@ -208,5 +240,5 @@ def _row(question: Question, known: Mapping[str, Video], line_breaks: bool) -> d
         "question_category": _BROKEN.get(kind, kind) if line_breaks else kind,
         "hard_split": None if hard is None else str(bool(hard)),
         "visual_reliance": None if relies is None else str(bool(relies)),
-        "videoID": question.video_id,
+        "videoID": name,
     }

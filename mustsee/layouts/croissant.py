@@ -80,9 +80,9 @@ class Responsible:
 
 
 def write(
-    folder: Path, tables: Mapping[str, pa.Table], *, title: str, licence: str, told: Responsible
+    folder: Path, tables: Mapping[str, pa.Schema], *, title: str, licence: str, told: Responsible
 ) -> None:
-    """`croissant.json` of the parquet files `tables` (path in the folder -> table) there."""
+    """`croissant.json` of the parquet files `tables` (path in the folder -> columns) there."""
     value: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -93,7 +93,7 @@ def write(
         "license": licence,
         **_responsible(told),
         "distribution": [_file(folder, name) for name in tables],
-        "recordSet": [_records(name, table) for name, table in tables.items()],
+        "recordSet": [_records(name, columns) for name, columns in tables.items()],
     }
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     (folder / FILE).write_text(text, encoding="utf-8")
@@ -116,25 +116,26 @@ def _responsible(told: Responsible) -> dict[str, Any]:
 
 
 def _file(folder: Path, name: str) -> dict[str, Any]:
-    data = (folder / name).read_bytes()
+    with (folder / name).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": name,
-        "contentSize": f"{len(data)} B",
+        "contentSize": f"{(folder / name).stat().st_size} B",
         "encodingFormat": "application/x-parquet",
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "sha256": digest,
     }
 
 
-def _records(name: str, table: pa.Table) -> dict[str, Any]:
+def _records(name: str, columns: pa.Schema) -> dict[str, Any]:
     key = Path(name).stem
     return {
         "@type": "cr:RecordSet",
         "@id": key,
         "name": key,
-        "field": [_field(name, key, item.name, item.type) for item in table.schema],
+        "field": [_field(name, key, item.name, item.type) for item in columns],
     }
 
 

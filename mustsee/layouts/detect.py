@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from mustsee.errors import UserError
 from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, shards, table
-from mustsee.layouts.reading import Reading, rows_of
+from mustsee.layouts.reading import Reading, Source, each_row
 from mustsee.layouts.table import Columns
 
 Reader = Callable[[Path], Reading]
@@ -27,14 +28,34 @@ def read(path: str | Path, layout: str | None = None, columns: Columns | None = 
     does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
     is nothing to read.
     """
+    place = _there(path, layout)
+    if columns is not None:
+        return table.read(place, columns)
+    return READERS[layout or _layout(place)](place)
+
+
+def opened(path: str | Path, layout: str | None = None) -> Source:
+    """The same, without holding the questions of our own layout in memory."""
+    place = _there(path, layout)
+    name = layout or _layout(place)
+    if name == "ours":
+        return ours.opened(place)
+    reading = READERS[name](place)
+    return Source(
+        layout=reading.layout,
+        questions=reading.questions,
+        videos=reading.videos,
+        findings=reading.findings,
+    )
+
+
+def _there(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
     if layout is not None and layout not in READERS:
         raise UserError(f"layout={layout!r}: expected one of {', '.join(READERS)}")
-    if columns is not None:
-        return table.read(place, columns)
-    return READERS[layout or _layout(place)](place)
+    return place
 
 
 def _layout(place: Path) -> str:
@@ -85,5 +106,4 @@ def _columns(place: Path) -> set[str]:
             return set(pq.read_schema(place).names)
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read questions from {str(place)!r}: {error}") from error
-    rows = rows_of(place)
-    return {key for row in rows[:20] for key in row}
+    return {key for row in islice(each_row(place), 20) for key in row}

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Notes, Reading, Row, by_id, dump_json, first, rows_of
+from mustsee.layouts.growing import JsonItems
+from mustsee.layouts.reading import Notes, Questions, Reading, Row, by_id, first, rows_of
 from mustsee.records import Question, Video
 
 PUBLIC = "subset"
@@ -111,37 +112,41 @@ def _question(number: int, row: Row, notes: Notes, known: Mapping[str, Any]) -> 
     )
 
 
-def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
     """The kept questions into the folder `path`. Answers of the subset "subset" are public; where
     no question is in it, all are.
     """
     path, chosen, known = Path(path), first(questions), by_id(videos)
-    rows = [
-        {
-            "q_uid": q.question_id,
-            "google_drive_id": "",
-            "question": q.question,
-            **{f"option {i}": option for i, option in enumerate(q.options)},
-        }
-        for q in chosen
-    ]
-    dump_json(rows, path / "questions.json")
-    public = [q for q in chosen if PUBLIC in q.subsets] or chosen
-    answers = {q.question_id: q.answer_index for q in public if q.answer_index is not None}
-    dump_json(answers, path / "subset_answers.json")
-    clips = {q.question_id: known.get(q.video_id) for q in chosen}
-    dump_json(
-        {
-            uid: {
-                "video_uid": video.source or video.video_id,
-                "starting_sec": video.start or 0.0,
-                "ending_sec": video.until,
-            }
-            for uid, video in clips.items()
-            if video is not None
-        },
-        path / "uid_to_ego4d.json",
-    )
+    some = any(PUBLIC in q.subsets for q in chosen)
+    with (
+        JsonItems(path / "questions.json") as asked,
+        JsonItems(path / "subset_answers.json", keyed=True) as answers,
+        JsonItems(path / "uid_to_ego4d.json", keyed=True) as clips,
+    ):
+        for question in chosen:
+            uid, video = question.question_id, known.get(question.video_id)
+            asked.add(_row(question))
+            if question.answer_index is not None and (PUBLIC in question.subsets or not some):
+                answers.add(question.answer_index, uid)
+            if video is not None:
+                clips.add(_clip(video), uid)
+
+
+def _row(question: Question) -> dict[str, Any]:
+    return {
+        "q_uid": question.question_id,
+        "google_drive_id": "",
+        "question": question.question,
+        **{f"option {i}": option for i, option in enumerate(question.options)},
+    }
+
+
+def _clip(video: Video) -> dict[str, Any]:
+    return {
+        "video_uid": video.source or video.video_id,
+        "starting_sec": video.start or 0.0,
+        "ending_sec": video.until,
+    }
 
 
 def submission(answers: Mapping[str, int], path: str | Path) -> None:

@@ -8,9 +8,8 @@ tasks that show the film are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 
-from mustsee.records import Question
+from mustsee.layouts.card import Tally
 
 FILE = "eval.yaml"
 ABOUT = (
@@ -33,11 +32,11 @@ _TASK = """\
 """
 
 
-def text(title: str, parts: Mapping[str, Sequence[Question]]) -> str | None:
+def text(title: str, tally: Tally) -> str | None:
     """A task for each split whose questions are all multiple choice with a known answer: the form
     cannot leave rows out. None where there is no such split.
     """
-    fit = [n for n, part in parts.items() if all(_asked(q) for q in part) and part]
+    fit = [n for n, count in tally.parts.items() if count and not tally.open_ended[n]]
     if not fit:
         return None
     head = (
@@ -45,7 +44,3 @@ def text(title: str, parts: Mapping[str, Sequence[Question]]) -> str | None:
         "evaluation_framework: inspect-ai\ntasks:\n"
     )
     return head + "".join(_TASK.format(split=name) for name in fit)
-
-
-def _asked(question: Question) -> bool:
-    return bool(question.options) and question.answer_index is not None

@@ -1,24 +1,26 @@
-"""A task for lmms-eval: `<name>.yaml`, `utils.py`, how replies are read, and the data beside them.
+"""A task for lmms-eval: `<name>.yaml`, `utils.py`, how replies are read, and the data beside them;
+`<name>_open.yaml` where there are open-ended questions (twins among them).
 
-    python -m lmms_eval --model M --tasks NAME --include_path FOLDER
+    python -m lmms_eval --model M --tasks NAME[,NAME_open] --include_path FOLDER
 
 It may be moved, and scores as we do (`mustsee.layouts.portable`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from mustsee.layouts import hugging_face, lmms_task, portable
-from mustsee.records import Question, Video
+from mustsee.layouts.reading import Again, Questions
+from mustsee.records import Video
 
 _YAML = """\
 task: {name}
 {data}
 test_split: {split}
-process_docs: !function utils.process_docs
+process_docs: !function utils.{asked}
 output_type: generate_until
 cluster_key: video_id           # questions on one film err together
 score_key: score
@@ -35,22 +37,39 @@ generation_kwargs:
   num_beams: 1
   do_sample: false
 metric_list:
-  - metric: accuracy
-    aggregation: !function utils.mean_score
-    higher_is_better: true
-  - metric: mean_of_types
-    aggregation: !function utils.mean_of_types
-    higher_is_better: true
-  - metric: unparsed
-    aggregation: !function utils.mean_score
-    higher_is_better: false
+{metrics}
 lmms_eval_specific_kwargs:
   default:
     pre_prompt: ""
-    post_prompt: "\\nAnswer with the letter of the best option."
+    post_prompt: "\\n{ending}"
 metadata:
   - version: 2.0
 """
+_METRIC = """\
+  - metric: {}
+    aggregation: !function utils.{}
+    higher_is_better: {}"""
+_CHOICE = {
+    "asked": "process_docs",
+    "ending": "Answer with the letter of the best option.",
+    "metrics": "\n".join(
+        (
+            _METRIC.format("accuracy", "mean_score", "true"),
+            _METRIC.format("mean_of_types", "mean_of_types", "true"),
+            _METRIC.format("unparsed", "mean_score", "false"),
+        )
+    ),
+}
+_OPEN = {
+    "asked": "open_docs",
+    "ending": "Answer in a few words.",
+    "metrics": "\n".join(
+        (
+            _METRIC.format("judged", "mean_score", "true"),
+            _METRIC.format("token_f1", "mean_score", "true"),
+        )
+    ),
+}
 _BESIDE = """\
 dataset_path: parquet
 dataset_kwargs:
@@ -59,7 +78,7 @@ dataset_kwargs:
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,
@@ -68,7 +87,8 @@ def write(
     split: str = "test",
     tokens: int = 4096,
 ) -> None:
-    """The kept multiple-choice questions with a known answer as a task folder at `path`.
+    """The kept questions with a known answer as a task folder at `path`, the multiple-choice ones
+    as the task `name`, the others, where there are any, as `<name>_open`.
 
     `dataset`: the id of a published folder (`layout=hf`); the task then takes its data from there,
     from its `split`, and the folder holds none. `tokens`: room for a reply with its thoughts.
@@ -78,12 +98,16 @@ def write(
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        asked = [replace(q, subsets=()) for q in portable.chosen(questions)]
+        known = portable.known(questions)
+        asked = Again(lambda: (replace(q, subsets=()) for q in known))
         hugging_face.write(asked, path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
-    told = _YAML.format(
-        name=name, data=data, split="test" if dataset is None else split, tokens=tokens
-    )
-    (path / f"{name}.yaml").write_text(told, encoding="utf-8")
+    split = "test" if dataset is None else split
+    forms = {name: _CHOICE}
+    if any(True for _ in portable.written(questions)):
+        forms[f"{name}_open"] = _OPEN
+    for task, form in forms.items():
+        told = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
+        (path / f"{task}.yaml").write_text(told, encoding="utf-8")
     (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
     portable.write_reading(path / "reading")

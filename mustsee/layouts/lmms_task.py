@@ -20,6 +20,11 @@ def process_docs(dataset: Any) -> Any:
     return dataset.filter(_reading().asked)
 
 
+def open_docs(dataset: Any) -> Any:
+    """The open-ended questions with a known answer."""
+    return dataset.filter(_reading().written)
+
+
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:
     return [_reading().film(doc, HERE)]
 
@@ -30,13 +35,18 @@ def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> s
 
 
 def doc_to_target(doc: dict[str, Any]) -> str:
-    return _reading().letter(doc)
+    return _reading().letter(doc) if doc["options"] else doc["answer"]
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[str, Any]]:
     """A row for each metric. `score` is what errors are told from: that of a mean of types would
-    be wrong by the plain formula, so its rows have none.
+    be wrong by the plain formula, so its rows have none. An answer in words is judged where there
+    is a judge.
     """
+    if not doc["options"]:
+        row = _reading().compared(doc, results[0])
+        scores = {"token_f1": row["f1"], "judged": row.get("judged")}
+        return {name: {**row, "score": s} for name, s in scores.items() if s is not None}
     row = _reading().scored(doc, results[0])
     return {
         "accuracy": {**row, "score": row["right"]},

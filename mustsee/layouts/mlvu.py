@@ -11,12 +11,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
+    Questions,
     Reading,
     Row,
     answer_of,
@@ -131,26 +134,29 @@ def _candidates(value: Any) -> Any:
     return found
 
 
-def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
     """The kept questions as the dev release into the folder `path`: one list per question type,
     numbered as released; types of other names follow from 10.
     """
     path, chosen, known = Path(path), first(questions), by_id(videos)
     others = sorted({q.question_type for q in chosen} - set(FILES))
     names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(others)}}
-    for kind, name in names.items():
-        rows = [_row(q, known) for q in chosen if q.question_type == kind]
-        if rows:
-            dump_json(rows, path / f"{name}.json")
+    with ExitStack() as files:
+        lists: dict[str, JsonItems] = {}
+        for question in chosen:
+            name = names[question.question_type]
+            if name not in lists:
+                lists[name] = files.enter_context(JsonItems(path / f"{name}.json"))
+            lists[name].add(_row(question, known))
 
 
-def write_test(
-    questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()
-) -> None:
+def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
     """The kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into `path`."""
     known = by_id(videos)
-    rows = [{**_row(q, known), "question_id": q.question_id} for q in first(questions) if q.options]
-    dump_json(rows, Path(path) / "test_mcq_gt.json")
+    with JsonItems(Path(path) / "test_mcq_gt.json") as asked:
+        for question in first(questions):
+            if question.options:
+                asked.add({**_row(question, known), "question_id": question.question_id})
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:

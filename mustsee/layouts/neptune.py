@@ -9,17 +9,19 @@ five. Both are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
+    Questions,
     Reading,
     Row,
     answer_of,
-    dump_json,
     first,
     rows_of,
 )
@@ -90,41 +92,57 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
     )
 
 
-def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
     """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json`,
     `neptune_mma.json` where filters worked on them, `neptune_mmh.json` where raters did, and one
     `neptune_<subset>.json` for each other subset.
     """
     path, chosen = Path(path), first(questions)
-    keys = _keys(chosen)
-    if path.suffix == ".json":
-        dump_json([_row(q, keys[q.question_id]) for q in chosen], path)
-        return
-    dump_json([_row(q, keys[q.question_id]) for q in chosen], path / "neptune_full.json")
-    measured = {name for q in chosen for name in q.metrics}
-    known = ["mma"] if any(name.endswith("_passed") for name in measured) else []
-    known += ["mmh"] if "audio_only" in measured else []
-    for subset in dict.fromkeys([*known, *(s for q in chosen for s in q.subsets if s != "full")]):
-        rows = [_row(q, keys[q.question_id]) for q in chosen if subset in q.subsets]
-        dump_json(rows, path / f"neptune_{subset.lower()}.json")
+    key = _keys(chosen)
+    with ExitStack() as files:
+        if path.suffix == ".json":
+            alone = files.enter_context(JsonItems(path))
+            for question in chosen:
+                alone.add(_row(question, key(question)))
+            return
+        lists: dict[str, JsonItems] = {}
+
+        def of(subset: str) -> JsonItems:
+            name = f"neptune_{subset.lower()}.json"
+            if name not in lists:
+                lists[name] = files.enter_context(JsonItems(path / name))
+            return lists[name]
+
+        full = of("full")
+        for question in chosen:
+            row = _row(question, key(question))
+            full.add(row)
+            for name in question.metrics:
+                if name.endswith("_passed"):
+                    of("mma")
+                elif name == "audio_only":
+                    of("mmh")
+            for subset in dict.fromkeys(s for s in question.subsets if s != "full"):
+                of(subset).add(row)
 
 
-def _keys(questions: Sequence[Question]) -> dict[str, str]:
-    """Question id -> `key`: the video and a running number; ids that are such keys stay."""
-    taken = {q.question_id for q in questions}
-    keys: dict[str, str] = {}
+def _keys(questions: Questions) -> Callable[[Question], str]:
+    """What names a question its `key`, each once and in their order: the video and a running
+    number; ids that are such keys stay.
+    """
+    taken = {q.question_id for q in questions if "/" in q.question_id}
     count: dict[str, int] = {}
-    for question in questions:
-        if question.question_id.startswith(f"{question.video_id}/"):
-            keys[question.question_id] = question.question_id
-            continue
+
+    def key(question: Question) -> str:
+        name = question.video_id
+        if question.question_id.startswith(f"{name}/"):
+            return question.question_id
         while True:
-            count[question.video_id] = count.get(question.video_id, 0) + 1
-            key = f"{question.video_id}/{count[question.video_id]}"
-            if key not in taken:
-                break
-        keys[question.question_id] = key
-    return keys
+            count[name] = count.get(name, 0) + 1
+            if (found := f"{name}/{count[name]}") not in taken:
+                return found
+
+    return key
 
 
 def _row(question: Question, key: str) -> dict[str, Any]:

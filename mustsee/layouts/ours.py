@@ -7,19 +7,34 @@ frameworks, whose questions are lines of JSON or of a .tsv with JSON for what is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, fields, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Notes, Reading, Row, rows_of
+from mustsee.layouts.growing import Parquet
+from mustsee.layouts.reading import (
+    Again,
+    Finding,
+    Notes,
+    Questions,
+    Reading,
+    Row,
+    Source,
+    each_row,
+)
 from mustsee.records import Question, Video
 from mustsee.tables import parts, placed
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
+FILM = ("video", "start", "end", "film")  # of the film, in a row of a dataset or a task
+LOOKED_AT = ("options", "answer_index", "answer", *FILM)
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
@@ -27,38 +42,93 @@ def read(path: Path) -> Reading:
     """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
+    source = opened(path)
+    return Reading(
+        layout=source.layout,
+        questions=tuple(source.questions),
+        videos=tuple(source.videos),
+        findings=source.findings,
+    )
+
+
+def opened(path: Path) -> Source:
+    """The same, looked through for what is wrong, but not held in memory."""
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
     files = _tables(path) if dataset else parts(file)
-    notes = Notes(file.name)
-    questions = list[Question]()
-    rows = [_row(r) if f.suffix == ".tsv" else r for f in files for r in rows_of(f)]
-    for number, row in enumerate(rows):
+    found = _looked_through(path, files, Notes(file.name))
+    beside = file.parent / FILMS
+    known = beside if beside.exists() else None
+    told = _films(found.firsts) if dataset and known is None else []
+
+    def videos() -> Iterator[Video]:
+        rows = told if known is None else each_row(known)
+        unknown = dict(found.firsts)
+        for row in rows:
+            unknown.pop(row["video_id"], None)
+            yield schemas.load(Video, placed(dict(row), str(beside)) if dataset else row)
+        yield from (Video(video_id=name, uri="") for name in unknown)
+
+    return Source(
+        layout="ours",
+        questions=Again(lambda: _questions(files, found.repeated)),
+        videos=Again(videos),
+        findings=found.findings,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """`firsts`: by video what the first row on it says of it. `repeated`: ids of more than one."""
+
+    firsts: Mapping[str, Row]
+    repeated: frozenset[str]
+    findings: tuple[Finding, ...]
+
+
+def _looked_through(path: Path, files: Sequence[Path], notes: Notes) -> _Found:
+    """What is wrong with the answers and ids. Raises UserError where a column is missing."""
+    firsts, again = dict[str, Row](), list[tuple[int, str]]()
+    seen = set[str]()
+    rows = ((f, r) for f in files for r in _rows(f, (*sorted(NEEDED), *LOOKED_AT)))
+    for number, (file, row) in enumerate(rows):
         if missing := NEEDED - set(row):
+            there = sorted(map(str, next(_rows(file))))
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
-                f"are {sorted(map(str, row))}"
+                f"are {there}"
             )
-        question = schemas.load(Question, row)
-        name, options = question.question_id, question.options
-        if options and question.answer_index is None:
+        name, options, index = row["question_id"], row.get("options"), row.get("answer_index")
+        if options and index is None:
             notes.add(number, name, "no answer index")
-        elif options and not 0 <= (question.answer_index or 0) < len(options):
-            notes.add(number, name, "answer number is outside the options", question.answer_index)
+        elif options and not 0 <= index < len(options):
+            notes.add(number, name, "answer number is outside the options", index)
+        elif options and row.get("answer") and options[index] != row["answer"]:
+            notes.add(number, name, "answer number and answer text disagree", row["answer"])
+        if name in seen:
+            again.append((number, name))
+        seen.add(name)
+        told = {k: row[k] for k in ("video_id", *FILM) if k in row}
+        firsts.setdefault(row["video_id"], told)
+    for number, name in again:
+        notes.add(number, name, "this id occurs again")
+    repeated = frozenset(name for _, name in again)
+    return _Found(firsts=firsts, repeated=repeated, findings=tuple(notes.found))
+
+
+def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Question]:
+    """With ids of their own; an index outside the options is none."""
+    count = Counter[str]()
+    for row in (r for f in files for r in _rows(f)):
+        question = schemas.load(Question, row)
+        name, options, index = question.question_id, question.options, question.answer_index
+        if options and index is not None and not 0 <= index < len(options):
             question = replace(question, answer_index=None)
-        elif options and question.answer and options[question.answer_index or 0] != question.answer:
-            notes.add(number, name, "answer number and answer text disagree", question.answer)
-        questions.append(question)
-    beside = file.parent / FILMS
-    found = rows_of(beside) if beside.exists() else _films(rows) if dataset else []
-    known = [_video(placed(dict(row), str(beside)) if dataset else row) for row in found]
-    unknown = dict.fromkeys(q.video_id for q in questions if q.video_id not in _ids(known))
-    return Reading(
-        layout="ours",
-        questions=notes.unique(questions),
-        videos=(*known, *(Video(video_id=i, uri="") for i in unknown)),
-        findings=tuple(notes.found),
-    )
+        if name in repeated:
+            count[name] += 1
+            if count[name] > 1:
+                question = replace(question, question_id=f"{name}#{count[name]}")
+        yield question
 
 
 def table_of(path: Path) -> Path:
@@ -73,6 +143,11 @@ def _tables(folder: Path) -> list[Path]:
     return next(filter(None, kinds), [])
 
 
+def _rows(file: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
+    rows = each_row(file, columns)
+    return map(_row, rows) if file.suffix == ".tsv" else rows
+
+
 def _row(row: Row) -> dict[str, Any]:
     """A line of a .tsv: empty cells are nothing, and what is no text is JSON. Raises UserError."""
     texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
@@ -83,37 +158,30 @@ def _row(row: Row) -> dict[str, Any]:
         raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
 
 
-def _films(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _films(firsts: Mapping[str, Row]) -> list[Row]:
     """What the rows of a task say of their films."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        name, film = row["video_id"], row.get("film")
+    found: list[Row] = []
+    for name, row in firsts.items():
+        film, file = row.get("film"), row.get("video")
         source = film if film != name else None
-        file = row.get("video")
         uri = f"videos/{PurePosixPath(file).name}" if file and file != name else ""
         told = {"uri": uri, "source": source, "start": row.get("start"), "end": row.get("end")}
-        found.setdefault(name, {"video_id": name, **told})
-    return list(found.values()) if any("film" in row for row in rows) else []
+        found.append({"video_id": name, **told})
+    return found if any("film" in row for row in firsts.values()) else []
 
 
-def _ids(videos: Iterable[Video]) -> set[str]:
-    return {v.video_id for v in videos}
-
-
-def _video(row: Any) -> Video:
-    return schemas.load(Video, row)
-
-
-def write(questions: Sequence[Question], path: str | Path, videos: Iterable[Video] = ()) -> None:
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
     """All questions, dropped ones included, as `path` (a .parquet) or `path/questions.parquet`;
     `videos.parquet` beside it where videos are given.
     """
-    import pyarrow.parquet as pq
-
     path = Path(path)
     file = path if path.suffix == ".parquet" else path / "questions.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(schemas.questions_table(questions), file, compression="zstd")
-    known = list(videos)
-    if known:
-        pq.write_table(schemas.table(known, Video), file.parent / FILMS)
+    with Parquet(file, schemas.questions_table) as rows:
+        for question in questions:
+            rows.add(question)
+    films = iter(videos)
+    if (video := next(films, None)) is not None:
+        table = partial(schemas.table, cls=Video)
+        with Parquet(file.parent / FILMS, table, group=64, compression="snappy") as known:
+            for one in chain([video], films):
+                known.add(one)

@@ -8,20 +8,22 @@ letters are those of the question's own options, and the camera wearer C is no l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import extract, text, thoughts
+from mustsee import extract, overlap, squad, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face
-from mustsee.layouts.reading import by_id, first
+from mustsee.layouts import written as in_words
+from mustsee.layouts.reading import BATCH, Again, Questions, answer_of, by_id, first, kept
 from mustsee.records import Question, Video
 
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
     "question_id", "video_id", "recipe", "question", "question_type", "options", "answer_index",
-    "answer", "evidence", "video", "start", "end", "film",
+    "answer", "variants", "sibling_of", "relation", "evidence", "video", "start", "end", "film",
 )  # fmt: skip
 _READING = '''\
 """How replies are read: a copy of `extract` of Mustsee (Apache License 2.0), unchanged but for
@@ -30,8 +32,20 @@ the places that it imports from.
 
 from .asked import asked, film, letter, mean, mean_of_types, scored, wording
 from .choice import extract
+from .written import compared, written
 
-__all__ = ["asked", "extract", "film", "letter", "mean", "mean_of_types", "scored", "wording"]
+__all__ = [
+    "asked",
+    "compared",
+    "extract",
+    "film",
+    "letter",
+    "mean",
+    "mean_of_types",
+    "scored",
+    "wording",
+    "written",
+]
 '''
 
 
@@ -41,15 +55,26 @@ def check_name(name: str) -> None:
         raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
 
 
-def chosen(questions: Sequence[Question]) -> list[Question]:
+def chosen(questions: Questions) -> Again[Question]:
     """The kept multiple-choice questions with a known answer, not made from others."""
-    return [q for q in first(questions) if q.options and q.answer_index is not None]
+    return Again(lambda: (q for q in first(questions) if q.options and q.answer_index is not None))
 
 
-def rows(questions: Sequence[Question], videos: Iterable[Video]) -> list[dict[str, Any]]:
-    """Those that are `chosen`, with their films."""
-    table = hugging_face.with_films(chosen(questions), by_id(videos))
-    return table.select(COLUMNS).to_pylist()
+def written(questions: Questions) -> Again[Question]:
+    """The kept open-ended questions with a known answer, twins among them."""
+    return Again(lambda: (q for q in kept(questions) if not q.options and answer_of(q)))
+
+
+def known(questions: Questions) -> Again[Question]:
+    """Both."""
+    return Again(lambda: (q for some in (chosen, written) for q in some(questions)))
+
+
+def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
+    """The questions with their films."""
+    films, asked = by_id(videos), iter(questions)
+    while some := list(islice(asked, BATCH)):
+        yield from hugging_face.with_films(some, films).select(COLUMNS).to_pylist()
 
 
 def write_template(asset: str, path: Path, **told: str) -> None:
@@ -72,10 +97,14 @@ def write_reading(folder: Path) -> None:
     files |= {
         "__init__.py": _READING,
         "asked.py": source_of(asked.__file__),
+        "written.py": source_of(in_words.__file__),
+        "overlap.py": source_of(overlap.__file__),
+        "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
         "thoughts.py": source_of(thoughts.__file__),
     }
-    moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts "}
+    moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts ",
+             "overlap ": ".overlap ", "squad ": ".squad "}  # fmt: skip
     for name, source in files.items():
         for theirs, ours in moved.items():
             source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mustsee.layouts.chat import lettered, messages, named
-from mustsee.layouts.reading import by_id, kept
+from mustsee.layouts.reading import Questions, by_id, kept
 from mustsee.records import Question, Video
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,

@@ -8,13 +8,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
+BATCH = 64  # rows of a parquet table in memory at once
+FACTS = (  # of a video, that a layout tells
+    "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
+    "start", "end", "digest", "duration", "language", "perceived_age", "perceived_gender",
+    "perceived_by",
+)  # fmt: skip
 
 
 class Again(Generic[T]):
@@ -25,6 +31,9 @@ class Again(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return self._begin()
+
+
+Questions: TypeAlias = Sequence[Question] | Again[Question]  # what every layout's writer takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +66,18 @@ class Reading:
 
     def __getitem__(self, index: int) -> Question:
         return self.questions[index]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The same where it may be more than memory holds: questions and videos are gone through as
+    often as is wanted, and read anew each time.
+    """
+
+    layout: str
+    questions: Questions
+    videos: Sequence[Video] | Again[Video]
+    findings: tuple[Finding, ...] = ()
 
 
 class Notes:
@@ -135,44 +156,58 @@ def _same(left: str, right: str) -> bool:
 
 def rows_of(path: Path) -> list[Row]:
     """The records of a .json (list), .jsonl, .csv, .tsv or .parquet file. Raises UserError."""
+    return list(each_row(path))
+
+
+def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
+    """Those records one by one, none but the last few in memory (of a .json all); of a .parquet
+    only the `columns`. Raises UserError.
+    """
     try:
-        value: Any = _loaded(path)
+        for number, row in enumerate(_loaded(path, columns)):
+            if not isinstance(row, dict):
+                raise UserError(
+                    f"{str(path)!r}, row {number}: {row!r} is no object with a question"
+                )
+            yield cast(Row, row)
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
-    if not isinstance(value, list):
-        raise UserError(
-            f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
-        )
-    for number, row in enumerate(cast(list[Any], value)):
-        if not isinstance(row, dict):
-            raise UserError(f"{str(path)!r}, row {number}: {row!r} is no object with a question")
-    return cast(list[Row], value)
 
 
-def _loaded(path: Path) -> Any:
+def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.read_table(path).to_pylist()
-    if path.suffix in (".csv", ".tsv"):
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
-            return list(csv.DictReader(file, dialect=dialect))
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix == ".jsonl":
-        # not splitlines: U+2028 and the like may stand inside a record
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
-    return json.loads(text)
+        with pq.ParquetFile(path) as table:
+            there = table.schema_arrow.names
+            wanted = there if columns is None else [c for c in columns if c in there]
+            for batch in table.iter_batches(BATCH, columns=wanted):
+                yield from batch.to_pylist()
+        return
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        if path.suffix in (".csv", ".tsv"):
+            yield from csv.DictReader(
+                file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"
+            )
+        elif path.suffix == ".jsonl":
+            yield from (json.loads(line) for line in file if line.strip())
+        else:
+            value: Any = json.load(file)
+            if not isinstance(value, list):
+                raise UserError(
+                    f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
+                )
+            yield from cast(list[Any], value)
 
 
-def kept(questions: Iterable[Question]) -> list[Question]:
+def kept(questions: Questions) -> Again[Question]:
     """Those that no filter dropped: exports hold only these."""
-    return [q for q in questions if q.drop is None]
+    return Again(lambda: (q for q in questions if q.drop is None))
 
 
-def first(questions: Iterable[Question]) -> list[Question]:
+def first(questions: Questions) -> Again[Question]:
     """The kept ones that were not made from another: released layouts know no twins."""
-    return [q for q in kept(questions) if q.sibling_of is None]
+    return Again(lambda: (q for q in kept(questions) if q.sibling_of is None))
 
 
 def answer_of(question: Question) -> str:
@@ -183,7 +218,15 @@ def answer_of(question: Question) -> str:
 
 
 def by_id(videos: Iterable[Video]) -> dict[str, Video]:
-    return {v.video_id: v for v in videos}
+    """Their facts."""
+    return {v.video_id: facts(v) for v in videos}
+
+
+def facts(video: Video) -> Video:
+    """The video without what stages found in it (transcript, captions, shots), which no memory
+    holds for thousands of films.
+    """
+    return Video(**{name: getattr(video, name) for name in FACTS})
 
 
 def dump_json(value: object, path: Path) -> None:

@@ -15,14 +15,16 @@ import json
 import math
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
-from mustsee.layouts.reading import Notes, Reading, by_id, kept
+from mustsee.layouts.reading import Notes, Questions, Reading, by_id, kept
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
 
@@ -30,7 +32,7 @@ NAMES = ("*.tar", "data/*.tar")
 
 
 def write(
-    questions: Sequence[Question],
+    questions: Questions,
     path: str | Path,
     videos: Iterable[Video] = (),
     *,
@@ -42,15 +44,29 @@ def write(
     """
     folder, films = Path(path) / "data", by_id(videos)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, part in hugging_face.split(kept(questions)).items():
-        asked: dict[str, list[Question]] = {}
-        for question in part:
-            asked.setdefault(question.video_id, []).append(question)
-        shards = _Shards(folder, name, shard_mb * 1e6)
-        for number, (video_id, some) in enumerate(asked.items()):
-            film = films.get(video_id) or Video(video_id=video_id, uri="")
-            shards.add(f"{number:06d}", film, some)
-        shards.close()
+    chosen, split = kept(questions), hugging_face.splits(questions)
+    with ExitStack() as opened:
+        shards: dict[str, _Shards] = {}
+        for (name, video_id), some in _by_film(chosen, lambda q: (split(q), q.video_id)):
+            if name not in shards:
+                shards[name] = _Shards(folder, name, shard_mb * 1e6)
+                opened.callback(shards[name].close)
+            shards[name].add(films.get(video_id) or Video(video_id=video_id, uri=""), some)
+
+
+def _by_film(
+    questions: Questions, key: Callable[[Question], tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], list[Question]]]:
+    """Those of one key together, in the order of their firsts. Those of a film mostly stand
+    together, so few wait.
+    """
+    left, waiting = Counter(map(key, questions)), dict[tuple[str, str], list[Question]]()
+    for question in questions:
+        found = key(question)
+        waiting.setdefault(found, []).append(question)
+        left[found] -= 1
+        while waiting and not left[next(iter(waiting))]:
+            yield (done := next(iter(waiting))), waiting.pop(done)
 
 
 class _Shards:
@@ -58,10 +74,12 @@ class _Shards:
 
     def __init__(self, folder: Path, name: str, most: float) -> None:
         self._folder, self._name, self._most = folder, name, most
-        self._made = 0
+        self._made = self._films = 0
         self._tar: tarfile.TarFile | None = None
 
-    def add(self, key: str, video: Video, questions: Sequence[Question]) -> None:
+    def add(self, video: Video, questions: Sequence[Question]) -> None:
+        key = f"{self._films:06d}"
+        self._films += 1
         ending, shown, size, source = _film(video)
         told = {
             **{n: getattr(video, n) for n in hugging_face.FILM},

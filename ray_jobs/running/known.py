@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,13 +96,18 @@ class Lookups:
     def _lacking(self) -> int:
         return sum(rest.num_rows for rest in self._waiting.values())
 
-    def until_portion(self) -> Iterator[pa.Table]:
-        """Finished rows, until there is a portion to be had, or `PATIENCE` has ended."""
+    def portion(self) -> Generator[pa.Table, None, pa.Table]:
+        """Yields finished rows until there is a portion of others to be had, or `PATIENCE` has
+        ended, and returns that in its order: no rows where all is done.
+        """
         begun = time.monotonic()
         while not self._over and (lacking := self._lacking) < PORTION:
             if lacking and time.monotonic() - begun > PATIENCE:
-                return
+                break
             yield from self._take(wait=True)
+        tables = [self._waiting[number] for number in sorted(self._waiting)]
+        self._waiting.clear()
+        return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
     def meanwhile(self) -> Iterator[pa.Table]:
         """Finished rows that were found since, without waiting."""
@@ -111,12 +116,6 @@ class Lookups:
                 yield from self._take(wait=False)
         except queue.Empty:
             return
-
-    def portion(self) -> pa.Table:
-        """The rows found so far that lack something, in their order; none where all is done."""
-        tables = [self._waiting[number] for number in sorted(self._waiting)]
-        self._waiting.clear()
-        return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
 
 
 def known(

@@ -31,7 +31,7 @@ from actors.stage import Filter, Session, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
-from mustsee.layouts.reading import Again
+from mustsee.layouts.reading import Again, kept
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import litter, outputs, tables
@@ -67,7 +67,7 @@ from ray_jobs.running.summary import Told, listed, summarise
 if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
     from ray.data import Dataset
 
-Layout = Callable[[Any, Path, Iterable[Video]], None]  # of `Again[Question]`
+Layout = Callable[[Again[Question], Path, Again[Video]], None]
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
 Page = Callable[[Path, Mapping[str, Any], Store], object]
@@ -295,13 +295,11 @@ class Running:
         """
         less = [c for c in outputs.HIDDEN if c not in needed]
         with Lookups(known(stages, rows, self.session, before=before, without=less)) as looked:
-            yield from looked.until_portion()
-            while (rest := looked.portion()).num_rows:
+            while (rest := (yield from looked.portion())).num_rows:
                 size = self._rows_per_block(rest)
                 for table in _tables(self._through(stages, _blocks(rest, size), size)):
                     yield table
                     yield from looked.meanwhile()
-                yield from looked.until_portion()
 
     def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.run.cluster.shared):
@@ -345,10 +343,10 @@ class Running:
             extra=extra(written) if extra else {},
         )
         # Dataset cards quote the record.
-        kept = Again(lambda: (q for q in written.questions() if q.drop is None))
+        asked = kept(Again(written.questions))
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(kept, folder / "export" / name, written.videos())
+            layout(asked, folder / "export" / name, Again(written.videos))
         seconds = time.monotonic() - self.started
         self.record = self.record.finished(seconds)
         if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
@@ -358,7 +356,7 @@ class Running:
         page(folder, plain, self.session.store)
         self._told = Told(
             videos=listed(written),
-            best=best(kept if layouts else ()),
+            best=best(asked) if layouts else [],
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

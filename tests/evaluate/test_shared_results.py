@@ -72,15 +72,14 @@ def test_the_same_results_have_the_same_name(tmp_path: Path) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("published", [None, "org/demo"])
-def test_its_schema_finds_no_fault(tmp_path: Path, published: str | None) -> None:
+def test_its_schema_finds_no_fault(tmp_path: Path) -> None:
     spec = importlib.util.find_spec("every_eval_ever")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("every_eval_ever, which brings the schema, is not installed")
     import jsonschema
 
     folder = Path(spec.submodule_search_locations[0]) / "schemas"
-    found, lines = record(tmp_path, hf_repo=published)
+    found, lines = record(tmp_path)
     whole = json.loads((folder / "eval.schema.json").read_text())
     assert whole["version"] == every_eval_ever.SCHEMA
     jsonschema.Draft7Validator(whole).validate(found)

@@ -51,7 +51,17 @@ def found(
 ) -> tuple[list[pa.Table], pa.Table]:
     """The finished rows, and the others."""
     with Lookups(known(queued, table, asked)) as looked:
-        return list(looked.until_portion()), looked.portion()
+        return portion(looked)
+
+
+def portion(looked: Lookups) -> tuple[list[pa.Table], pa.Table]:
+    """The finished rows that come before it, and the portion."""
+    done, looking = list[pa.Table](), looked.portion()
+    while True:
+        try:
+            done.append(next(looking))
+        except StopIteration as over:
+            return done, over.value
 
 
 def plain(table: pa.Table) -> list[dict[str, object]]:
@@ -114,7 +124,7 @@ def test_portions_hold_each_row_once_and_in_order(
     monkeypatch.setattr(module, "BLOCK", 2)
     with Lookups(known(stages(folder), rows(), session(tmp_path))) as looked:
         portions = list[pa.Table]()
-        while not list(looked.until_portion()) and (rest := looked.portion()).num_rows:
+        while (rest := portion(looked)[1]).num_rows:
             portions.append(rest)
     assert [p.num_rows for p in portions] == [4, 2]
     assert pa.concat_tables(portions) == rows()
@@ -139,19 +149,15 @@ def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
     one = rows().slice(0, 1)
     found = looked([Looked(1, one, rows().slice(3, 3)), Looked(0, one, rows().slice(1, 2))])
     with Lookups(found) as lookups:
-        finished = list(lookups.until_portion())
-        first = lookups.portion()
-        assert first == rows().slice(3, 3)
-        finished += lookups.until_portion()
-        assert lookups.portion() == rows().slice(1, 2)
-        assert finished == [one, one]
+        assert portion(lookups) == ([one], rows().slice(3, 3))
+        assert portion(lookups) == ([one], rows().slice(1, 2))
         with pytest.raises(MustseeError, match="away"):
-            list(lookups.until_portion())
+            portion(lookups)
 
 
 def test_who_leaves_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
     endless = (Looked(n, None, rows()) for n in itertools.count())
     with Lookups(endless) as lookups:
-        next(lookups.until_portion(), None)
+        portion(lookups)
     assert "look-up" not in {thread.name for thread in threading.enumerate()}

@@ -10,7 +10,8 @@ import pytest
 
 import mustsee
 from mustsee import schemas
-from mustsee.layouts import chat, croissant, hugging_face, neptune, ours, preference
+from mustsee.errors import UserError
+from mustsee.layouts import card, chat, croissant, hugging_face, neptune, ours, preference
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
 
@@ -38,17 +39,17 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
            "checked": [{"form": "verify", "said": "9 checked by people, 8 right"},
                        {"form": "other"}]}  # fmt: skip
     folder = tmp_path / "set"
-    hugging_face.write(questions, folder, card=hugging_face.Card(run=run, licence="cc-by-4.0"))
+    hugging_face.write(questions, folder, card=card.Card(run=run, licence="cc-by-4.0"))
     loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
     assert {k: len(v) for k, v in loaded.items()} == {"train": 8, "test": 3}
     row = loaded["train"][0]
     assert row["options"] == ["a longer text", "two", "three"]
     assert row["verdicts"][0]["reply"] == "B"
-    card = (folder / "README.md").read_text()
+    said = (folder / "README.md").read_text()
     for told in ("cc-by-4.0", "read: 9 in, 6 out", "dropped as blind: 1", "some model", "p1",
                  "longest option", "Counting", "9 checked by people, 8 right"):  # fmt: skip
-        assert told in card
-    assert "p2" not in card
+        assert told in said
+    assert "p2" not in said
     back = {q.question_id: q for q in mustsee.read(folder)}
     assert back == {q.question_id: q for q in questions if q.drop is None}
 
@@ -67,12 +68,39 @@ def test_the_dataset_library_loads_a_run_s_tables(tmp_path: Path, kind: type) ->
     assert [pair["name"] for pair in loaded[0][name]] == [told]
 
 
+def test_what_an_audit_found_stands_on_the_card(tmp_path: Path) -> None:
+    found = {
+        "questions": 11, "videos": 6, "clean": 9, "duplicates": [], "overlap": [{}, {}],
+        "suspects": [{}],
+        "battery": [{"name": "longest", "kind": "guesser", "alarm": True},
+                    {"name": "worn", "kind": "guesser", "alarm": False},
+                    {"name": "blind", "kind": "condition", "alarm": True}],
+        "figures": [{"answerer": "m", "shortcuts": {
+            "ratio": {"value": 0.125, "low": 0.02, "high": 0.31}}}],
+    }  # fmt: skip
+    (tmp_path / "audit.json").write_text(json.dumps(found))
+    told = card.Card(audit=card.read_audit(str(tmp_path)))
+    hugging_face.write(made(), tmp_path / "set", card=told)
+    said = (tmp_path / "set" / "README.md").read_text()
+    for part in ("9 of 11 multiple-choice questions on 6 videos", "beat chance: longest.",
+                 "`m`: 12.5 % (2.0 to 31.0)", "0 pairs; in other benchmarks: 2;"):  # fmt: skip
+        assert part in said
+    assert card.read_audit(None) == {}
+    hugging_face.write(made(), tmp_path / "set")
+    assert "Nobody has audited" in (tmp_path / "set" / "README.md").read_text()
+    with pytest.raises(UserError, match=r"no audit\.json"):
+        card.read_audit(str(tmp_path / "set"))
+
+
 def test_known_biases_are_measured() -> None:
-    found = hugging_face.biases(made(9))
+    tally = card.Tally()
+    for question in made(9):
+        tally.keep(question, "test")
+    found = tally.biases
     assert found["answer_is_longest"] == pytest.approx(1 / 3)
     assert found["answer_is_longest_by_chance"] == pytest.approx(1 / 3)
     assert found["most_common_place"] == pytest.approx(1 / 3)
-    assert hugging_face.biases([]) == {}
+    assert card.Tally().biases == {}
 
 
 def test_chat_records(tmp_path: Path) -> None:
@@ -140,9 +168,9 @@ def test_films_travel_with_their_licences(tmp_path: Path) -> None:
     assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
     made_of = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
     assert made_of == ["https://films.example/a|b"]
-    card = (tmp_path / "README.md").read_text()
-    assert "| v0 | cc-by-4.0 | https://films.example/a\\|b |" in card
-    assert "Of 1 of 2 videos the licence is not known." in card
+    said = (tmp_path / "README.md").read_text()
+    assert "| v0 | cc-by-4.0 | https://films.example/a\\|b |" in said
+    assert "Of 1 of 2 videos the licence is not known." in said
     rows = pq.read_table(tmp_path / "data" / "train.parquet").to_pylist()
     assert [r["video"] for r in rows] == ["a.mp4", "a.mp4", "b.mkv", "b.mkv"]
     told = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())

@@ -73,8 +73,7 @@ def folder(tmp_path: Path) -> Path:
         Video(video_id="v0", uri="/somewhere/first.webm"),
         Video(video_id="v1", uri="/somewhere/film.mp4", source="long", start=3.0, end=9.5),
     ]
-    open_ended = replace(made(1)[0], question_id="open", options=(), answer_index=None, answer="x")
-    lmms_eval.write([*made(), open_ended], tmp_path / "a", films, name="our_task")
+    lmms_eval.write(made(), tmp_path / "a", films, name="our_task")
     (tmp_path / "a").rename(tmp_path / "b")
     (tmp_path / "films").mkdir()
     for name in ("first.webm", "v1.en.vtt", "v1.MP4", *(f"v{i}.mp4" for i in range(2, 5))):
@@ -82,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "b"
 
 
-def loaded(folder: Path) -> Mapping[str, Any]:
+def loaded(folder: Path, name: str = "our_task") -> Mapping[str, Any]:
     """The task as lmms-eval reads it: each function from a module of its own, made anew."""
 
     def named(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
@@ -98,7 +97,7 @@ def loaded(folder: Path) -> Mapping[str, Any]:
         pass
 
     Loader.add_constructor("!function", named)
-    return yaml.load((folder / "our_task.yaml").read_text(), Loader)
+    return yaml.load((folder / f"{name}.yaml").read_text(), Loader)
 
 
 def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +181,7 @@ def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
     assert task["test_split"] == "train"
     assert "dataset_kwargs" not in task
     assert not (tmp_path / "data").exists()
+    assert not (tmp_path / "our_task_open.yaml").exists()
     with pytest.raises(UserError, match="small letters"):
         lmms_eval.write(made(), tmp_path, name="Our task")
 
@@ -204,30 +204,36 @@ class FromFile(lmms):
     loglikelihood = generate_until_multi_round = generate_until
 manager = TaskManager("ERROR", include_path=folder, include_defaults=False)
 found = simple_evaluate(
-    model=FromFile(), tasks=["our_task"], task_manager=manager, bootstrap_iters=0, batch_size=1
+    model=FromFile(), tasks=[sys.argv[3]], task_manager=manager, bootstrap_iters=0, batch_size=1
 )
 assert "mustsee" not in sys.modules
-print(json.dumps(found["results"]["our_task"], default=str))
+print(json.dumps(found["results"][sys.argv[3]], default=str))
 """
+
+
+def outside(
+    script: str, folder: Path, tmp_path: Path, replies: Mapping[str, str], *more: str, **given: str
+) -> Any:
+    """What a script says last, in a process that does not know this project."""
+    (tmp_path / "replies.json").write_text(json.dumps(replies))
+    (tmp_path / "inside.py").write_text(script)
+    path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
+    run = subprocess.run(
+        [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json", *more],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
+             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films"), **given},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-3000:]
+    return json.loads(run.stdout.strip().splitlines()[-1])
 
 
 @pytest.mark.slow
 def test_lmms_eval_itself_scores_as_we_do(folder: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("lmms_eval") is None:
         pytest.skip("lmms-eval is not installed")
-    rows = pq.read_table(folder / "data" / "test.parquet").to_pylist()
-    given = replies(rows)
-    (tmp_path / "replies.json").write_text(json.dumps(given))
-    (tmp_path / "inside.py").write_text(INSIDE)
-    path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
-    run = subprocess.run(
-        [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
-             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films")},
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-3000:]
-    found = json.loads(run.stdout.strip().splitlines()[-1])
+    given = replies(pq.read_table(folder / "data" / "test.parquet").to_pylist())
+    found = outside(INSIDE, folder, tmp_path, given, "our_task")
     ours = evaluated(folder, given)
     assert ours.weighted is not None
     assert ours.macro is not None

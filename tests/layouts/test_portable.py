@@ -6,9 +6,6 @@ pip install --target X inspect_ai; PYTHONPATH=X python -m pytest tests/layouts/t
 import csv
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from mustsee.errors import UserError
 from mustsee.evaluate.score import Results
 from mustsee.layouts import inspect_ai, portable, vlmevalkit
 from mustsee.records import Video
-from tests.layouts.test_lmms_eval import evaluated, made, replies
+from tests.layouts.test_lmms_eval import evaluated, made, outside, replies
 
 FILMS = [
     Video(video_id="v0", uri="/somewhere/first.webm"),
@@ -95,25 +92,8 @@ def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
         mustsee.read(folder)
 
 
-def outside(script: str, folder: Path, tmp_path: Path, **given: str) -> Any:
-    """What a script says last, in a process that does not know this project."""
-    (tmp_path / "inside.py").write_text(script)
-    path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
-    run = subprocess.run(
-        [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
-             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films"), **given},
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-3000:]
-    return json.loads(run.stdout.strip().splitlines()[-1])
-
-
-def given_to(folder: Path, tmp_path: Path) -> Mapping[str, str]:
-    rows = portable.rows(made(), FILMS)
-    given = replies(rows)
-    (tmp_path / "replies.json").write_text(json.dumps(given))
-    return given
+def given_to() -> Mapping[str, str]:
+    return replies(list(portable.rows(portable.chosen(made()), FILMS)))
 
 
 def same(found: Mapping[str, float], ours: Results) -> None:
@@ -155,8 +135,8 @@ def test_inspect_itself_scores_as_we_do(tmp_path: Path) -> None:
     if importlib.util.find_spec("inspect_ai") is None:
         pytest.skip("inspect_ai is not installed")
     folder = exported(tmp_path, inspect_ai.write)
-    given = given_to(folder, tmp_path)
-    found = outside(INSPECT, folder, tmp_path)
+    given = given_to()
+    found = outside(INSPECT, folder, tmp_path, given)
     same(found, evaluated(folder, given))
     assert found["stderr"] > 0
     assert found["films"] == 5
@@ -186,7 +166,7 @@ def test_vlmevalkit_itself_scores_as_we_do(tmp_path: Path) -> None:
     if importlib.util.find_spec("vlmeval") is None:
         pytest.skip("VLMEvalKit is not installed")
     folder = exported(tmp_path, vlmevalkit.write)
-    given = given_to(folder, tmp_path)
+    given = given_to()
     (tmp_path / "kit").mkdir()
-    found = outside(KIT, folder, tmp_path, LMUData=str(tmp_path / "kit"))
+    found = outside(KIT, folder, tmp_path, given, LMUData=str(tmp_path / "kit"))
     same(found, evaluated(folder, given))

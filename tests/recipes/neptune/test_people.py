@@ -10,7 +10,7 @@ from actors.llm.openai import OpenAI
 from actors.part import RunContext
 from actors.people import People
 from mustsee.errors import Unparsed, UserError
-from mustsee.layouts import hugging_face
+from mustsee.layouts import card
 from mustsee.llm import Reply, Request
 from mustsee.recipes.neptune.diversity import Diversity
 from mustsee.recipes.neptune.people import impression
@@ -92,10 +92,11 @@ def test_the_card_names_who_perceived_what() -> None:
     rows = [Video(video_id=f"v{n}", uri="", perceived_age="old", perceived_gender="men",
                   perceived_by="looker 7") for n in range(6)]  # fmt: skip
     questions = made()
-    parts = hugging_face.split(questions)
-    given = (hugging_face.Card(), parts, questions)
-    text = hugging_face.card_text(*given, rows, files="{}")
+    tally = card.Tally()
+    for question in questions:
+        tally.keep(question, "test")
+    text = card.card_text(card.Card(), tally, rows, files="{}")
     for part in ("`looker 7` perceived", "old 6", "impressions of a model"):
         assert part in text
     plain = [replace(row, perceived_by=None) for row in rows]
-    assert "perceived" not in hugging_face.card_text(*given, plain, files="{}")
+    assert "perceived" not in card.card_text(card.Card(), tally, plain, files="{}")

@@ -1,0 +1,81 @@
+"""Files that grow question by question: what is written is in no memory but for the last few rows.
+
+Each has the bytes that it would have if all were written at once; a parquet table has a group for
+every `GROUP` rows (of films fewer).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+GROUP = 1024  # as in the questions.parquet of a run
+
+
+class JsonItems:
+    """A JSON list, or with `keyed` an object, indented as the releases are; the folder is made."""
+
+    def __init__(self, path: Path, *, keyed: bool = False) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w", encoding="utf-8")
+        self._open, self._close = "{}" if keyed else "[]"
+        self._file.write(self._open)
+        self._count = 0
+
+    def add(self, value: object, key: str | None = None) -> None:
+        """One more item; with its key in an object."""
+        text = json.dumps(value, indent=4, ensure_ascii=False).replace("\n", "\n    ")
+        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        self._file.write(f"{',' * (self._count > 0)}\n    {name}{text}")
+        self._count += 1
+
+    def __enter__(self) -> JsonItems:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end = "\n" if self._count else ""
+        self._file.write(f"{end}{self._close}\n")
+        self._file.close()
+
+
+class Parquet(Generic[T]):
+    """A parquet file of what `table` makes of some rows, `group` of them at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        table: Callable[[Sequence[T]], pa.Table],
+        *,
+        group: int = GROUP,
+        compression: str = "zstd",
+    ) -> None:
+        import pyarrow.parquet as pq
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.schema = table(()).schema
+        self._table, self._group, self._rows = table, group, list[T]()
+        self._file = pq.ParquetWriter(path, self.schema, compression=compression)
+        self._empty = True
+
+    def add(self, row: T) -> None:
+        self._rows.append(row)
+        if len(self._rows) == self._group:
+            self._write()
+
+    def _write(self) -> None:
+        self._file.write_table(self._table(self._rows))
+        self._rows, self._empty = [], False
+
+    def __enter__(self) -> Parquet[T]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rows or self._empty:
+            self._write()
+        self._file.close()

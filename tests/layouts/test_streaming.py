@@ -1,0 +1,147 @@
+"""Layouts are written question by question: none but a few are ever held, and the bytes are those
+of a whole set at once.
+"""
+
+import json
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee import schemas
+from mustsee.layouts import (
+    chat,
+    cinepile,
+    egoschema,
+    hugging_face,
+    inspect_ai,
+    lmms_eval,
+    mlvu,
+    neptune,
+    ours,
+    preference,
+    read,
+    shards,
+    vlmevalkit,
+)
+from mustsee.layouts.detect import opened
+from mustsee.layouts.growing import GROUP, JsonItems, Parquet
+from mustsee.layouts.reading import Again, dump_json
+from mustsee.records import Question, Span, Video
+
+WRITERS = {
+    "neptune": neptune.write, "cinepile": cinepile.write, "egoschema": egoschema.write,
+    "mlvu": mlvu.write, "mlvu_test": mlvu.write_test, "hf": hugging_face.write,
+    "lmms_eval": lmms_eval.write, "vlmevalkit": vlmevalkit.write, "inspect": inspect_ai.write,
+    "sft": chat.write, "preference": preference.write, "webdataset": shards.write,
+    "ours": ours.write,
+}  # fmt: skip
+
+
+def question(number: int) -> Question:
+    options = ("one", "two", "three")
+    return Question(
+        question_id=f"q{number}", video_id=f"v{number // 20}", recipe="r",
+        question=f"Which, {number}?", question_type=("Counting", "Other")[number % 2],
+        options=options, answer_index=number % 3, answer=options[number % 3],
+        metrics={"sight_passed": 1.0}, evidence=(Span(1.0, 2.0),),
+        subsets=("train" if number % 3 else "test", *(("mma",) if number % 2 else ())),
+        drop="blind: guessed" if number % 7 == 0 else None,
+    )  # fmt: skip
+
+
+def films(folder: Path, count: int) -> list[Video]:
+    (folder / "film.mp4").write_bytes(b"film")
+    return [Video(video_id=f"v{n}", uri=str(folder / "film.mp4")) for n in range(count)]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[..., None]) -> None:
+    made, known = [question(n) for n in range(60)], films(tmp_path, 3)
+    ours.write(made, tmp_path / "run", known)
+    write(made, tmp_path / "list", known)
+    source = opened(tmp_path / "run")
+    write(source.questions, tmp_path / "stream", source.videos)
+    assert files(tmp_path / "stream") == files(tmp_path / "list")
+    assert files(tmp_path / "list")
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., None]) -> None:
+    count, alive, most = 4 * GROUP, 0, 0
+
+    def gone() -> None:
+        nonlocal alive
+        alive -= 1
+
+    def begin() -> Iterator[Question]:
+        nonlocal alive, most
+        for number in range(count):
+            made = question(number)
+            weakref.finalize(made, gone)
+            alive += 1
+            most = max(most, alive)
+            yield made
+            del made
+
+    write(Again(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
+    assert 0 < most <= 2 * GROUP + 8  # a parquet file of each split waits for its group
+
+
+@given(st.lists(st.recursive(
+    st.text() | st.integers() | st.none() | st.booleans(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)))  # fmt: skip
+@settings(max_examples=40)
+def test_json_grows_to_what_it_is_at_once(values: list[object]) -> None:
+    keyed = {str(n): value for n, value in enumerate(values)}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        with JsonItems(folder / "list") as grown, JsonItems(folder / "keys", keyed=True) as named:
+            for key, value in keyed.items():
+                grown.add(value)
+                named.add(value, key)
+        for name, value in (("list", values), ("keys", keyed)):
+            dump_json(value, folder / "whole")
+            assert (folder / name).read_bytes() == (folder / "whole").read_bytes()
+            assert json.loads((folder / name).read_bytes()) == value
+
+
+def test_a_table_grows_in_groups(tmp_path: Path) -> None:
+    made = [question(n) for n in range(10)]
+    with Parquet(tmp_path / "grown", schemas.questions_table, group=4) as table:
+        for one in made:
+            table.add(one)
+    assert pq.read_metadata(tmp_path / "grown").num_row_groups == 3
+    assert pq.read_table(tmp_path / "grown").equals(schemas.questions_table(made))
+    for few in (0, 10):
+        with Parquet(tmp_path / "grown", schemas.questions_table) as table:
+            for one in made[:few]:
+                table.add(one)
+        pq.write_table(schemas.questions_table(made[:few]), tmp_path / "whole", compression="zstd")
+        assert (tmp_path / "grown").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_what_is_wrong_is_found_before_it_is_gone_through(tmp_path: Path) -> None:
+    made = [question(1), question(1), replace(question(2), answer_index=7), question(3)]
+    ours.write(made, tmp_path, [Video(video_id="other", uri="o.mp4")])
+    source, reading = opened(tmp_path), read(tmp_path)
+    assert [(f.row, f.what) for f in source.findings] == [
+        (2, "answer number is outside the options"), (1, "this id occurs again")
+    ]  # fmt: skip
+    for _ in range(2):
+        again = list(source.questions)
+        assert [q.question_id for q in again] == ["q1", "q1#2", "q2", "q3"]
+        assert [q.answer_index for q in again] == [1, 1, None, 0]
+    assert tuple(source.questions) == reading.questions
+    assert tuple(source.videos) == reading.videos
+    assert [v.video_id for v in reading.videos] == ["other", "v0"]

@@ -410,7 +410,7 @@ def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
 
 
 def backwards(part: Piecewise) -> Each:
-    """Pieces done in another order, each by one who did none before, as they come from the store."""
+    """Pieces done in another order, each by one who did none before, and kept as in a store."""
 
     def each(pieces: Iterable[Any]) -> Iterator[Any]:
         done = [part.piecework()(piece) for piece in reversed(list(pieces))]

@@ -62,17 +62,6 @@ def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
     return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
 
 
-class Piecewise(Protocol):
-    """A part that does a long film piece by piece. `piecework` loads its model and returns what
-    makes a record of the class `result` of each piece, whatever it did before. A piece can be
-    pickled, and `mustsee.store.identity` tells it from any other.
-    """
-
-    result: ClassVar[type]
-
-    def piecework(self) -> Callable[[Any], Any]: ...
-
-
 def alone(part: Piecewise) -> Each:
     """A film's pieces done one after the other, here."""
     return functools.partial(map, part.piecework())
@@ -104,7 +93,7 @@ class Part(Protocol):
     It raises BadRow for a row that can never work.
 
     What else a part may be is declared below: `Skippable`, `Threaded`, `Checked`, `Asks`, `Named`,
-    `Answerer`; above: `Piecewise`.
+    `Answerer`, `Piecewise`.
     """
 
     version: ClassVar[str]
@@ -113,6 +102,17 @@ class Part(Protocol):
     writes: ClassVar[tuple[str, ...]]
 
     def open(self, run: RunContext) -> Opened: ...
+
+
+class Piecewise(Protocol):
+    """A part that does a long film piece by piece. `piecework` loads its model and returns what
+    makes a record of the class `result` of each piece, whatever it did before. A piece can be
+    pickled, and `mustsee.store.identity` tells it from any other.
+    """
+
+    result: ClassVar[type]
+
+    def piecework(self) -> Callable[[Any], Any]: ...
 
 
 class Skippable(Part, Protocol):

@@ -37,6 +37,12 @@ class Hardware:
         """Workers that there may be at once."""
         return self.workers if isinstance(self.workers, int) else self.workers.get("max", 1)
 
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """What one worker holds, by Ray's names."""
+        wanted = {"CPU": self.cpus, "GPU": self.gpus, "TPU": float(self.tpus)}
+        return {name: amount for name, amount in wanted.items() if amount}
+
     def seconds(self, film: float | None) -> float | None:
         """What a row with a film of that length may take."""
         if self.limit is None:

@@ -8,7 +8,8 @@ and only when a row must be computed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -18,6 +19,7 @@ from mustsee.records import Video
 from mustsee.store import Store
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
+Each = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 def hardware(default: Any) -> Any:
@@ -60,17 +62,25 @@ def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
     return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
 
 
+def alone(part: Piecewise) -> Each:
+    """A film's pieces done one after the other, here."""
+    return functools.partial(map, part.piecework())
+
+
 @dataclass(frozen=True)
 class RunContext:
     """What a part may use of the running job.
 
     `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
     store, budget, ledger. `count(name, n)` adds to a counter that ends up in `run.json`.
+    `pieces(part)` maps the pieces of a film to their results, in the same order: some of them
+    elsewhere, where workers are free.
     """
 
     store: Store
     llm: Callable[[LlmConfig], Llm]
     count: Callable[[str, int], None]
+    pieces: Callable[[Piecewise], Each] = alone
 
 
 class Part(Protocol):
@@ -83,7 +93,7 @@ class Part(Protocol):
     It raises BadRow for a row that can never work.
 
     What else a part may be is declared below: `Skippable`, `Threaded`, `Checked`, `Asks`, `Named`,
-    `Answerer`.
+    `Answerer`, `Piecewise`.
     """
 
     version: ClassVar[str]
@@ -92,6 +102,17 @@ class Part(Protocol):
     writes: ClassVar[tuple[str, ...]]
 
     def open(self, run: RunContext) -> Opened: ...
+
+
+class Piecewise(Protocol):
+    """A part that does a long film piece by piece. `piecework` loads its model and returns what
+    makes a record of the class `result` of each piece, whatever it did before. A piece can be
+    pickled, and `mustsee.store.identity` tells it from any other.
+    """
+
+    result: ClassVar[type]
+
+    def piecework(self) -> Callable[[Any], Any]: ...
 
 
 class Skippable(Part, Protocol):

@@ -25,6 +25,7 @@ import pyarrow as pa
 from actors.coordinator import Coordinator
 from actors.endpoint import CHARACTERS_PER_TOKEN
 from actors.gateway import Gateway, Metered
+from actors.hardware import Hardware
 from actors.llm.offline import OfflineLlm, revision
 from actors.part import LlmConfig, RunContext
 from actors.stage import Session, Stage, Task, Worker
@@ -234,7 +235,7 @@ class Alone(Session):
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))
 
-    def context(self, stage: str = "") -> RunContext:
+    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         def connected(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, Metered):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)

@@ -27,6 +27,7 @@ from actors.batches import blocks_held
 from actors.coordinator import answered
 from actors.hardware import Hardware
 from actors.part import Opened, Part, RunContext, Threaded
+from actors.pieces import Pieces
 from actors.watchdog import SLACK, within
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
@@ -80,8 +81,10 @@ class Session:
         with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
             answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
-    def context(self, stage: str = "") -> RunContext:
-        """What a part of that stage may use; without one, the job itself."""
+    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
+        """What a part of that stage may use; without one, the job itself. `hardware`: what a worker
+        of the stage has.
+        """
         from actors.gateway import Gateway
         from actors.sender import Sender
 
@@ -98,6 +101,13 @@ class Session:
                 config, self.store, self.coordinator, count, sender, stage
             ),
             count=count,
+            pieces=Pieces(
+                stage=stage,
+                hardware=hardware or Hardware(),
+                store=self.store,
+                count=count,
+                here=self.here,
+            ),
         )
 
 
@@ -199,7 +209,7 @@ class Worker:
 
     @cached_property
     def _opened(self) -> Opened:
-        return self.stage.part.open(self.session.context(self.stage.name))
+        return self.stage.part.open(self.session.context(self.stage.name, self.stage.hardware))
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:

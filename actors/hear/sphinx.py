@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 FRAMES_A_SECOND = 100  # pocketsphinx's own frame rate
 
 
+@dataclass(frozen=True)
+class Heard:
+    """What was made of a window."""
+
+    lines: tuple[Line, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sphinx:
     """One line per utterance, with word times to 10 ms. English only.
@@ -31,11 +38,25 @@ class Sphinx:
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    result: ClassVar[type] = Heard
 
     voice: Voice = field(default_factory=Voice)
     window: float = 300.0
 
     def open(self, run: RunContext) -> Opened:
+        each = run.pieces(self)
+
+        def hear(video: Video) -> Video:
+            windows = spoken(video, seconds=self.window, voice=self.voice)
+            lines = transcript.ordered(line for heard in each(windows) for line in heard.lines)
+            return dataclasses.replace(
+                video, lines=lines, language="en" if lines else None, heard_by="sphinx"
+            )
+
+        return hear
+
+    def piecework(self) -> Callable[[Window], Heard]:
+        """Loads the model. Raises UserError where it is not installed."""
         try:
             from pocketsphinx import Decoder
         except ImportError as error:
@@ -43,18 +64,7 @@ class Sphinx:
                 "hear=sphinx needs pocketsphinx: pip install 'mustsee[offline]'"
             ) from error
         decoder = Decoder(samprate=RATE, loglevel="ERROR")
-
-        def hear(video: Video) -> Video:
-            lines = transcript.ordered(
-                line
-                for window in spoken(video, seconds=self.window, voice=self.voice)
-                for line in _lines(decoder, window)
-            )
-            return dataclasses.replace(
-                video, lines=lines, language="en" if lines else None, heard_by="sphinx"
-            )
-
-        return hear
+        return lambda window: Heard(tuple(_lines(decoder, window)))
 
 
 def _lines(decoder: Decoder, window: Window) -> Iterator[Line]:

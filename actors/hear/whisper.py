@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,22 @@ from mustsee.media.sound import sound_language
 from mustsee.media.speech import Voice, Window, spoken
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A window of a film's sound, and the language that is spoken, if that is known."""
+
+    window: Window
+    language: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What was made of a piece: its language, and a guess for each stretch of speech."""
+
+    language: str
+    guesses: tuple[Guess, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +57,7 @@ class Whisper:
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    result: ClassVar[type] = Heard
 
     model: str
     revision: str | None = weights.pinned()
@@ -70,8 +87,8 @@ class Whisper:
             )
 
     def open(self, run: RunContext) -> Opened:
-        pipeline = self._load()
-        one_language = not pipeline.model.model.is_multilingual
+        each = run.pieces(self)
+        one_language = not multilingual(weights.find(self.model, self.revision))
         called = f"whisper ({self.name or self.model})"
 
         def hear(video: Video) -> Video:
@@ -80,9 +97,12 @@ class Whisper:
                 said = f"{called}, English only: the sound is marked {marked!r}"
                 return dataclasses.replace(video, lines=(), language=marked, heard_by=said)
             language, guesses = self.language, list[Guess]()
-            for window in spoken(video, seconds=self.window, voice=self.voice):
-                language, found = self._transcribe(pipeline, window, language)
-                guesses += found
+            windows = spoken(video, seconds=self.window, voice=self.voice)
+            first = islice(windows, 1 if language is None else 0)  # it tells the others' language
+            for some in (first, windows):
+                for heard in each(Piece(window, language) for window in some):
+                    language = heard.language
+                    guesses += heard.guesses
             lines, doubted = self._believed(guesses, one_language)
             for why, number in doubted.items():
                 run.count(f"hear.doubted.{why}", number)
@@ -95,6 +115,11 @@ class Whisper:
             )
 
         return hear
+
+    def piecework(self) -> Callable[[Piece], Heard]:
+        """Loads the model. Raises UserError where it is not, or is another."""
+        pipeline = self._load()
+        return lambda piece: self._transcribe(pipeline, piece.window, piece.language)
 
     def _load(self) -> Any:
         """The model and its tokenizer. Raises UserError where they are not, or are others."""
@@ -128,9 +153,7 @@ class Whisper:
         kept = [g for g, why in zip(guesses, reasons, strict=True) if why is None]
         return [x for g in kept for x in g.lines], Counter(why for why in reasons if why)
 
-    def _transcribe(
-        self, pipeline: Any, window: Window, language: str | None
-    ) -> tuple[str, list[Guess]]:
+    def _transcribe(self, pipeline: Any, window: Window, language: str | None) -> Heard:
         segments, info = pipeline.transcribe(
             window.samples,
             language=language,
@@ -145,7 +168,7 @@ class Whisper:
                 for s in self._stretches(window.speech)
             ],
         )
-        return info.language, list(_guesses(segments, window))
+        return Heard(language=info.language, guesses=tuple(_guesses(segments, window)))
 
     def _stretches(self, speech: Iterable[Span]) -> list[Span]:
         """Utterances that follow each other closely as one, as far as a stretch may last."""

@@ -6,6 +6,7 @@ wheel (0.003 of real time on one core).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -47,6 +48,12 @@ class Window:
     @property
     def end(self) -> float:
         return self.start + len(self.samples) / RATE
+
+    @property
+    def identity(self) -> object:
+        """What the store knows it by."""
+        heard = hashlib.sha256(self.samples.tobytes()).hexdigest()
+        return [self.start, heard, *((span.start, span.end) for span in self.speech)]
 
     def cut(self, span: Span) -> NDArray[np.float32]:
         """The samples of a span of this window."""

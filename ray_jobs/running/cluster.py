@@ -271,12 +271,11 @@ def hardware(pool: Sequence[Stage]) -> Hardware:
 def demand(pool: Sequence[Stage]) -> Demand:
     """What the least workers of a pool need."""
     hard = hardware(pool)
-    wanted = {"CPU": hard.cpus, "GPU": hard.gpus, "TPU": float(hard.tpus)}
     return Demand(
         name="+".join(stage.name for stage in pool),
         key=f"cluster.stages.{pool[-1].name}.workers",
         count=hard.least,
-        resources={name: amount for name, amount in wanted.items() if amount},
+        resources=hard.resources,
     )
 
 

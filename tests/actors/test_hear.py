@@ -1,7 +1,8 @@
 """One contract for everything that hears, and what each of them promises beside it."""
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -19,11 +20,11 @@ from actors.hear.sphinx import Sphinx
 from actors.hear.subtitles import Subtitles
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
-from actors.part import Opened, Part, RunContext
+from actors.part import Each, Opened, Part, Piecewise, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.speech import RATE, Voice, windows
+from mustsee.media.speech import RATE, Voice, spoken, windows
 from mustsee.nn import weights
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
@@ -406,6 +407,41 @@ def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
         assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
     utterances = [s for w in found for s in w.speech]
     assert len(utterances) == 7
+
+
+def backwards(part: Piecewise) -> Each:
+    """Pieces done in another order, each by one who did none before, and kept as in a store."""
+
+    def each(pieces: Iterable[Any]) -> Iterator[Any]:
+        done = [part.piecework()(piece) for piece in reversed(list(pieces))]
+        kept = [json.dumps(schemas.dump(result)) for result in reversed(done)]
+        return (schemas.load(part.result, json.loads(result)) for result in kept)
+
+    return each
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
+def test_a_film_is_heard_in_pieces_as_in_one(
+    name: str, seconds: float, request: pytest.FixtureRequest
+) -> None:
+    """Speech goes on over the windows' borders: it is cut before the utterance that does."""
+    if name == "sphinx":
+        pytest.importorskip("pocketsphinx")
+        part: Any = Sphinx(window=seconds)
+    elif name == "tiny":
+        part = english(window=seconds)
+    else:  # knows many languages: that of the first window is all windows'
+        model = request.getfixturevalue("tiny_whisper")
+        part = replace(tiny(model), window=seconds, language=None)
+    cut = [w.end for w in spoken(video(INTERVIEW), seconds=seconds, voice=part.voice)]
+    assert len(cut) >= 3
+    assert any(end % seconds for end in cut[:-1]), "no utterance goes on over a border"
+    counted: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    one = part.open(run_context(counted[0]))(video(INTERVIEW))
+    many = part.open(replace(run_context(counted[1]), pieces=backwards))(video(INTERVIEW))
+    assert one.lines
+    assert many == one
+    assert counted[0] == counted[1]
 
 
 def test_a_gap_in_the_sound_ends_a_window() -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -141,3 +142,61 @@ class Where:
             return dataclasses.replace(row, title=sys.prefix, movie_name=place, language=named)
 
         return tell
+
+
+WORKERS = set[int]()  # this process, where it is a stage's worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What was made of a piece, and by which process."""
+
+    text: str
+    process: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPieces:
+    """Writes its pieces, of which a row has as many as its `uri` says, as the title, and the
+    processes that did them as the tags. Piece 0 waits until `met` pieces are begun. `helpers`:
+    what becomes of a piece that a helper begins, `die` or `fail`; `dies`: the piece with which the
+    worker itself dies, the first time.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    writes: ClassVar[tuple[str, ...]] = ("title", "tags")
+    result: ClassVar[type] = Told
+    folder: str = hardware("")
+    met: int = hardware(1)
+    helpers: str = hardware("")
+    dies: str = hardware("")
+
+    def open(self, run: RunContext) -> Opened:
+        WORKERS.add(os.getpid())
+        each = run.pieces(self)
+
+        def work(row: Video) -> Video:
+            told = list(each(f"{row.video_id}-{n}" for n in range(int(row.uri))))
+            tags = tuple(str(one.process) for one in told)
+            return dataclasses.replace(row, title=" ".join(t.text for t in told), tags=tags)
+
+        return work
+
+    def piecework(self) -> Callable[[str], Told]:
+        folder = Path(self.folder)
+
+        def work(piece: str) -> Told:
+            again = calls(folder)[piece]
+            (folder / f"{piece}.{uuid.uuid4().hex}").touch()
+            helps = os.getpid() not in WORKERS
+            if helps and self.helpers == "fail":
+                raise BadRow("helpers have no weights")
+            if (helps and self.helpers == "die") or (piece == self.dies and not again):
+                os.kill(os.getpid(), signal.SIGKILL)
+            while piece.endswith("-0") and len(calls(folder)) < self.met:
+                time.sleep(0.02)  # the stage's limit ends it
+            return Told(text=piece.upper(), process=os.getpid())
+
+        return work

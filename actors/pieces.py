@@ -1,0 +1,188 @@
+"""A long film piece by piece: by the stage's worker, and by helpers where the cluster has room.
+
+A part that is `Piecewise` gives the pieces of a film one after the other and takes their results in
+the same order, so that it makes no difference who did which. Each result is kept in the store: what
+a killed run has done of a film is not done again. A helper has what a worker of the stage has, does
+nothing but pieces of one film, and goes with it. A film of a single piece meets none of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from actors.hardware import Hardware
+from actors.part import Each, Piecewise
+from mustsee import schemas
+from mustsee.store import Store, digest, identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """How the worker of a stage does its films. `here`: the folder from which paths count."""
+
+    stage: str
+    hardware: Hardware
+    store: Store
+    count: Callable[[str, int], None]
+    here: str
+
+    def __call__(self, part: Piecewise) -> Each:
+        """As `RunContext.pieces`: loads the part's model."""
+        work = part.piecework()
+
+        def each(pieces: Iterable[Any]) -> Iterator[Any]:
+            left = iter(pieces)
+            first = list(islice(left, 2))
+            if len(first) < 2:
+                yield from map(work, first)
+                return
+            with contextlib.ExitStack() as held:
+                yield from Crew(self, part, held).results(chain(first, left), work)
+
+        return each
+
+    def room(self) -> int:
+        """How many more workers of this stage the cluster has room for."""
+        import ray
+
+        free = ray.available_resources()
+        wanted = self.hardware.resources
+        return min((int(free.get(r, 0.0) / n + 1e-9) for r, n in wanted.items()), default=0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece at work: its place in the film, and the key of its result."""
+
+    number: int
+    piece: Any
+    key: str
+
+
+class Helper:
+    """A process that does pieces, as a Ray actor."""
+
+    def __init__(self, part: Piecewise, here: str) -> None:
+        if os.path.isdir(here):
+            os.chdir(here)
+        self._work = part.piecework()
+
+    def ready(self) -> None:
+        """Answers when the model is loaded."""
+
+    def work(self, piece: Any) -> Any:
+        """The result of a piece."""
+        return self._work(piece)
+
+
+@dataclass(frozen=True)
+class Hand:
+    """One who does pieces, and how to dismiss it: the worker itself stays."""
+
+    begin: Callable[[Any], Future[Any]]
+    dismiss: Callable[[], object] | None = None
+
+
+class Crew:
+    """Those who do the pieces of one film: the worker that has it, and helpers while pieces wait.
+    What a helper fails to do is done by the others, and the helper dismissed.
+    """
+
+    def __init__(self, pieces: Pieces, part: Piecewise, held: contextlib.ExitStack) -> None:
+        self._pieces, self._part, self._held = pieces, part, held
+        self._hired = 0
+        self._coming: dict[Future[Any], Hand] = {}
+        self._ready: deque[Task] = deque()
+        self._done: dict[int, Any] = {}
+
+    def results(self, pieces: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+        """The results in the order of the pieces. Of these as many are held as there are hands, and
+        one.
+        """
+        # In a thread of its own, so that helpers need not wait for the worker.
+        thread = self._held.enter_context(ThreadPoolExecutor(1))
+        free = [Hand(lambda piece: thread.submit(work, piece))]
+        at_work: dict[Future[Any], tuple[Task, Hand]] = {}
+        left, due = enumerate(pieces), 0
+        while True:
+            while free and self._waits(left):
+                task, hand = self._ready.popleft(), free.pop()
+                at_work[hand.begin(task.piece)] = (task, hand)
+            while due in self._done:
+                yield self._done.pop(due)
+                due += 1
+            if not at_work:
+                return
+            if self._waits(left):
+                self._hire()
+            finished, _ = wait([*at_work, *self._coming], return_when=FIRST_COMPLETED)
+            for future in finished:
+                task, hand = at_work.pop(future, None) or (None, self._coming.pop(future))
+                if hand.dismiss and future.exception() is not None:
+                    self._ready.extendleft([task] if task else [])
+                    hand.dismiss()
+                    self._count("helpers.lost")
+                    continue
+                if task:
+                    self._keep(task, future.result(), helped=hand.dismiss is not None)
+                free.append(hand)
+
+    def _waits(self, left: Iterator[tuple[int, Any]]) -> bool:
+        """Whether there is a piece to be done that nobody does. What the store has is done."""
+        while not self._ready and (taken := next(left, None)) is not None:
+            number, piece = taken
+            key = digest([self._pieces.stage, identity(self._part), identity(piece)])
+            stored = self._pieces.store.get(self._kind, key)
+            if stored is None:
+                self._ready.append(Task(number, piece, key))
+            else:
+                self._done[number] = schemas.load(self._part.result, json.loads(stored))
+        return bool(self._ready)
+
+    def _keep(self, task: Task, result: Any, *, helped: bool) -> None:
+        value = json.dumps(schemas.dump(result)).encode()
+        self._pieces.store.put(self._kind, task.key, value)
+        self._done[task.number] = result
+        if helped:
+            self._count("pieces.helped")
+
+    def _count(self, name: str) -> None:
+        self._pieces.count(f"{self._pieces.stage}.{name}", 1)
+
+    @property
+    def _kind(self) -> str:
+        return f"{self._pieces.stage}-pieces"
+
+    def _hire(self) -> None:
+        """Start as many helpers as there is room for now; nobody waits for them."""
+        hard = self._pieces.hardware
+        if self._hired >= hard.most - 1:
+            return
+        import ray
+
+        actor: Any = ray.remote(Helper)
+        room = self._pieces.room() - len(self._coming)
+        for _ in range(min(room, hard.most - 1 - self._hired)):
+            helper = actor.options(
+                num_cpus=hard.cpus,
+                num_gpus=hard.gpus or None,
+                resources={"TPU": hard.tpus} if hard.tpus else None,
+                runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
+            ).remote(self._part, self._pieces.here)
+            dismiss = self._held.callback(functools.partial(ray.kill, helper))
+            self._hired += 1
+            hand = Hand(functools.partial(_asked, helper), dismiss)
+            self._coming[helper.ready.remote().future()] = hand
+
+
+def _asked(helper: Any, piece: Any) -> Future[Any]:
+    return helper.work.remote(piece).future()

@@ -1,0 +1,103 @@
+"""A long film in pieces: the same as in one, whoever does them, and none is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from actors.coordinator import start_coordinator
+from actors.hardware import Hardware
+from actors.stage import Session, Stage
+from mustsee import schemas
+from mustsee.records import Video
+from mustsee.store import Store
+from ray_jobs.running.cluster import connected, cores
+from tests.support.parts import InPieces, calls
+
+LIMIT = {"row": 120.0, "film": 0.0}
+TWO = Hardware(workers={"min": 1, "max": 2}, cpus=0.2, limit=LIMIT)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Iterator[None]:
+    with connected():
+        yield
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> InPieces:
+    (tmp_path / "calls").mkdir()
+    return InPieces(folder=str(tmp_path / "calls"))
+
+
+def run(
+    tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The row of a film with so many pieces, and what was counted."""
+    session = Session(store=Store(str(tmp_path / "s")), coordinator=start_coordinator())
+    rows = ray.data.from_arrow(schemas.table([Video(video_id="v", uri=str(pieces))], Video))
+    stage = Stage(name="hear", part=part, hardware=hardware)
+    (row,) = stage.apply(rows, session, rows_per_block=1).take_all()
+    return row, ray.get(session.coordinator.snapshot.remote()).counts
+
+
+def whole(pieces: int) -> str:
+    return " ".join(f"V-{n}" for n in range(pieces))
+
+
+def test_helpers_do_some_and_all_stands_in_order(tmp_path: Path, part: InPieces) -> None:
+    row, counts = run(tmp_path, replace(part, met=4), 8)
+    assert row["title"] == whole(8)
+    assert len(set(row["tags"])) == 2
+    helped = sum(tag != row["tags"][0] for tag in row["tags"])
+    assert counts == {"hear.pieces.helped": helped}
+    assert set(calls(Path(part.folder)).values()) == {1}
+
+
+def test_a_short_film_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:
+    row, counts = run(tmp_path, part, 1)
+    assert (row["title"], counts) == (whole(1), {})
+    assert not Store(str(tmp_path / "s")).has("hear-pieces")
+
+
+@pytest.mark.parametrize("fate", ["die", "fail"])
+def test_what_a_helper_fails_to_do_is_done_by_the_worker(
+    fate: str, tmp_path: Path, part: InPieces
+) -> None:
+    row, counts = run(tmp_path, replace(part, met=2, helpers=fate), 4)
+    assert row["title"] == whole(4)
+    assert len(set(row["tags"])) == 1
+    assert counts == {"hear.helpers.lost": 1}
+    assert sum(calls(Path(part.folder)).values()) == 5
+
+
+def test_a_worker_that_dies_loses_no_piece_that_is_done(tmp_path: Path, part: InPieces) -> None:
+    one = Hardware(cpus=0.2, limit=LIMIT)
+    row, _ = run(tmp_path, replace(part, dies="v-5"), 8, one)
+    assert row["title"] == whole(8)
+    assert len(set(row["tags"][:5])) == len(set(row["tags"][5:])) == 1
+    assert row["tags"][0] != row["tags"][5]
+    assert calls(Path(part.folder)) == {f"v-{n}": 1 + (n == 5) for n in range(8)}
+
+
+def test_where_there_is_no_room_nobody_comes(tmp_path: Path, part: InPieces) -> None:
+    full = Hardware(workers={"min": 1, "max": 2}, cpus=cores(), limit=LIMIT)
+    row, counts = run(tmp_path, part, 4, full)
+    assert (row["title"], counts) == (whole(4), {})
+    assert len(set(row["tags"])) == 1
+
+
+def test_a_film_that_is_asked_for_again_is_found_in_pieces(tmp_path: Path, part: InPieces) -> None:
+    """As after a run that was killed: the film's own result is not there."""
+    first, _ = run(tmp_path, part, 4)
+    hear = tmp_path / "s/hear"
+    hear.rename(tmp_path / "gone")
+    again, counts = run(tmp_path, replace(part, folder=part.folder), 5)
+    assert first["tags"] == again["tags"][:4]
+    assert (again["title"], counts) == (whole(5), {})
+    assert set(calls(Path(part.folder)).values()) == {1}

@@ -25,6 +25,7 @@ from typing import Any, Literal
 from mustsee.errors import UserError
 from mustsee.raters import exchange, films, label_studio, potato, training
 from mustsee.raters.ballots import TRAINING, Ballots, Item, hashed
+from mustsee.raters.box import named
 from mustsee.raters.correctness import sample
 from mustsee.raters.deal import items, needed
 from mustsee.raters.form import Form
@@ -52,6 +53,7 @@ class Rate:
     do: Literal["serve", "write", "export", "import"]
     form: Form
     folder: str | None
+    votes: str | None
     raters: int
     names: tuple[str, ...] | None
     seniors: tuple[str, ...] | None
@@ -76,7 +78,10 @@ class Rate:
             "serve": self._serve, "write": self._write, "export": self._export,
             "import": self._import,
         }[self.do]  # fmt: skip
-        return act()
+        try:
+            return act()
+        finally:
+            self._ballots.close()
 
     def _check(self) -> None:
         for file in ("questions.parquet", "videos.parquet"):
@@ -194,10 +199,10 @@ class Rate:
         return 0
 
     def _rated(self) -> tuple[list[Item], list[Any]]:
-        path = self._folder / "votes.sqlite"
-        if not path.is_file():
+        if not self._ballots.there():
             raise UserError(
-                f"{str(path)!r} is not there: nobody has rated form={self.form.name} yet"
+                f"{named(self._ballots.where)} holds no votes: nobody has rated "
+                f"form={self.form.name} yet"
             )
         return self._open(), self._ballots.votes()
 
@@ -247,7 +252,7 @@ class Rate:
     def _ballots(self) -> Ballots:
         form = self.form
         return Ballots(
-            path=self._folder / "votes.sqlite",
+            where=self.votes or self._folder / "votes.sqlite",
             lease=60 * self.lease_minutes,
             goes_on=lambda name, votes: (
                 not fallen(
@@ -302,11 +307,17 @@ class Rate:
         asked = self._ballots.open(fresh if drawn else [])
         if not asked:
             raise UserError(f"questions={self.questions!r}: none is kept, so none can be rated")
+        known = {TRAINING, *(r.name for r in self.form.rounds)}
+        if other := {i.round for i in asked} - known:
+            raise UserError(
+                f"{named(self._ballots.where)} holds the votes of another form (round "
+                f"{min(other)!r}): give another folder= or votes="
+            )
         names = {i.question_id for i in asked}
         if missing := [name for name in names if name not in self._questions]:
             raise UserError(
-                f"{len(missing)} questions of {str(self._ballots.path)!r} are not in "
-                f"{self.questions!r} any more: give another folder= for a new sample"
+                f"{len(missing)} questions of {named(self._ballots.where)} are not in "
+                f"{self.questions!r} any more: give another folder= or votes= for a new sample"
             )
         if {i.name for i in asked} != {i.name for i in fresh} and self.do == "serve":
             count = len({i.question_id for i in asked if i.round != TRAINING})
@@ -317,13 +328,15 @@ class Rate:
         return asked
 
     def _invite(self, address: str) -> None:
-        now, known = time.time(), self._ballots.invited()
+        now = time.time()
         for name in (*self._people, *self._seniors):
-            if known.get(name, 0) > now and name not in self.renew:
+            token = self._ballots.invite(
+                name, now + self.days * 86400, senior=name in self._seniors,
+                unless=None if name in self.renew else now,
+            )  # fmt: skip
+            if token is None:
                 print(f"{name}: the link of before counts (renew=[{name}] makes a new one)")
             else:
-                senior = name in self._seniors
-                token = self._ballots.invite(name, now + self.days * 86400, senior=senior)
                 print(f"{name}: {address}/r/{token}")
 
     def _results(self, asked: Sequence[Item]) -> Results:

@@ -148,7 +148,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
         assert "thank you" in rater.page.inner_text("main")
         assert rater.said == []
         rater.leaves()
-    votes = Ballots(path=run / "rating-neptune" / "votes.sqlite").votes()
+    votes = Ballots(where=run / "rating-neptune" / "votes.sqlite").votes()
     assert len(votes) == 9
     assert len({(v.question_id, v.rater) for v in votes}) == 9
     told = [v.answers.get("comment") for v in votes if v.rater == "eve"]
@@ -209,7 +209,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     ana.page.reload()
     assert ana.page.locator(".parts ol li").count() == 1
     ana.sends()
-    (vote,) = Ballots(path=run / "rating-certificate" / "votes.sqlite").votes()
+    (vote,) = Ballots(where=run / "rating-certificate" / "votes.sqlite").votes()
     assert vote.answers["parts"] == [
         [pytest.approx(1 / FPS, abs=2e-3), pytest.approx(11 / FPS, abs=2e-3)]
     ]
@@ -220,7 +220,7 @@ def test_what_is_given_a_minute_is_taken_away_after_it(
     chromium: Any, run: Path, serve: Any
 ) -> None:
     served = serve("form=human_benchmark", "names=[ana,ben,dan,eve,zoe]", "sample=1")
-    box = Ballots(path=run / "rating-human_benchmark" / "votes.sqlite")
+    box = Ballots(where=run / "rating-human_benchmark" / "votes.sqlite")
     name = next(i.rater for i in box.open() if i.round == "one_minute") or ""
     ana = Person(chromium, served.links[name], 390)
     ana.page.clock.install()
@@ -250,4 +250,4 @@ def test_without_scripts_the_page_is_an_ordinary_form(chromium: Any, run: Path, 
     page.get_by_role("button", name="Send").click()
     assert "thank you" in page.inner_text("main")
     context.close()
-    assert len(Ballots(path=run / "rating-verify" / "votes.sqlite").votes()) == 1
+    assert len(Ballots(where=run / "rating-verify" / "votes.sqlite").votes()) == 1

@@ -60,7 +60,7 @@ def test_a_sample_stays_and_a_link_is_said_once(
 ) -> None:
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 0
     first = capsys.readouterr().out
-    box = Ballots(path=run / "rating-verify" / "votes.sqlite")
+    box = Ballots(where=run / "rating-verify" / "votes.sqlite")
     asked = [i.question_id for i in box.open()]
     assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
     assert "q9" not in asked
@@ -75,7 +75,7 @@ def test_votes_are_written_and_the_old_table_is_kept(
     run: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     rate(run, "sample=3")()
-    box = Ballots(path=run / "rating-verify" / "votes.sqlite")
+    box = Ballots(where=run / "rating-verify" / "votes.sqlite")
     wrong, *right = [i.question_id for i in box.open()]
     for name in (wrong, *right):
         for number in range(3):
@@ -121,7 +121,7 @@ def test_votes_of_another_tool_come_into_the_same_box(
         told = capsys.readouterr().out
         assert f"{new} votes new" in told
         assert told.count("left out") == 2
-    (first, _) = Ballots(path=run / "rating-verify" / "votes.sqlite").votes()
+    (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
     assert (first.rater, first.question_id, dict(first.answers)) == (
         "potato:ana",
         rows[0]["id"],

@@ -57,7 +57,7 @@ class World:
             for name, video in (("q1", "a/../a"), ("q2", "b"))
         ]  # fmt: skip
         self.form = form_named(form)
-        self.ballots = Ballots(path=folder / "votes.sqlite")
+        self.ballots = Ballots(where=folder / "votes.sqlite")
         fresh = items(
             self.form, ["q2"] if drill else ["q1", "q2"], raters=2, people=list("abcde"),
             training=["q1"] if drill else (),

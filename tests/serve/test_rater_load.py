@@ -70,7 +70,7 @@ def test_fifty_raters_at_once(tmp_path: Path) -> None:
                           question_type="k", options=("a", "b"), answer_index=0)
         for i in range(QUESTIONS)
     }  # fmt: skip
-    box = Ballots(path=tmp_path / "votes.sqlite")
+    box = Ballots(where=tmp_path / "votes.sqlite")
     asked = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
         form=form, items={i.name: i for i in asked}, questions=questions, videos={},

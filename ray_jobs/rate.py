@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -35,13 +34,13 @@ from mustsee.raters.settle import fallen, settle
 from mustsee.raters.training import Training
 from mustsee.raters.written import written
 from mustsee.records import Question, Video
-from mustsee.run.inputs import read_videos
+from mustsee.run.inputs import with_films
 from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
-from ray_jobs.running.heartbeat import quiet
 from ray_jobs.running.launch import launch
+from ray_jobs.running.web import port, stay_up
 
 TOOLS = {"label_studio": label_studio, "potato": potato}
 
@@ -113,8 +112,6 @@ class Rate:
         check_writable("folder", str(self._folder))
 
     def _serve(self) -> int:
-        import uvicorn
-
         from serve.rater import Desk, create_app
         from serve.rater_film import Films
         from serve.rater_show import Tasks
@@ -146,12 +143,7 @@ class Rate:
             count = len({i.question_id for i in asked if i.round != TRAINING})
             what = "tasks" if self.form.films else "questions"
             print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
-            # no access log: links are in it
-            config = uvicorn.Config(
-                create_app(desk), access_log=False, log_level="warning", log_config=None
-            )
-            with quiet():
-                uvicorn.Server(config).run(sockets=[listening])
+            stay_up(create_app(desk), listening)
         return 0
 
     def _write(self) -> int:
@@ -216,11 +208,7 @@ class Rate:
     def _videos(self) -> Mapping[str, Video]:
         columns = ("lines", "start", "end", "duration", "shots", "segments", "drop", "problem")
         videos = {v.video_id: v for v in Tables(self._run).videos(*columns)}
-        if self.videos is None:
-            return videos
-        rows = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
-        uris = {row["video_id"]: row["uri"] for row in rows}
-        return {name: replace(v, uri=uris.get(name, v.uri)) for name, v in videos.items()}
+        return with_films(videos, self.videos)
 
     @cached_property
     def _training(self) -> Mapping[str, Training]:
@@ -341,17 +329,6 @@ class Rate:
 
     def _results(self, asked: Sequence[Item]) -> Results:
         return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
-
-
-def port(host: str, number: int) -> socket.socket:
-    """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
-    try:
-        return socket.create_server((host, number))
-    except OSError as error:
-        raise UserError(
-            f"host={host!r} port={number!r} cannot be served: {error.strerror or error}; give "
-            "another port="
-        ) from None
 
 
 if __name__ == "__main__":

@@ -98,6 +98,17 @@ class Films:
         return self._known[key]
 
 
+def part_of(video: Video | None, film: Film | None) -> Span | None:
+    """From where to where a video's film goes: a clip is a part of one. None where there is none to
+    be seen.
+    """
+    if video is None or film is None or film.problem:
+        return None
+    begin = video.start or 0.0
+    end = film.duration if video.end is None else min(video.end, film.duration)
+    return Span(begin, max(begin, end))
+
+
 def key_of(video_id: str) -> str:
     """A film's name in addresses."""
     return hashlib.sha256(video_id.encode()).hexdigest()[:20]

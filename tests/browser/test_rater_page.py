@@ -3,9 +3,6 @@ a reload and a server that dies.
 """
 
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from mustsee.records import Line, Question, Span, Video
 from ray_jobs.running.launch import build, compose
 from tests.support import films
 from tests.support.chromium import Person, browser, needs_browser
+from tests.support.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 BOXES = ["clear", "right", "film", "long"]
@@ -61,34 +59,6 @@ def run(tmp_path: Path, films_of: Path) -> Path:
     pq.write_table(schemas.table(videos, Video), tmp_path / "videos.parquet")
     (tmp_path / "run.json").write_text("{}")
     return tmp_path
-
-
-class Served:
-    """The job, serving; killed and started again it keeps its port. `links`: by name."""
-
-    def __init__(self, run: Path, *overrides: str) -> None:
-        self._command = [sys.executable, "-m", "ray_jobs.rate", f"questions={run}", *overrides]
-        self.links: dict[str, str] = {}
-        self._port = "0"
-        self.start()
-
-    def start(self) -> None:
-        self._job = subprocess.Popen(
-            [*self._command, f"port={self._port}"], stdout=subprocess.PIPE, text=True
-        )
-        assert self._job.stdout is not None
-        for line in self._job.stdout:
-            if found := re.match(r"(\w+): (http://[^/]+:(\d+)/r/\S+)", line):
-                self.links[found[1]], self._port = found[2], found[3]
-            if "Ctrl-C" in line:
-                return
-        raise AssertionError("it did not start")
-
-    def kill(self) -> None:
-        self._job.kill()
-        self._job.wait()
-        assert self._job.stdout is not None
-        self._job.stdout.close()
 
 
 @pytest.fixture

@@ -192,6 +192,33 @@ def test_a_folder_that_cannot_be_written_is_said(run: Path) -> None:
         rate(run, f"folder={run / 'file' / 'votes'}")()
 
 
+def test_the_votes_may_be_in_another_place_and_not_of_another_form(
+    run: Path, served: list[Any], votes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = f"votes='{votes}'"
+    with pytest.raises(UserError, match="holds no votes"):
+        rate(run, where, "do=write")()
+    assert rate(run, where, "sample=2")() == 0
+    assert rate(run, where, "sample=2")() == 0  # a second server
+    assert capsys.readouterr().out.count("/r/") == 3
+    box = Ballots(where=votes)
+    (first, *_) = box.open()
+    box.take("rater_1", 0)
+    assert box.vote(first.name, "rater_1", YES, 5)
+    box.close()
+    assert rate(run, where, "do=write")() == 0
+    assert "verdicts of 1 votes" in capsys.readouterr().out
+    assert not (run / "rating-verify" / "votes.sqlite").exists()
+    with pytest.raises(UserError, match="votes of another form"):
+        rate(run, where, "form=neptune")()
+
+
+def test_a_password_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(UserError, match="needs quotes") as told:
+        compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
+    assert "verysecret" not in str(told.value)
+
+
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ray_jobs.rate", f"questions={tmp_path}"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,22 @@ def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) ->
     world.now += 100
     assert ana.get("/task").status_code == 401
     assert stranger.get("/task", headers={"host": "evil.example"}).status_code == 400
+
+
+def test_votes_that_cannot_be_reached_are_said_to_be_not_saved(world: World) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    with sqlite3.connect(world.ballots.where) as base:
+        base.execute("alter table lease rename to gone")
+    reply = ana.post("/draft", data=form_of(ana, comment="half"))
+    assert (reply.status_code, "not saved" in reply.text, "lease" in reply.text) == (
+        503,
+        True,
+        False,
+    )
+    base.execute("alter table gone rename to lease")
+    base.close()
+    assert ana.post("/draft", data=form_of(ana, comment="half")).status_code == 204
 
 
 def test_results_need_the_key(world: World) -> None:

@@ -22,18 +22,18 @@ RECORD = {
 
 
 def write(folder: Path) -> Path:
-    """Question q1 of a film that browsers play, q2 of one that they do not (30 s, evidence over the
+    """Question q1 of a film that browsers play, q2 of one that they do not (33 s, evidence over the
     end of a stretch), q3 of one that is gone.
     """
     fps = 12
     films.write(folder / "a.mp4", films.cuts([48, 48]), fps=fps, tone=8.0)
-    films.write(folder / "b.mkv", films.cuts([180, 180]), fps=fps, tone=30.0)
-    ends = {"a.mp4": 8.0, "b.mkv": 30.0, "c.mp4": 8.0}
+    films.write(folder / "b.mkv", films.cuts([216, 180]), fps=fps, tone=33.0)
+    ends = {"a.mp4": 8.0, "b.mkv": 33.0, "c.mp4": 8.0}
     videos = [
         Video(video_id=name, uri=str(folder / name), duration=end, fps=fps)
         for name, end in ends.items()
     ]
-    spans = {"a.mp4": (Span(1, 2), Span(5, 6.5)), "b.mkv": (Span(18, 21),), "c.mp4": (Span(0, 1),)}
+    spans = {"a.mp4": (Span(1, 2), Span(5, 6.5)), "b.mkv": (Span(18, 31.5),), "c.mp4": (Span(0, 1),)}
     questions = [
         Question(
             question_id=f"q{n}", video_id=name, recipe="neptune", question=f"What of {name}?",

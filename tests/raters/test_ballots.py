@@ -241,7 +241,7 @@ def test_many_servers_at_once_leave_each_question_its_votes(votes: str) -> None:
     assert {v.answers["a"] for v in cast} == {"1"}
 
 
-# The tables of 0.1.0, when votes were in SQLite alone.
+# The tables as they were when votes were in SQLite alone.
 BEFORE = """
 create table rater (name text primary key, hash text unique, expires real, senior integer);
 create table item (name text primary key, question text, round text, place integer,

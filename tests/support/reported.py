@@ -33,7 +33,11 @@ def write(folder: Path) -> Path:
         Video(video_id=name, uri=str(folder / name), duration=end, fps=fps)
         for name, end in ends.items()
     ]
-    spans = {"a.mp4": (Span(1, 2), Span(5, 6.5)), "b.mkv": (Span(18, 31.5),), "c.mp4": (Span(0, 1),)}
+    spans = {
+        "a.mp4": (Span(1, 2), Span(5, 6.5)),
+        "b.mkv": (Span(18, 31.5),),
+        "c.mp4": (Span(0, 1),),
+    }
     questions = [
         Question(
             question_id=f"q{n}", video_id=name, recipe="neptune", question=f"What of {name}?",

@@ -136,6 +136,14 @@ def prepared(base: Engine, where: str | Path) -> None:
                 ) from None
 
 
+def filled(base: Engine) -> bool:
+    """Whether there are items to rate in it."""
+    if not inspect(base).has_table("item"):
+        return False
+    with base.connect() as asked:
+        return asked.execute(select(ITEM.c.name).limit(1)).first() is not None
+
+
 def put(
     base: Connection,
     table: Table,
@@ -155,31 +163,17 @@ def reached(where: Path | str) -> Generator[None]:
     try:
         yield
     except (OperationalError, NoneFree) as error:
-        said = _said(error) if isinstance(error, OperationalError) else "too many wait for it"
-        raise Transient(f"the votes in {named(where)} cannot be reached: {said}") from None
-
-
-def _said(error: DatabaseError) -> str:
-    """What the database said, in a line, without secrets."""
-    return hidden(" ".join(str(error.orig).split()))
-
-
-def filled(base: Engine) -> bool:
-    """Whether there are items to rate in it."""
-    if not inspect(base).has_table("item"):
-        return False
-    with base.connect() as asked:
-        return asked.execute(select(ITEM.c.name).limit(1)).first() is not None
+        why = _said(error) if isinstance(error, OperationalError) else "too many wait for it"
+        raise Transient(f"the votes in {named(where)} cannot be reached: {why}") from None
 
 
 def _made(base: Engine, where: str | Path) -> None:
     with base.begin() as made:
         here = inspect(made)
-        there = {
-            name: {c["name"] for c in here.get_columns(name)} for name in here.get_table_names()
-        }
-        ours = {table.name: {*table.columns.keys()} for table in TABLES.sorted_tables}
-        if there and not any(there.get(name) == columns for name, columns in ours.items()):
+        there = set(here.get_table_names())
+        ours = [table for table in TABLES.sorted_tables if table.name in there]
+        columns = {t.name: {c["name"] for c in here.get_columns(t.name)} for t in ours}
+        if (there and not ours) or any(columns[t.name] != {*t.columns.keys()} for t in ours):
             raise UserError(
                 f"{named(where)} is of another version of this job, or no ballot box: give another "
                 "folder= or votes="
@@ -192,6 +186,11 @@ def _made(base: Engine, where: str | Path) -> None:
             made.execute(CreateIndex(index, if_not_exists=True))
         if made.execute(select(BOX.c.name)).first() is None:
             made.execute(insert(BOX).values(name="votes", changes=0))
+
+
+def _said(error: DatabaseError) -> str:
+    """What the database said, in a line, without secrets."""
+    return hidden(" ".join(str(error.orig).split()))
 
 
 def _url(text: str) -> URL:

@@ -176,10 +176,15 @@ def test_a_file_of_another_kind_is_said(tmp_path: Path) -> None:
     path.write_text("no database, but long enough to be taken for one" * 20)
     with pytest.raises(UserError, match="as a ballot box: file is not a database"):
         Ballots(where=path).open([again("q1")])
-    for table in ("item (question text, place integer)", "other (thing text)"):
+    lease = "create table lease (item text, rater text, opened real, until real)"
+    for tables in (
+        "create table item (question text, place integer)",
+        f"{lease}; create table vote (item text, rater text, answers text)",
+        "create table other (thing text)",
+    ):
         path.unlink()
         with sqlite3.connect(path) as base:
-            base.execute(f"create table {table}")
+            base.executescript(tables)
         base.close()
         with pytest.raises(UserError, match="another version"):
             Ballots(where=path).open([again("q1")])

@@ -77,10 +77,7 @@ class Rate:
             "serve": self._serve, "write": self._write, "export": self._export,
             "import": self._import,
         }[self.do]  # fmt: skip
-        try:
-            return act()
-        finally:
-            self._ballots.close()
+        return act()
 
     def _check(self) -> None:
         for file in ("questions.parquet", "videos.parquet"):

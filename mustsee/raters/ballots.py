@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,9 +102,9 @@ def hashed(token: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Ballots:
-    """`where`: a file's path, or a `postgresql://` address; of an address, `close` ends the
-    connections. `lease`: seconds for which an item stays a rater's after the last sign of life.
-    `goes_on`: whether a question goes to the round after this one, which these votes complete.
+    """`where`: a file's path, or a `postgresql://` address. `lease`: seconds for which an item
+    stays a rater's after the last sign of life. `goes_on`: whether a question goes to the round
+    after this one, which these votes complete.
     All methods raise Transient where the database cannot be reached.
     """
 
@@ -143,9 +144,6 @@ class Ballots:
             Item(question_id=q, round=r, wanted=w, senior=s, rater=who, after=a)
             for q, r, w, s, who, a in self._rows(select(*columns).order_by(c.place))
         ]
-
-    def close(self) -> None:
-        self._base.dispose()
 
     def invite(
         self, name: str, expires: float, *, senior: bool = False, unless: float | None = None
@@ -291,7 +289,9 @@ class Ballots:
 
     @cached_property
     def _base(self) -> Engine:
-        return database(self.where)
+        base = database(self.where)
+        weakref.finalize(self, base.dispose)
+        return base
 
     @contextmanager
     def _change(self) -> Generator[Connection]:

@@ -23,7 +23,6 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    NullPool,
     Table,
     Text,
     create_engine,
@@ -40,7 +39,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from mustsee.errors import Transient, UserError, hidden, secret
 
 WAIT = 20  # seconds for whoever changes something before
-CONNECTIONS = 10  # of one server to PostgreSQL, which allows 100 unless told otherwise
+CONNECTIONS = 10  # of one server; PostgreSQL allows 100 unless told otherwise
 LIMITS = f"-c lock_timeout={WAIT}s -c idle_in_transaction_session_timeout={3 * WAIT}s"
 
 TABLES = MetaData()
@@ -99,18 +98,21 @@ def named(where: str | Path) -> str:
 
 
 def database(where: str | Path) -> Engine:
-    """Raises UserError for an address that is none, or without its driver."""
-    if not is_address(where):
-        file = URL.create("sqlite", database=str(where))
-        return create_engine(
-            file, poolclass=NullPool, connect_args={"timeout": WAIT}, hide_parameters=True
-        )
-    url = _url(str(where))
-    options = f"{url.query.get('options', '')} {LIMITS}"
+    """With connections that stay open: a SQLite file whose last one closes is tidied up each time,
+    which takes longer than a vote. Raises UserError for an address that is none, or without its
+    driver.
+    """
+    if is_address(where):
+        url = _url(str(where))
+        options = f"{url.query.get('options', '')} {LIMITS}"
+        url = url.difference_update_query(["options"])
+        arguments = {"options": options, "connect_timeout": WAIT}
+    else:
+        url, arguments = URL.create("sqlite", database=str(where)), {"timeout": WAIT}
     try:
         return create_engine(
-            url.difference_update_query(["options"]),
-            connect_args={"options": options, "connect_timeout": WAIT},
+            url,
+            connect_args=arguments,
             pool_size=CONNECTIONS,
             max_overflow=0,
             pool_timeout=WAIT,

@@ -205,7 +205,6 @@ def test_the_votes_may_be_in_another_place_and_not_of_another_form(
     (first, *_) = box.open()
     box.take("rater_1", 0)
     assert box.vote(first.name, "rater_1", YES, 5)
-    box.close()
     assert rate(run, where, "do=write")() == 0
     assert "verdicts of 1 votes" in capsys.readouterr().out
     assert not (run / "rating-verify" / "votes.sqlite").exists()

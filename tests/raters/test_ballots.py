@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,17 @@ Make = Callable[..., Ballots]
 
 
 @pytest.fixture
-def make(votes: str) -> Iterator[Make]:
-    """Makes boxes with everybody invited; their connections end with the test."""
-    some: list[Ballots] = []
+def make(votes: str) -> Make:
+    """Makes boxes with everybody invited."""
 
     def made(*items: Item, **more: Any) -> Ballots:
         box = Ballots(where=votes, lease=100, **more)
-        some.append(box)
         box.open(items)
         for name in ("ana", "ben", "dan", "eve", "zoe"):
             box.invite(name, DAY, senior=name == "zoe", unless=0)
         return box
 
-    yield made
-    for each in some:
-        each.close()
+    return made
 
 
 @pytest.fixture
@@ -97,7 +93,6 @@ def test_a_vote_counts_once_and_only_by_whom_it_was_given_to(box: Ballots) -> No
 def test_drafts_outlive_the_server_and_keep_the_lease(box: Ballots, make: Make) -> None:
     box.take("ana", 0)
     assert box.keep("q1/r", "ana", {"note": "ä"}, 90)
-    box.close()
     later = make(again("other"))
     assert later.open() == [again("q1"), again("q2")]  # what was asked goes on
     assert later.draft("q1/r", "ana") == Draft(answers={"note": "ä"})
@@ -222,7 +217,6 @@ def rate(rater):
 
 with ThreadPoolExecutor(4) as pool:
     list(pool.map(rate, [f"r{i}" for i in range(4)]))
-box.close()
 print(*said)
 """
 
@@ -240,7 +234,6 @@ def test_many_servers_at_once_leave_each_question_its_votes(votes: str) -> None:
     assert sorted(" ".join(said for said, _ in told).split()) == ["r0", "r1", "r2", "r3"]
     box = Ballots(where=votes)
     cast = box.votes()
-    box.close()
     assert Counter(v.question_id for v in cast) == dict.fromkeys([f"q{i}" for i in range(12)], 3)
     assert len({(v.question_id, v.rater) for v in cast}) == 36
     assert {v.answers["a"] for v in cast} == {"1"}
@@ -314,7 +307,6 @@ def test_no_box_is_made_by_looking_for_one(votes: str) -> None:
     assert (box.there(), box.open(), box.there()) == (False, [], False)
     box.open([again("q1")])
     assert box.there()
-    box.close()
 
 
 def test_answers_are_kept_to_the_letter(box: Ballots) -> None:

@@ -105,7 +105,6 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
             server.should_exit = True
             thread.join(30)
     cast = box.votes()
-    box.close()
     assert Counter(v.question_id for v in cast) == dict.fromkeys(questions, VOTES)
     assert len({(v.question_id, v.rater) for v in cast}) == len(cast)
     said = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
@@ -190,7 +189,6 @@ def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
         served.kill()
     box = Ballots(where=votes)
     cast = box.votes()
-    box.close()
     said = sorted(
         (item, name) for name, who in zip(names, people, strict=True) for item in who.cast
     )

@@ -33,7 +33,7 @@ from serve.rater_guard import Guard, Rate
 from serve.rater_show import Tasks, clock, told
 
 HERE = Path(__file__).parent / "rater_page"
-STATIC = ("rater.js", "player.js", "parts.js", "rater.css")
+STATIC = ("rater.js", "player.js", "film.js", "parts.js", "rater.css")
 COOKIE = "mustsee_rater"
 
 

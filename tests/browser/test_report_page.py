@@ -3,6 +3,7 @@ plays too, at two widths, by keyboard.
 """
 
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 break
         else:
             raise AssertionError("it did not start")
-        job.kill()
+        job.send_signal(signal.SIGINT)  # killed, it would leave a folder behind
 
 
 TIME = "Number(document.querySelector('.watch:has(video) output').textContent.split(':')[1])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +122,16 @@ def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert reply.headers["cache-control"] == "no-store"
+
+
+def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
+    asked, client = {"rater.js"}, world.client()
+    for _ in range(3):
+        for name in sorted(asked):
+            reply = client.get(f"/page/{name}")
+            assert reply.status_code == 200, name
+            asked |= set(re.findall(r'from "\./([^"]+)"', reply.text))
+    assert asked == {"rater.js", "player.js", "film.js", "parts.js"}
 
 
 def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:

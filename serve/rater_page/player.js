@@ -35,9 +35,10 @@ export function jump(index, playing = true) {
 export const next = (step) => jump(current + step);
 
 export function loop(on = !looping) {
+  if (on && around === null) jump(0);
+  if (around === null) return; // there is nothing to go round yet
   looping = on;
   document.getElementById("loop").setAttribute("aria-pressed", String(on));
-  if (on && around === null) jump(0);
   circle(around);
 }
 
@@ -108,7 +109,7 @@ if (film !== null) {
   for (const line of lines) {
     line.querySelector("button").addEventListener("click", () => seek(Number(line.dataset.start), true));
   }
-  document.getElementById("loop").addEventListener("click", () => loop());
+  document.getElementById("loop")?.addEventListener("click", () => loop());
   if (spans.length) jump(0, false);
   else seek(begin, false);
 }

@@ -143,7 +143,8 @@ def written_back(run: Path) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
     found = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
     assert found["q1"].question == "Why, 1 of 3?"
-    assert json.loads(found["q1"].repairs[0].before) == {"question": "Why 1?"}
+    before = json.loads(found["q1"].repairs[0].before)
+    assert (before["question"], before["parts"]) == ("Why 1?", {"question": "Why 1?"})
     assert [found[f"q{n}"].drop for n in (1, 2, 3)] == [None, None, "people_neptune: not long"]
     assert [found[f"q{n}"].subsets for n in (1, 2, 3)] == [("mmh",), ("mmh",), ()]
     assert [len(found[f"q{n}"].verdicts) for n in (1, 2, 3, 4)] == [4, 4, 3, 0]

@@ -56,7 +56,18 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
     assert one.run(TIME) < 3
     one.page.get_by_role("button", name="Play the evidence from 0:05.0 to 0:06.5").click()
     one.until(f"() => {TIME} >= 5")
+    frame = one.page.locator("[data-id=q1] .strip").get_by_role("button", name="Play from 0:01.0")
+    frame.focus()
+    one.keys("Enter")
+    one.until(f"() => {TIME} >= 2.5 && {TIME} < 5")  # a frame's film goes on
+    assert one.page.locator("video").count() == 1
+    one.keys("Tab")
+    one.page.get_by_role("button", name="over and over").first.click()
+    one.page.get_by_role("button", name="Play the evidence from 0:01.0 to 0:02.0").click()
+    one.until(f"() => {TIME} >= 1.5")
+    one.until(f"() => {TIME} < 1.5 && !document.querySelector('video').paused")
     assert one.serious() == []
+    assert one.said == []
     one.leaves()
 
 

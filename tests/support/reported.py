@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 from mustsee import schemas
-from mustsee.records import Question, Span, Video
+from mustsee.records import Keyframe, Question, Span, Video
+from mustsee.store import Store
 from tests.support import films
 
 RECORD = {
@@ -22,17 +26,22 @@ RECORD = {
 
 
 def write(folder: Path) -> Path:
-    """Question q1 of a film that browsers play, q2 of one that they do not (33 s, evidence over the
-    end of a stretch), q3 of one that is gone.
+    """Question q1 of a film that browsers play, with a frame a second; q2 of one that they do not
+    (33 s, evidence over the end of a stretch); q3 of one that is gone.
     """
     fps = 12
     films.write(folder / "a.mp4", films.cuts([48, 48]), fps=fps, tone=8.0)
     films.write(folder / "b.mkv", films.cuts([216, 180]), fps=fps, tone=33.0)
     ends = {"a.mp4": 8.0, "b.mkv": 33.0, "c.mp4": 8.0}
     videos = [
-        Video(video_id=name, uri=str(folder / name), duration=end, fps=fps)
+        Video(video_id=name, uri=str(folder / name), duration=end, fps=fps, lineage={"look": name})
         for name, end in ends.items()
     ]
+    held = io.BytesIO()
+    Image.fromarray(films.scene(1)).save(held, "JPEG")
+    frames = tuple(Keyframe(time=float(t), shot=0, jpeg=held.getvalue()) for t in range(8))
+    table = pa.table({"keyframes": schemas.column("keyframes", [frames])})
+    Store(str(folder / "store")).put_table("look", "a.mp4", table)
     spans = {
         "a.mp4": (Span(1, 2), Span(5, 6.5)),
         "b.mkv": (Span(18, 31.5),),

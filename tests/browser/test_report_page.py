@@ -51,21 +51,21 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
     assert one.page.locator("video").count() == 0  # nothing is fetched that nobody wants
     first.focus()
     one.keys("Enter")
-    one.until("() => document.querySelector('video')?.paused === false")
-    one.until(f"() => document.querySelector('video').paused && {TIME} >= 2")  # it stops at its end
+    one.until("document.querySelector('video')?.paused === false")
+    one.until(f"document.querySelector('video').paused && {TIME} >= 2")  # it stops at its end
     assert one.run(TIME) < 3
     one.page.get_by_role("button", name="Play the evidence from 0:05.0 to 0:06.5").click()
-    one.until(f"() => {TIME} >= 5")
+    one.until(f"{TIME} >= 5")
     frame = one.page.locator("[data-id=q1] .strip").get_by_role("button", name="Play from 0:01.0")
     frame.focus()
     one.keys("Enter")
-    one.until(f"() => {TIME} >= 2.5 && {TIME} < 5")  # a frame's film goes on
+    one.until(f"{TIME} >= 2.5 && {TIME} < 5")  # a frame's film goes on
     assert one.page.locator("video").count() == 1
     one.keys("Tab")
     one.page.get_by_role("button", name="over and over").first.click()
     one.page.get_by_role("button", name="Play the evidence from 0:01.0 to 0:02.0").click()
-    one.until(f"() => {TIME} >= 1.5")
-    one.until(f"() => {TIME} < 1.5 && !document.querySelector('video').paused")
+    one.until(f"{TIME} >= 1.5")
+    one.until(f"{TIME} < 1.5 && !document.querySelector('video').paused")
     assert one.serious() == []
     assert one.said == []
     one.leaves()
@@ -78,10 +78,10 @@ def test_what_no_browser_plays_goes_on_over_its_stretches(
     one = Person(chromium, link, width)
     one.page.get_by_text("What of b.mkv?").click()
     one.page.get_by_role("button", name="Play the evidence from 0:18.0 to 0:31.5").click()
-    one.until("() => document.querySelector('video')?.paused === false")
+    one.until("document.querySelector('video')?.paused === false")
     one.run("document.querySelector('video').defaultPlaybackRate = 4")
     one.run("document.querySelector('video').playbackRate = 4")
-    one.until(f"() => document.querySelector('video').paused && {TIME} >= 31.5")
+    one.until(f"document.querySelector('video').paused && {TIME} >= 31.5")
     assert one.run("document.querySelector('video').currentSrc").endswith("/5")
     one.page.get_by_text("What of c.mp4?").click()
     one.page.get_by_role("button", name="Play the evidence from 0:00.0 to 0:01.0").click()

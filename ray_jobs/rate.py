@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from typing import Any, Literal
 from mustsee.errors import UserError
 from mustsee.raters import exchange, films, label_studio, potato, training
 from mustsee.raters.ballots import TRAINING, Ballots, Item, hashed
+from mustsee.raters.box import named
 from mustsee.raters.correctness import sample
 from mustsee.raters.deal import items, needed
 from mustsee.raters.form import Form
@@ -34,13 +34,13 @@ from mustsee.raters.settle import fallen, settle
 from mustsee.raters.training import Training
 from mustsee.raters.written import written
 from mustsee.records import Question, Video
-from mustsee.run.inputs import read_videos
+from mustsee.run.inputs import with_films
 from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
-from ray_jobs.running.heartbeat import quiet
 from ray_jobs.running.launch import launch
+from ray_jobs.running.web import port, stay_up
 
 TOOLS = {"label_studio": label_studio, "potato": potato}
 
@@ -52,6 +52,7 @@ class Rate:
     do: Literal["serve", "write", "export", "import"]
     form: Form
     folder: str | None
+    votes: str | None
     raters: int
     names: tuple[str, ...] | None
     seniors: tuple[str, ...] | None
@@ -109,8 +110,6 @@ class Rate:
         check_writable("folder", str(self._folder))
 
     def _serve(self) -> int:
-        import uvicorn
-
         from serve.rater import Desk, create_app
         from serve.rater_film import Films
         from serve.rater_show import Tasks
@@ -142,12 +141,7 @@ class Rate:
             count = len({i.question_id for i in asked if i.round != TRAINING})
             what = "tasks" if self.form.films else "questions"
             print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
-            # no access log: links are in it
-            config = uvicorn.Config(
-                create_app(desk), access_log=False, log_level="warning", log_config=None
-            )
-            with quiet():
-                uvicorn.Server(config).run(sockets=[listening])
+            stay_up(create_app(desk), listening)
         return 0
 
     def _write(self) -> int:
@@ -195,10 +189,10 @@ class Rate:
         return 0
 
     def _rated(self) -> tuple[list[Item], list[Any]]:
-        path = self._folder / "votes.sqlite"
-        if not path.is_file():
+        if not self._ballots.there():
             raise UserError(
-                f"{str(path)!r} is not there: nobody has rated form={self.form.name} yet"
+                f"{named(self._ballots.where)} holds no votes: nobody has rated "
+                f"form={self.form.name} yet"
             )
         return self._open(), self._ballots.votes()
 
@@ -212,11 +206,7 @@ class Rate:
     def _videos(self) -> Mapping[str, Video]:
         columns = ("lines", "start", "end", "duration", "shots", "segments", "drop", "problem")
         videos = {v.video_id: v for v in Tables(self._run).videos(*columns)}
-        if self.videos is None:
-            return videos
-        rows = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
-        uris = {row["video_id"]: row["uri"] for row in rows}
-        return {name: replace(v, uri=uris.get(name, v.uri)) for name, v in videos.items()}
+        return with_films(videos, self.videos)
 
     @cached_property
     def _training(self) -> Mapping[str, Training]:
@@ -248,7 +238,7 @@ class Rate:
     def _ballots(self) -> Ballots:
         form = self.form
         return Ballots(
-            path=self._folder / "votes.sqlite",
+            where=self.votes or self._folder / "votes.sqlite",
             lease=60 * self.lease_minutes,
             goes_on=lambda name, votes: (
                 not fallen(
@@ -303,11 +293,17 @@ class Rate:
         asked = self._ballots.open(fresh if drawn else [])
         if not asked:
             raise UserError(f"questions={self.questions!r}: none is kept, so none can be rated")
+        known = {TRAINING, *(r.name for r in self.form.rounds)}
+        if other := {i.round for i in asked} - known:
+            raise UserError(
+                f"{named(self._ballots.where)} holds the votes of another form (round "
+                f"{min(other)!r}): give another folder= or votes="
+            )
         names = {i.question_id for i in asked}
         if missing := [name for name in names if name not in self._questions]:
             raise UserError(
-                f"{len(missing)} questions of {str(self._ballots.path)!r} are not in "
-                f"{self.questions!r} any more: give another folder= for a new sample"
+                f"{len(missing)} questions of {named(self._ballots.where)} are not in "
+                f"{self.questions!r} any more: give another folder= or votes= for a new sample"
             )
         if {i.name for i in asked} != {i.name for i in fresh} and self.do == "serve":
             count = len({i.question_id for i in asked if i.round != TRAINING})
@@ -318,28 +314,19 @@ class Rate:
         return asked
 
     def _invite(self, address: str) -> None:
-        now, known = time.time(), self._ballots.invited()
+        now = time.time()
         for name in (*self._people, *self._seniors):
-            if known.get(name, 0) > now and name not in self.renew:
+            token = self._ballots.invite(
+                name, now + self.days * 86400, senior=name in self._seniors,
+                unless=None if name in self.renew else now,
+            )  # fmt: skip
+            if token is None:
                 print(f"{name}: the link of before counts (renew=[{name}] makes a new one)")
             else:
-                senior = name in self._seniors
-                token = self._ballots.invite(name, now + self.days * 86400, senior=senior)
                 print(f"{name}: {address}/r/{token}")
 
     def _results(self, asked: Sequence[Item]) -> Results:
         return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
-
-
-def port(host: str, number: int) -> socket.socket:
-    """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
-    try:
-        return socket.create_server((host, number))
-    except OSError as error:
-        raise UserError(
-            f"host={host!r} port={number!r} cannot be served: {error.strerror or error}; give "
-            "another port="
-        ) from None
 
 
 if __name__ == "__main__":

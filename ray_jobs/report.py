@@ -1,11 +1,13 @@
-"""(Re)write the report page of a finished run, and draw one of its questions.
+"""(Re)write the report page of a finished run, draw one of its questions, serve it with its films.
 
 python -m ray_jobs.report out=O [picture=question.png question=ID]
+python -m ray_jobs.report out=O serve=true
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +18,14 @@ from pyarrow import fs
 
 from mustsee.audit import page
 from mustsee.errors import UserError
+from mustsee.run.inputs import with_films
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
-from mustsee.store import Store, resolve
+from mustsee.run.tables import Tables
+from mustsee.store import Store, is_local, resolve
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Page
+from ray_jobs.running.web import port, stay_up
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 PAGES: Mapping[str, Page] = {"audit": page.write}
@@ -32,6 +37,11 @@ class Report:
     store: str | None = None
     picture: str | None = None
     question: str | None = None
+    serve: bool = False
+    videos: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8766
+    hosts: tuple[str, ...] = ()
 
     def __call__(self) -> int:
         filesystem, path = resolve(self.out)
@@ -45,6 +55,11 @@ class Report:
             record = json.loads((folder / "run.json").read_text())
             store = Store(self._store(record))
             made = PAGES.get(record["recipe"], write_report)
+            if self.serve and made is not write_report:
+                raise UserError(
+                    f"serve=true: out={self.out!r} is of {record['recipe']!r}, whose page has no "
+                    "films to play; open the file"
+                )
             if made is page.write:
                 fs.copy_files(f"{path}/audit.json", str(folder / "audit.json"), filesystem)
             made(folder, record, store)
@@ -55,7 +70,29 @@ class Report:
             print(f"{self.out}/report/index.html")
             if self.picture is not None:
                 print(draw_question(folder, store, Path(self.picture), self.question))
+            if self.serve:
+                self._serve(folder)
         return 0
+
+    def _serve(self, folder: Path) -> None:
+        """The page with its films, until Ctrl-C."""
+        from serve.rater_film import Films
+        from serve.report import Watched, create_app
+
+        found = Tables(folder).videos("start", "end", "duration", "drop", "problem")
+        videos = with_films({v.video_id: v for v in found}, self.videos)
+        kept = Path(self.out.removeprefix("file://")) if is_local(self.out) else folder
+        with port(self.host, self.port) as listening:
+            watched = Watched(
+                page=(folder / "report/index.html").read_text(encoding="utf-8"),
+                videos=videos,
+                films=Films(videos.values(), kept / "report/stretches"),
+                token=secrets.token_urlsafe(32),
+                hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
+            )
+            address = f"http://{self.host}:{listening.getsockname()[1]}/r/{watched.token}"
+            print(f"with films: {address} (Ctrl-C stops it)", flush=True)
+            stay_up(create_app(watched), listening)
 
     def _store(self, record: Mapping[str, Any]) -> str:
         """The one asked for, the run's own, or the one here where the folder was moved."""

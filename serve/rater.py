@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from mustsee.errors import MustseeError
+from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, Cast, hashed
 from mustsee.raters.results import Results
 from serve.rater_film import Film
@@ -33,7 +33,7 @@ from serve.rater_guard import Guard, Rate
 from serve.rater_show import Tasks, clock, told
 
 HERE = Path(__file__).parent / "rater_page"
-STATIC = ("rater.js", "player.js", "parts.js", "rater.css")
+STATIC = ("rater.js", "player.js", "film.js", "parts.js", "rater.css")
 COOKIE = "mustsee_rater"
 
 
@@ -70,6 +70,7 @@ def create_app(desk: Desk) -> Starlette:
             Route("/results", page.results),
             Route("/page/{name}", page.static),
         ],
+        exception_handlers={Transient: _later},
         middleware=[
             Middleware(Guard),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(desk.hosts)),
@@ -98,7 +99,7 @@ class _Pages:
         if rater is None:
             return self._stranger(request)
         reply = RedirectResponse("/task", 303)
-        left = int(self._ballots.invited()[rater] - now)
+        left = int(self._ballots.expiry(rater) - now)
         reply.set_cookie(
             COOKIE, token, max_age=max(left, 1), httponly=True, samesite="lax",
             secure=request.url.scheme == "https",
@@ -327,6 +328,11 @@ class _Pages:
 def _number(text: str) -> float | None:
     """The seconds that a page counted; null where it counted none."""
     return float(text) if text.replace(".", "", 1).isdecimal() else None
+
+
+def _later(request: Request, error: Exception) -> Response:
+    """The database is away, or too many wait for it."""
+    return _plain("not saved: the server cannot reach its votes now; try again in a moment", 503)
 
 
 def _plain(text: str, status: int) -> Response:

@@ -1,4 +1,4 @@
-"""Films for a browser: the file itself where browsers play it, else stretches of 20 seconds, coded
+"""Films for a browser: the file itself where browsers play it, else stretches of ten seconds, coded
 anew when they are asked for and kept.
 
 Films are named by a key that is a hash of their id: no path comes from or goes to a browser.
@@ -25,7 +25,7 @@ from mustsee.store import resolve
 
 PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
 CONTAINERS = (".mp4", ".m4v", ".mov", ".webm")
-STEP, LENGTH = 10.0, 20.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
+STEP, LENGTH = 5.0, 10.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
 LONGEST, FPS, MOST = 960, 25.0, 200_000_000
 
 
@@ -73,11 +73,11 @@ class Films:
         if not 0 <= number * STEP < film.duration:
             return None
         shown = min(film.fps, fps or FPS, FPS)
-        path = self._folder / f"{key}-{number}-{shown:g}.mp4"
+        begin = number * STEP
+        path = self._folder / f"{key}-{begin:g}-{begin + LENGTH:g}-{shown:g}.mp4"
         with self._one:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
-                begin = number * STEP
                 span = Span(begin, min(begin + LENGTH, film.duration))
                 cut = coded(
                     film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
@@ -96,6 +96,17 @@ class Films:
         if key not in self._known:
             self._known[key] = _looked(key, self._uris[key])
         return self._known[key]
+
+
+def part_of(video: Video | None, film: Film | None) -> Span | None:
+    """From where to where a video's film goes: a clip is a part of one. None where there is none to
+    be seen.
+    """
+    if video is None or film is None or film.problem:
+        return None
+    begin = video.start or 0.0
+    end = film.duration if video.end is None else min(video.end, film.duration)
+    return Span(begin, max(begin, end))
 
 
 def key_of(video_id: str) -> str:

@@ -1,5 +1,5 @@
-"""What stands before the rater's page: headers that keep foreign scripts and frames out, a limit to
-what may be sent, and to how often.
+"""What stands before the rater's page and the report's: headers that keep foreign scripts and
+frames out, a limit to what may be sent, and to how often.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from starlette.datastructures import MutableHeaders
 from serve.body import Receive, Scope, Send, read, replay
 
 BODY = 64_000  # bytes
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self'; img-src data:;"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self'; img-src data:;"
-        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
@@ -49,10 +49,12 @@ class Rate:
 
 
 class Guard:
-    """Adds `HEADERS` to every reply; a body over `BODY` is refused."""
+    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over `BODY` is
+    refused.
+    """
 
-    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
-        self._app = app
+    def __init__(self, app: Callable[..., Awaitable[None]], policy: str = POLICY) -> None:
+        self._app, self._headers = app, {**HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,27 +63,26 @@ class Guard:
         if scope["method"] == "POST":
             body = await read(receive, BODY)
             if body is None:
-                await _refuse(send)
+                await _refuse(self._guarded(send))
                 return
             receive = replay(body, receive)
-        await self._app(scope, receive, _guarded(send))
+        await self._app(scope, receive, self._guarded(send))
 
+    def _guarded(self, send: Send) -> Send:
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers[name] = value
+                film = headers.get("content-type", "").startswith("video/")
+                headers["cache-control"] = "private, max-age=3600" if film else "no-store"
+            await send(message)
 
-def _guarded(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            film = headers.get("content-type", "").startswith("video/")
-            headers["cache-control"] = "private, max-age=3600" if film else "no-store"
-        await send(message)
-
-    return sending
+        return sending
 
 
 async def _refuse(send: Send) -> None:
-    await _guarded(send)({
+    await send({
         "type": "http.response.start", "status": 413,
         "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")],
     })  # fmt: skip

@@ -11,7 +11,7 @@ from mustsee.raters.ballots import TRAINING, Cast, Draft, Item
 from mustsee.raters.form import Field, Form, Round, Step, part
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from serve.rater_film import STEP, Film, Films
+from serve.rater_film import STEP, Film, Films, part_of
 
 AROUND = 60.0  # seconds of transcript before and behind the evidence
 
@@ -45,13 +45,8 @@ class Tasks:
         return self.videos.get(self.question(item).video_id)
 
     def stretch(self, item: str) -> Span | None:
-        """From where to where the item's film goes: a clip is a part of one."""
-        video, film = self.video(item), self.films.known(self.question(item).video_id)
-        if video is None or film is None or film.problem:
-            return None
-        begin = video.start or 0.0
-        end = film.duration if video.end is None else min(video.end, film.duration)
-        return Span(begin, max(begin, end))
+        """From where to where the item's film goes."""
+        return part_of(self.video(item), self.films.known(self.question(item).video_id))
 
     def film(self, item: str, number: int) -> Film | None:
         """The film, where the step shows it."""

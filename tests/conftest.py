@@ -1,9 +1,13 @@
 """Every test runs without a network, a key or a home of its own."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.support import postgres
 
 # Timing belongs to the benches: a busy machine must not fail a property. `make test` tries the same
 # cases each time; `pytest --hypothesis-profile=search` tries new ones.
@@ -28,3 +32,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"ray", "_ray"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The address of a database; skips where there is none."""
+    with postgres.postgresql() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def votes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where votes go: a file that is not there yet, then a schema without tables."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "votes.sqlite")
+        return
+    with postgres.schema(request.getfixturevalue("postgresql"), "votes") as address:
+        yield address

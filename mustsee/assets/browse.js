@@ -35,6 +35,7 @@ async function fill(place, kind, number) {
   for (const image of place.querySelectorAll("img[data-film]")) {
     image.src = picture(image.dataset.film, image.dataset.time);
   }
+  place.dispatchEvent(new Event("filled", { bubbles: true }));  // for who serves the page with its films
 }
 
 function start(index) {

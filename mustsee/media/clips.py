@@ -204,6 +204,7 @@ def _pictures(
     stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
     stream.codec_context.time_base, stream.codec_context.thread_count = BASE, 1
     rate = max(20_000, round(0.8 * (8 * most / max(1.0, span.seconds) - SOUND_BITS)))
+    rate = min(rate, 1_000_000_000)  # twice of it still fits the coder's 32 bits
     stream.options |= {"crf": str(CRF), "maxrate": str(rate), "bufsize": str(2 * rate)}
     return _coding(stream, first, shown, width, height, round(1 / (fps * BASE)))
 

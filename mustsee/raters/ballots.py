@@ -1,57 +1,54 @@
-"""The ballot box: raters, who has which item for how long, drafts and votes, in one SQLite file.
+"""The ballot box: raters, who has which item for how long, drafts and votes, in one database.
 
-An item is a question in a round. Every change is one transaction that takes the file's write lock
-first, so that two raters who ask at once never get the last place of an item both. Times are
-arguments, in seconds since 1970.
+An item is a question in a round. Every change is one transaction that no other one runs beside, be
+it of another thread, process or machine: two raters who ask at once never get the last place of an
+item both. Times are arguments, in seconds since 1970.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
-import sqlite3
+import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mustsee.errors import UserError
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
-VERSION = 2  # of the tables below
-TABLES = """
-create table if not exists rater (name text primary key, hash text unique, expires real,
-  senior integer);
-create table if not exists item (name text primary key, question text, round text, place integer,
-  wanted integer, senior integer, rater text, after text, ready integer, votes integer default 0);
-create index if not exists unfinished on item (place) where votes < wanted and ready = 1;
-create index if not exists same on item (question);
-create table if not exists lease (item text, rater text, opened real, until real,
-  primary key (item, rater));
-create table if not exists draft (item text, rater text, step integer, kept text, answers text,
-  primary key (item, rater));
-create table if not exists vote (item text, rater text, question text, answers text, seconds real,
-  active real, at real, correct integer, primary key (item, rater));
-create index if not exists met on vote (question, rater);
-"""
+from mustsee.raters.box import (
+    BOX,
+    DRAFT,
+    ITEM,
+    LEASE,
+    RATER,
+    VOTE,
+    database,
+    filled,
+    is_address,
+    prepared,
+    put,
+    reached,
+)
+
 TRAINING = "training"  # the round of items that everybody answers, and that count for nothing
 EVERYBODY = 1_000_000
-# What the rater may have: votes, and those who have it in hand (not the asker), leave a place, and
-# they have not met the question in another round.
-OPEN = """
-select item.name from item where item.ready = 1 and item.votes < item.wanted and
-  item.senior = (select senior from rater where name = :rater) and
-  (item.rater is null or item.rater = :rater) and
-  not exists (select 1 from vote where vote.question = item.question and vote.rater = :rater) and
-  item.votes + (select count(*) from lease where lease.item = item.name and
-    lease.rater != :rater and lease.until > :now) < item.wanted
-"""
-CAST = """
-select item.question, item.round, vote.rater, answers, seconds, at, active, correct
-from vote join item on item.name = vote.item
-"""
-HELD = "exists (select 1 from lease where lease.item = item.name and lease.rater = :rater)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,110 +102,91 @@ def hashed(token: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Ballots:
-    """`lease`: seconds for which an item stays a rater's after the last sign of life. `goes_on`:
-    whether a question goes to the round after this one, which these votes complete.
+    """`where`: a file's path, or a `postgresql://` address. `lease`: seconds for which an item
+    stays a rater's after the last sign of life. `goes_on`: whether a question goes to the round
+    after this one, which these votes complete.
+    All methods raise Transient where the database cannot be reached.
     """
 
-    path: Path
+    where: Path | str = field(repr=False)
     lease: float = 1800.0
     goes_on: Callable[[str, Sequence[Cast]], bool] = lambda name, votes: True
 
-    @contextmanager
-    def _change(self) -> Generator[sqlite3.Connection]:
-        """A transaction; all of it counts or nothing does."""
-        base = sqlite3.connect(self.path, timeout=20, isolation_level=None)
-        try:
-            base.execute("begin immediate")
-            yield base
-            base.execute("commit")
-        except BaseException:
-            if base.in_transaction:
-                base.execute("rollback")
-            raise
-        finally:
-            base.close()
+    def there(self) -> bool:
+        """Whether items are asked already."""
+        if not is_address(self.where) and not Path(self.where).is_file():
+            return False
+        with reached(self.where):
+            return filled(self._base)
 
     def open(self, items: Sequence[Item] = ()) -> list[Item]:
-        """Make the file where there is none, with the items that are asked, in their order. Where
-        it asks some already, these stay, whatever is given. Returns those that are asked. Raises
-        UserError for a file that is something else.
+        """Make the tables where there are none, with the items that are asked, in their order.
+        Where some are asked already, these stay, whatever is given. Returns those that are asked.
+        Raises UserError for a database that is something else.
         """
-        base = sqlite3.connect(self.path, timeout=20)
-        try:
-            base.execute("pragma journal_mode = wal")
-            made = base.execute("select count(*) from sqlite_master").fetchone()[0]
-            if made and base.execute("pragma user_version").fetchone()[0] != VERSION:
-                raise UserError(
-                    f"{str(self.path)!r} is of another version of this job, or no ballot box: "
-                    "give another folder="
-                )
-            base.executescript(TABLES)
-            base.execute(f"pragma user_version = {VERSION}")
-        except sqlite3.DatabaseError as error:
-            raise UserError(f"{str(self.path)!r} is no ballot box: {error}") from error
-        finally:
-            base.close()
-        self.path.chmod(0o600)
+        prepared(self._base, self.where)
+        if not is_address(self.where):
+            Path(self.where).chmod(0o600)
         with self._change() as base:
-            if not base.execute("select 1 from item limit 1").fetchone():
-                base.executemany(
-                    "insert into item (name, question, round, place, wanted, senior, rater, after,"
-                    " ready) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (i.name, i.question_id, i.round, place, i.wanted, i.senior, i.rater,
-                         i.after, i.after is None)
-                        for place, i in enumerate(items)
-                    ],
-                )  # fmt: skip
-        columns = "question, round, wanted, senior, rater, after"
+            if items and not base.execute(select(ITEM.c.name).limit(1)).first():
+                rows = [
+                    {
+                        "name": i.name, "question": i.question_id, "round": i.round, "place": place,
+                        "wanted": i.wanted, "senior": i.senior, "rater": i.rater, "after": i.after,
+                        "ready": i.after is None,
+                    }
+                    for place, i in enumerate(items)
+                ]  # fmt: skip
+                base.execute(insert(ITEM), rows)
+        c = ITEM.c
+        columns = (c.question, c.round, c.wanted, c.senior, c.rater, c.after)
         return [
-            Item(
-                question_id=q, round=r, wanted=w, senior=bool(s), rater=who, after=a
-            )
-            for q, r, w, s, who, a in self._rows(f"select {columns} from item order by place")
-        ]  # fmt: skip
+            Item(question_id=q, round=r, wanted=w, senior=s, rater=who, after=a)
+            for q, r, w, s, who, a in self._rows(select(*columns).order_by(c.place))
+        ]
 
-    def invite(self, name: str, expires: float, *, senior: bool = False) -> str:
-        """A new token for a rater, of which only a hash is kept; the old one ends."""
-        token = secrets.token_urlsafe(32)
+    def invite(
+        self, name: str, expires: float, *, senior: bool = False, unless: float | None = None
+    ) -> str | None:
+        """A new token for a rater, of which only a hash is kept; the old one ends. None where the
+        old one still counts at the time `unless`.
+        """
+        token, known = secrets.token_urlsafe(32), {"name": name}
         with self._change() as base:
-            base.execute(
-                "insert into rater values (?, ?, ?, ?) on conflict (name) do update set "
-                "hash = excluded.hash, expires = excluded.expires, senior = excluded.senior",
-                (name, hashed(token), expires, senior),
-            )
+            query = select(RATER.c.expires).where(RATER.c.name == name)
+            if unless is not None and (base.execute(query).scalar() or 0) > unless:
+                return None
+            put(base, RATER, known, {"hash": hashed(token), "expires": expires, "senior": senior})
         return token
 
-    def invited(self) -> dict[str, float]:
-        """Rater -> when the invitation ends."""
-        return dict(self._rows("select name, expires from rater order by name"))
+    def expiry(self, rater: str) -> float:
+        """When the invitation ends."""
+        return self._rows(select(RATER.c.expires).where(RATER.c.name == rater))[0][0]
 
     def rater(self, token: str, now: float) -> str | None:
         """Whose token it is, as long as it counts."""
-        asked = (hashed(token), now)
-        found = self._rows("select name from rater where hash = ? and expires > ?", asked)
+        asked = select(RATER.c.name).where(RATER.c.hash == hashed(token), RATER.c.expires > now)
+        found = self._rows(asked)
         return found[0][0] if found else None
 
     def take(self, rater: str, now: float) -> str | None:
         """The item that the rater has in hand, else the next that wants a vote; then it is theirs
         for `lease` seconds. Null when there is none (now).
         """
-        asked = {"rater": rater, "now": now}
-        mine = f"{OPEN} and {HELD}"
+        anything = _open_to(rater, now)
         with self._change() as base:
-            for some in (mine, OPEN):
-                found = base.execute(f"{some} order by place limit 1", asked).fetchone()
-                if found:
-                    self._hold(base, found[0], rater, now)
-                    return found[0]
+            for some in (anything.where(_held_by(rater)), anything):
+                found = base.execute(some.order_by(ITEM.c.place).limit(1)).scalar()
+                if found is not None:
+                    self._hold(base, found, rater, now)
+                    return found
         return None
 
     def held(self, rater: str, now: float) -> str | None:
         """The item that the rater has in hand; it is theirs for longer, then."""
-        query = (
-            "select item, until from lease where rater = ? and until > ? order by 2 desc limit 1"
-        )
-        found = self._rows(query, (rater, now))
+        c = LEASE.c
+        query = select(c.item, c.until).where(c.rater == rater, c.until > now)
+        found = self._rows(query.order_by(c.until.desc()).limit(1))
         if found and found[0][1] < now + self.lease / 2:  # not for each range of a film
             with self._change() as base:
                 self._hold(base, found[0][0], rater, now)
@@ -216,21 +194,17 @@ class Ballots:
 
     def opened(self, item: str, rater: str) -> float:
         """When a rater was first shown the item in their hands."""
-        asked = (item, rater)
-        return self._rows("select opened from lease where item = ? and rater = ?", asked)[0][0]
+        return self._rows(select(LEASE.c.opened).where(*_of(LEASE, item, rater)))[0][0]
 
     def keep(self, item: str, rater: str, answers: Mapping[str, str], now: float) -> bool:
         """Keep a draft of the step, and the item with its rater; false where it is not in their
         hands.
         """
         with self._change() as base:
-            if not self._may(base, item, rater, now):
+            if not _may(base, item, rater, now):
                 return False
-            base.execute(
-                "insert into draft values (:item, :rater, 0, '{}', :answers) "
-                "on conflict (item, rater) do update set answers = excluded.answers",
-                {"item": item, "rater": rater, "answers": json.dumps(dict(answers))},
-            )
+            fresh = {"step": 0, "kept": {}}
+            put(base, DRAFT, _key(item, rater), {"answers": dict(answers)}, fresh)
             self._hold(base, item, rater, now)
         return True
 
@@ -241,24 +215,18 @@ class Ballots:
         where the item is not in their hands.
         """
         with self._change() as base:
-            if not self._may(base, item, rater, now):
+            if not _may(base, item, rater, now):
                 return False
-            before = self._draft(base, item, rater)
+            before = _draft(base.execute(_drafts(item, rater)).first())
             if before.step == step:
-                base.execute(
-                    "insert or replace into draft values (?, ?, ?, ?, '{}')",
-                    (item, rater, step + 1, json.dumps({**before.kept, **answers})),
-                )
+                after = {"step": step + 1, "kept": {**before.kept, **answers}, "answers": {}}
+                put(base, DRAFT, _key(item, rater), after)
             self._hold(base, item, rater, now)
         return True
 
     def draft(self, item: str, rater: str) -> Draft:
         """Where the rater is in an item."""
-        base = sqlite3.connect(self.path, timeout=20)
-        try:
-            return self._draft(base, item, rater)
-        finally:
-            base.close()
+        return _draft(next(iter(self._rows(_drafts(item, rater))), None))
 
     def vote(
         self,
@@ -274,114 +242,156 @@ class Ballots:
         false where the item is not in their hands and others have filled its places.
         """
         with self._change() as base:
-            asked = (item, rater)
-            if base.execute("select 1 from vote where item = ? and rater = ?", asked).fetchone():
+            if base.execute(select(VOTE.c.item).where(*_of(VOTE, item, rater))).first():
                 return True
-            if not self._may(base, item, rater, now):
+            if not _may(base, item, rater, now):
                 return False
-            taken = "select opened from lease where item = ? and rater = ?"
-            (opened,) = base.execute(taken, asked).fetchone()
+            (opened,) = base.execute(select(LEASE.c.opened).where(*_of(LEASE, item, rater))).one()
             seconds = round(now - opened, 1)
             busy = seconds if active is None else round(max(0.0, min(active, seconds)), 1)
-            base.execute(
-                "insert into vote select name, ?, question, ?, ?, ?, ?, ? from item where name = ?",
-                (rater, json.dumps(dict(answers)), seconds, busy, now, correct, item),
-            )
-            base.execute("update item set votes = votes + 1 where name = ?", (item,))
-            for table in ("lease", "draft"):
-                base.execute(f"delete from {table} where item = ? and rater = ?", asked)
-            self._follow(base, item)
+            self._add(base, item, rater, answers, seconds, busy, now, correct)
+            for table in (LEASE, DRAFT):
+                base.execute(delete(table).where(*_of(table, item, rater)))
         return True
 
     def take_in(self, votes: Sequence[Cast], now: float) -> int:
         """Votes that were cast elsewhere: how many are new and found a place."""
         new = 0
         for vote in votes:
-            item = f"{vote.question_id}/{vote.round}"
+            item, who = f"{vote.question_id}/{vote.round}", vote.rater
             with self._change() as base:
-                base.execute("insert or ignore into rater values (?, null, 0, 0)", (vote.rater,))
-                asked = {"item": item, "rater": vote.rater, "now": now}
-                if not base.execute(f"{OPEN} and item.name = :item", asked).fetchone():
-                    continue
-                base.execute(
-                    "insert into vote values (?, ?, ?, ?, ?, ?, ?, null)",
-                    (item, vote.rater, vote.question_id, json.dumps(dict(vote.answers)),
-                     vote.seconds, vote.seconds, vote.at),
-                )  # fmt: skip
-                base.execute("update item set votes = votes + 1 where name = ?", (item,))
-                self._follow(base, item)
-                new += 1
+                if not base.execute(select(RATER.c.name).where(RATER.c.name == who)).first():
+                    base.execute(insert(RATER).values(name=who, expires=0, senior=False))
+                if base.execute(_open_to(who, now).where(ITEM.c.name == item)).first():
+                    self._add(base, item, who, vote.answers, vote.seconds, vote.seconds, vote.at)
+                    new += 1
         return new
 
     def votes(self) -> list[Cast]:
         """All votes, training among them, by question, round and rater."""
-        rows = self._rows(f"{CAST} order by item.question, item.round, vote.rater")
-        return [_cast(row) for row in rows]
+        return _cast(self._rows(CAST))
 
     def votes_on(self, question: str, name: str) -> list[Cast]:
         """The votes on a question in a round, by rater."""
-        query = f"{CAST} where item.question = ? and item.round = ? order by vote.rater"
-        return [_cast(row) for row in self._rows(query, (question, name))]
+        return _cast(self._rows(CAST.where(ITEM.c.question == question, ITEM.c.round == name)))
 
     def training(self, rater: str) -> tuple[int, int]:
         """How many training items the rater had right, of how many."""
-        query = "select coalesce(sum(correct), 0), count(correct) from vote where rater = ?"
-        return self._rows(query, (rater,))[0]
+        query = select(VOTE.c.correct).where(VOTE.c.rater == rater, VOTE.c.correct.is_not(None))
+        rows = self._rows(query)
+        return sum(right for (right,) in rows), len(rows)
 
     def progress(self, rater: str) -> tuple[int, int]:
         """How many votes the rater has cast, and how many items still want one of theirs."""
-        asked = {"rater": rater, "now": float("inf")}
-        (done,) = self._rows("select count(*) from vote where rater = ?", (rater,))[0]
-        return done, len(self._rows(OPEN, asked))
+        wanting = _open_to(rater, float("inf")).subquery()
+        done = select(func.count()).where(VOTE.c.rater == rater).scalar_subquery()
+        return tuple(self._rows(select(done, func.count()).select_from(wanting))[0])
 
-    def _follow(self, base: sqlite3.Connection, item: str) -> None:
-        """Open the round after a complete one."""
-        row = base.execute(
-            "select question, round, wanted - votes from item where name = ?", (item,)
-        ).fetchone()
-        question, name, missing = row
-        next_ones = base.execute(
-            "select name from item where question = ? and after = ?", (question, name)
-        ).fetchall()
-        if missing or not next_ones:
-            return
-        query = f"{CAST} where item.name = ? order by vote.rater"
-        rows = base.execute(query, (item,)).fetchall()
-        if self.goes_on(name, [_cast(row) for row in rows]):
-            base.executemany("update item set ready = 1 where name = ?", next_ones)
+    @cached_property
+    def _base(self) -> Engine:
+        base = database(self.where)
+        weakref.finalize(self, base.dispose)
+        return base
 
-    def _draft(self, base: sqlite3.Connection, item: str, rater: str) -> Draft:
-        found = base.execute(
-            "select step, kept, answers from draft where item = ? and rater = ?", (item, rater)
-        ).fetchone()
-        if not found:
-            return Draft()
-        return Draft(step=found[0], kept=json.loads(found[1]), answers=json.loads(found[2]))
+    @contextmanager
+    def _change(self) -> Generator[Connection]:
+        """A transaction, alone; all of it counts or nothing does."""
+        with reached(self.where), self._base.begin() as base:
+            base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for its turn
+            yield base
 
-    def _may(self, base: sqlite3.Connection, item: str, rater: str, now: float) -> bool:
-        """Whether the rater was given the item and it still has a place for them."""
-        asked = {"rater": rater, "now": now, "item": item}
-        query = f"{OPEN} and {HELD} and item.name = :item"
-        return base.execute(query, asked).fetchone() is not None
+    def _rows(self, query: Select[Any]) -> Sequence[Any]:
+        with reached(self.where), self._base.connect() as base:
+            return base.execute(query).all()
 
-    def _hold(self, base: sqlite3.Connection, item: str, rater: str, now: float) -> None:
+    def _add(
+        self,
+        base: Connection,
+        item: str,
+        rater: str,
+        answers: Mapping[str, Any],
+        seconds: float,
+        active: float,
+        at: float,
+        correct: bool | None = None,
+    ) -> None:
+        """Add a vote; where the round is complete with it, open the next one."""
+        c = ITEM.c
+        base.execute(update(ITEM).where(c.name == item).values(votes=c.votes + 1))
+        question, name, missing = base.execute(
+            select(c.question, c.round, c.wanted - c.votes).where(c.name == item)
+        ).one()
         base.execute(
-            "insert into lease values (?, ?, ?, ?) on conflict (item, rater) do update set "
-            "until = excluded.until",
-            (item, rater, now, now + self.lease),
-        )
+            insert(VOTE).values(
+                item=item, rater=rater, question=question, answers=dict(answers), seconds=seconds,
+                active=active, at=at, correct=correct,
+            )
+        )  # fmt: skip
+        following = and_(c.question == question, c.after == name)
+        if missing or not base.execute(select(c.name).where(following)).first():
+            return
+        if self.goes_on(name, _cast(base.execute(CAST.where(c.name == item)).all())):
+            base.execute(update(ITEM).where(following).values(ready=True))
 
-    def _rows(self, query: str, given: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
-        base = sqlite3.connect(self.path, timeout=20)
-        try:
-            return base.execute(query, given).fetchall()
-        finally:
-            base.close()
+    def _hold(self, base: Connection, item: str, rater: str, now: float) -> None:
+        until = {"until": now + self.lease}
+        put(base, LEASE, _key(item, rater), until, {"opened": now})
 
 
-def _cast(row: Sequence[Any]) -> Cast:
-    question, name, rater, answers, seconds, at, active, correct = row
-    return Cast(
-        question_id=question, round=name, rater=rater, answers=json.loads(answers),
-        seconds=seconds, at=at, active=active, correct=None if correct is None else bool(correct),
+CAST = select(
+    ITEM.c.question, ITEM.c.round, VOTE.c.rater, VOTE.c.answers, VOTE.c.seconds, VOTE.c.at,
+    VOTE.c.active, VOTE.c.correct,
+).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
+
+
+def _cast(rows: Sequence[Any]) -> list[Cast]:
+    """Rows of CAST, in an order that no database's alphabet changes."""
+    found = [
+        Cast(question_id=question, round=name, rater=rater, answers=answers, seconds=seconds, at=at,
+             active=active, correct=correct)
+        for question, name, rater, answers, seconds, at, active, correct in rows
+    ]  # fmt: skip
+    return sorted(found, key=lambda v: (v.question_id, v.round, v.rater))
+
+
+def _open_to(rater: str, now: float) -> Select[Any]:
+    """What a rater may have: votes, and those who have it in hand (not the asker), leave a place,
+    and they have not met the question in another round.
+    """
+    c, held = ITEM.c, LEASE.c
+    others = select(func.count()).where(
+        held.item == c.name, held.rater != rater, held.until > now
+    ).scalar_subquery()  # fmt: skip
+    senior = select(RATER.c.senior).where(RATER.c.name == rater).scalar_subquery()
+    return select(c.name).where(
+        c.ready, c.votes < c.wanted, c.senior == senior,
+        or_(c.rater.is_(None), c.rater == rater),
+        ~exists().where(VOTE.c.question == c.question, VOTE.c.rater == rater),
+        c.votes + others < c.wanted,
     )  # fmt: skip
+
+
+def _held_by(rater: str) -> Any:
+    return exists().where(LEASE.c.item == ITEM.c.name, LEASE.c.rater == rater)
+
+
+def _may(base: Connection, item: str, rater: str, now: float) -> bool:
+    """Whether the rater was given the item and it still has a place for them."""
+    asked = _open_to(rater, now).where(_held_by(rater), ITEM.c.name == item)
+    return base.execute(asked).first() is not None
+
+
+def _drafts(item: str, rater: str) -> Select[Any]:
+    return select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*_of(DRAFT, item, rater))
+
+
+def _draft(row: Any) -> Draft:
+    return Draft() if row is None else Draft(step=row.step, kept=row.kept, answers=row.answers)
+
+
+def _key(item: str, rater: str) -> dict[str, str]:
+    return {"item": item, "rater": rater}
+
+
+def _of(table: Table, item: str, rater: str) -> tuple[Any, Any]:
+    return table.c.item == item, table.c.rater == rater

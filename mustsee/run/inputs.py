@@ -8,6 +8,7 @@ import json
 import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -61,6 +62,17 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
         if name not in columns:
             columns[name] = _extra([r.get(name) for r in rows])
     return pa.table(columns)
+
+
+def with_films(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
+    """A run's videos, with the addresses that `videos=` has for them now; without it, where the run
+    found them. Raises UserError.
+    """
+    if source is None:
+        return {**videos}
+    rows = read_videos(source).select(["video_id", "uri"]).to_pylist()
+    uris = {row["video_id"]: row["uri"] for row in rows}
+    return {name: replace(v, uri=uris.get(name, v.uri)) for name, v in videos.items()}
 
 
 def _listed(source: str) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mustsee.errors import UserError
+from mustsee.errors import UserError, secret
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
@@ -189,6 +189,8 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         yield
     except OverrideParseException as error:
         key, equals, value = str(error.override).partition("=")
+        account = value.partition("://")[2].partition("/")[0].rpartition("@")[0]
+        secret(account.partition(":")[2])  # SCHEME://USER:PASSWORD@HOST
         quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "

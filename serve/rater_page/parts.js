@@ -1,7 +1,8 @@
 // Parts of the film: marked on the timeline, nudged by a picture. They stand in the field's textarea,
 // one START-END a line; this draws them.
 
-import { around, clock, film, end, now, picture, place, play, seek, width } from "./player.js";
+import { clock } from "./film.js";
+import { circle, end, film, now, picture, place, play, seek, width } from "./player.js";
 
 const MERGED = 5; // seconds between parts that count as one (the server counts likewise)
 const box = document.querySelector(".parts");
@@ -39,7 +40,7 @@ function change() {
 function choose(index, show = true) {
   chosen = index;
   if (parts[chosen]) {
-    around([...parts[chosen]]);
+    circle([...parts[chosen]]);
     if (show) seek(parts[chosen][0], false);
   }
   draw();
@@ -53,7 +54,7 @@ export function nudge(edge, pictures) {
   part[edge] = time;
   film.pause();
   seek(time, false);
-  around([...part]);
+  circle([...part]);
   change();
 }
 

@@ -124,6 +124,7 @@ async function save() {
   const before = answers();
   try {
     const reply = await fetch("/draft", { method: "POST", body: filled() });
+    if (reply.status >= 500) throw new Error("away");
     if (reply.ok) {
       if (answers() === before) localStorage.removeItem(local);
       state.textContent = "Draft saved";

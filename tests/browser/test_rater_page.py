@@ -3,9 +3,6 @@ a reload and a server that dies.
 """
 
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from mustsee.records import Line, Question, Span, Video
 from ray_jobs.running.launch import build, compose
 from tests.support import films
 from tests.support.chromium import Person, browser, needs_browser
+from tests.support.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 BOXES = ["clear", "right", "film", "long"]
@@ -61,34 +59,6 @@ def run(tmp_path: Path, films_of: Path) -> Path:
     pq.write_table(schemas.table(videos, Video), tmp_path / "videos.parquet")
     (tmp_path / "run.json").write_text("{}")
     return tmp_path
-
-
-class Served:
-    """The job, serving; killed and started again it keeps its port. `links`: by name."""
-
-    def __init__(self, run: Path, *overrides: str) -> None:
-        self._command = [sys.executable, "-m", "ray_jobs.rate", f"questions={run}", *overrides]
-        self.links: dict[str, str] = {}
-        self._port = "0"
-        self.start()
-
-    def start(self) -> None:
-        self._job = subprocess.Popen(
-            [*self._command, f"port={self._port}"], stdout=subprocess.PIPE, text=True
-        )
-        assert self._job.stdout is not None
-        for line in self._job.stdout:
-            if found := re.match(r"(\w+): (http://[^/]+:(\d+)/r/\S+)", line):
-                self.links[found[1]], self._port = found[2], found[3]
-            if "Ctrl-C" in line:
-                return
-        raise AssertionError("it did not start")
-
-    def kill(self) -> None:
-        self._job.kill()
-        self._job.wait()
-        assert self._job.stdout is not None
-        self._job.stdout.close()
 
 
 @pytest.fixture
@@ -148,7 +118,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
         assert "thank you" in rater.page.inner_text("main")
         assert rater.said == []
         rater.leaves()
-    votes = Ballots(path=run / "rating-neptune" / "votes.sqlite").votes()
+    votes = Ballots(where=run / "rating-neptune" / "votes.sqlite").votes()
     assert len(votes) == 9
     assert len({(v.question_id, v.rater) for v in votes}) == 9
     told = [v.answers.get("comment") for v in votes if v.rater == "eve"]
@@ -173,7 +143,8 @@ def written_back(run: Path) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
     found = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
     assert found["q1"].question == "Why, 1 of 3?"
-    assert json.loads(found["q1"].repairs[0].before) == {"question": "Why 1?"}
+    before = json.loads(found["q1"].repairs[0].before)
+    assert (before["question"], before["parts"]) == ("Why 1?", {"question": "Why 1?"})
     assert [found[f"q{n}"].drop for n in (1, 2, 3)] == [None, None, "people_neptune: not long"]
     assert [found[f"q{n}"].subsets for n in (1, 2, 3)] == [("mmh",), ("mmh",), ()]
     assert [len(found[f"q{n}"].verdicts) for n in (1, 2, 3, 4)] == [4, 4, 3, 0]
@@ -209,7 +180,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     ana.page.reload()
     assert ana.page.locator(".parts ol li").count() == 1
     ana.sends()
-    (vote,) = Ballots(path=run / "rating-certificate" / "votes.sqlite").votes()
+    (vote,) = Ballots(where=run / "rating-certificate" / "votes.sqlite").votes()
     assert vote.answers["parts"] == [
         [pytest.approx(1 / FPS, abs=2e-3), pytest.approx(11 / FPS, abs=2e-3)]
     ]
@@ -220,7 +191,7 @@ def test_what_is_given_a_minute_is_taken_away_after_it(
     chromium: Any, run: Path, serve: Any
 ) -> None:
     served = serve("form=human_benchmark", "names=[ana,ben,dan,eve,zoe]", "sample=1")
-    box = Ballots(path=run / "rating-human_benchmark" / "votes.sqlite")
+    box = Ballots(where=run / "rating-human_benchmark" / "votes.sqlite")
     name = next(i.rater for i in box.open() if i.round == "one_minute") or ""
     ana = Person(chromium, served.links[name], 390)
     ana.page.clock.install()
@@ -250,4 +221,4 @@ def test_without_scripts_the_page_is_an_ordinary_form(chromium: Any, run: Path, 
     page.get_by_role("button", name="Send").click()
     assert "thank you" in page.inner_text("main")
     context.close()
-    assert len(Ballots(path=run / "rating-verify" / "votes.sqlite").votes()) == 1
+    assert len(Ballots(where=run / "rating-verify" / "votes.sqlite").votes()) == 1

@@ -60,7 +60,7 @@ def test_a_sample_stays_and_a_link_is_said_once(
 ) -> None:
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 0
     first = capsys.readouterr().out
-    box = Ballots(path=run / "rating-verify" / "votes.sqlite")
+    box = Ballots(where=run / "rating-verify" / "votes.sqlite")
     asked = [i.question_id for i in box.open()]
     assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
     assert "q9" not in asked
@@ -75,7 +75,7 @@ def test_votes_are_written_and_the_old_table_is_kept(
     run: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     rate(run, "sample=3")()
-    box = Ballots(path=run / "rating-verify" / "votes.sqlite")
+    box = Ballots(where=run / "rating-verify" / "votes.sqlite")
     wrong, *right = [i.question_id for i in box.open()]
     for name in (wrong, *right):
         for number in range(3):
@@ -121,7 +121,7 @@ def test_votes_of_another_tool_come_into_the_same_box(
         told = capsys.readouterr().out
         assert f"{new} votes new" in told
         assert told.count("left out") == 2
-    (first, _) = Ballots(path=run / "rating-verify" / "votes.sqlite").votes()
+    (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
     assert (first.rater, first.question_id, dict(first.answers)) == (
         "potato:ana",
         rows[0]["id"],
@@ -190,6 +190,32 @@ def test_a_folder_that_cannot_be_written_is_said(run: Path) -> None:
     (run / "file").write_text("")
     with pytest.raises(UserError, match="folder="):
         rate(run, f"folder={run / 'file' / 'votes'}")()
+
+
+def test_the_votes_may_be_in_another_place_and_not_of_another_form(
+    run: Path, served: list[Any], votes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = f"votes='{votes}'"
+    with pytest.raises(UserError, match="holds no votes"):
+        rate(run, where, "do=write")()
+    assert rate(run, where, "sample=2")() == 0
+    assert rate(run, where, "sample=2")() == 0  # a second server
+    assert capsys.readouterr().out.count("/r/") == 3
+    box = Ballots(where=votes)
+    (first, *_) = box.open()
+    box.take("rater_1", 0)
+    assert box.vote(first.name, "rater_1", YES, 5)
+    assert rate(run, where, "do=write")() == 0
+    assert "verdicts of 1 votes" in capsys.readouterr().out
+    assert not (run / "rating-verify" / "votes.sqlite").exists()
+    with pytest.raises(UserError, match="votes of another form"):
+        rate(run, where, "form=neptune")()
+
+
+def test_a_password_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(UserError, match="needs quotes") as told:
+        compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
+    assert "verysecret" not in str(told.value)
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:

@@ -87,6 +87,11 @@ def test_the_rate_is_held_to_the_room() -> None:
     assert seen(held).seconds == pytest.approx(9.0, abs=0.01)
 
 
+def test_the_last_moment_of_a_film_may_have_all_the_room(film: str) -> None:
+    cut = coded(film, Span(1.0, 1.08), VideoInput(fps=25.0), sound=True, most=200_000_000)
+    assert cut is not None
+
+
 def test_a_codec_that_not_all_servers_decode_is_coded_anew(tmp_path: Path) -> None:
     film = coloured(tmp_path / "film.mkv", codec="mpeg4", options={"g": "24"}, tone=False)
     span = Span(2.0, 4.0)

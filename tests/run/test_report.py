@@ -34,7 +34,8 @@ RECORD: dict[str, Any] = {
     "questions": {"made": 5, "kept": 3, "dropped": {"blind": 1, "sight": 1}, "subsets": {"mma": 2},
                   "types": {"Counting": 2, "Order": 1}},
     "computed": {"look": 2}, "reused": {}, "seconds": {"look": 3.0, "total": 9.0},
-    "pace": {"stages": {"look": 21.99}},
+    "pace": {"stages": {"look": {"per_hour": 21.9, "ceiling": None, "busy": None, "usd": None,
+                                 "why": "waits for films", "usd_per_kept_question": None}}},
     "llm": {"calls": 3, "usd_per_kept_question": 0.01, "by_prompt": {
         "neptune/ask": {"calls": 3, "cached": 0, "asked_again": 0, "tokens_in": 7, "tokens_out": 8,
                         "usd": 0.03}}},
@@ -252,8 +253,8 @@ def test_the_summary_needs_no_script(tmp_path: Path) -> None:
     with browser() as made:
         page = Person(made, url, 1280, scripts=False)
         text = page.run("document.body.innerText")
-        for told in ("What of plain?", "two plain", "Where the videos went", "21.99", "0.0300",
-                         "dropped: blind", "Film a"):  # fmt: skip
+        for told in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
+                         "waits for films", "dropped: blind", "Film a"):  # fmt: skip
             assert told in text
         shown = "document.querySelectorAll('.strip img[src^=data]').length"
         assert page.run(shown) >= 3

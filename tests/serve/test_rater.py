@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +59,7 @@ class World:
             for name, video in (("q1", "a/../a"), ("q2", "b"))
         ]  # fmt: skip
         self.form = form_named(form)
-        self.ballots = Ballots(path=folder / "votes.sqlite")
+        self.ballots = Ballots(where=folder / "votes.sqlite")
         fresh = items(
             self.form, ["q2"] if drill else ["q1", "q2"], raters=2, people=list("abcde"),
             training=["q1"] if drill else (),
@@ -120,6 +122,16 @@ def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert reply.headers["cache-control"] == "no-store"
+
+
+def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
+    asked, client = {"rater.js"}, world.client()
+    for _ in range(3):
+        for name in sorted(asked):
+            reply = client.get(f"/page/{name}")
+            assert reply.status_code == 200, name
+            asked |= set(re.findall(r'from "\./([^"]+)"', reply.text))
+    assert asked == {"rater.js", "player.js", "film.js", "parts.js"}
 
 
 def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
@@ -210,6 +222,22 @@ def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) ->
     world.now += 100
     assert ana.get("/task").status_code == 401
     assert stranger.get("/task", headers={"host": "evil.example"}).status_code == 400
+
+
+def test_votes_that_cannot_be_reached_are_said_to_be_not_saved(world: World) -> None:
+    ana = world.client("ana")
+    ana.get("/task")
+    with sqlite3.connect(world.ballots.where) as base:
+        base.execute("alter table lease rename to gone")
+    reply = ana.post("/draft", data=form_of(ana, comment="half"))
+    assert (reply.status_code, "not saved" in reply.text, "lease" in reply.text) == (
+        503,
+        True,
+        False,
+    )
+    base.execute("alter table gone rename to lease")
+    base.close()
+    assert ana.post("/draft", data=form_of(ana, comment="half")).status_code == 204
 
 
 def test_results_need_the_key(world: World) -> None:

@@ -1,5 +1,8 @@
 """Fifty raters at once: no vote is lost, none is there twice, no question has one too many."""
 
+import asyncio
+import json
+import random
 import re
 import time
 from collections import Counter
@@ -7,22 +10,28 @@ from concurrent.futures import ThreadPoolExecutor
 from http.cookiejar import CookieJar
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
+import aiohttp
+import pyarrow.parquet as pq
 import pytest
 import uvicorn
 
+from mustsee import schemas
 from mustsee.raters.ballots import Ballots, hashed
 from mustsee.raters.deal import items
 from mustsee.raters.results import results
-from mustsee.records import Question
-from ray_jobs.rate import port
+from mustsee.records import Question, Span, Video
 from ray_jobs.running.launch import build, compose
+from ray_jobs.running.web import port
 from serve.rater import Desk, create_app
 from serve.rater_film import Films
 from serve.rater_show import Tasks
+from tests.support import films
+from tests.support.served import Served
 
 RATERS, QUESTIONS, VOTES = 50, 150, 3
 GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
@@ -63,14 +72,14 @@ class Rater:
 
 
 @pytest.mark.slow
-def test_fifty_raters_at_once(tmp_path: Path) -> None:
+def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
     form = build(compose("rate", ["questions=x"])).form
     questions = {
         f"q{i}": Question(question_id=f"q{i}", video_id=f"v{i % 9}", recipe="r", question="Why?",
                           question_type="k", options=("a", "b"), answer_index=0)
         for i in range(QUESTIONS)
     }  # fmt: skip
-    box = Ballots(path=tmp_path / "votes.sqlite")
+    box = Ballots(where=votes)
     asked = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
         form=form, items={i.name: i for i in asked}, questions=questions, videos={},
@@ -95,10 +104,98 @@ def test_fifty_raters_at_once(tmp_path: Path) -> None:
         finally:
             server.should_exit = True
             thread.join(30)
-    votes = box.votes()
-    assert Counter(v.question_id for v in votes) == dict.fromkeys(questions, VOTES)
-    assert len({(v.question_id, v.rater) for v in votes}) == len(votes)
+    cast = box.votes()
+    assert Counter(v.question_id for v in cast) == dict.fromkeys(questions, VOTES)
+    assert len({(v.question_id, v.rater) for v in cast}) == len(cast)
     said = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
-    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in votes)
+    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
     seconds = sorted(s for rater in raters for s in rater.seconds)
     print(f"{len(seconds)} requests, p95 {seconds[int(0.95 * len(seconds))] * 1000:.0f} ms")
+
+
+class Paced:
+    """Rates as people do: a page, a part of the film, two drafts, a vote after some ten seconds."""
+
+    def __init__(self, link: str, seed: int) -> None:
+        self._address, self._link = link.split("/r/")[0], link
+        self._random = random.Random(seed)
+        self.seconds: dict[str, list[float]] = {"page": [], "film": [], "draft": [], "vote": []}
+        self.cast: list[str] = []
+
+    async def work(self, until: float) -> None:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            await asyncio.sleep(self._random.uniform(0, 10))  # nobody begins with the others
+            page = await self._asked(session, "page", self._link)
+            while time.monotonic() < until:
+                item, film = _hidden(page, "item"), re.search(r'src="(/film/[^"]+)"', page)
+                assert item, page
+                if film:
+                    part = {"range": "bytes=0-65535"}
+                    await self._asked(session, "film", self._address + film[1], headers=part)
+                sent = {"csrf": _hidden(page, "csrf"), "item": item, "step": "0"}
+                for comment in ("half", "half a thought"):
+                    await asyncio.sleep(self._random.uniform(1.5, 4))
+                    draft = {**sent, "comment": comment}
+                    await self._asked(session, "draft", f"{self._address}/draft", data=draft)
+                await asyncio.sleep(self._random.uniform(1.5, 4))
+                reply = await self._asked(
+                    session, "vote", f"{self._address}/vote", data={**sent, **GOOD},
+                    headers={"accept": "application/json"},
+                )  # fmt: skip
+                self.cast.append(item)
+                page = await self._asked(session, "page", self._address + json.loads(reply)["next"])
+
+    async def _asked(
+        self, session: aiohttp.ClientSession, kind: str, address: str, **more: Any
+    ) -> str:
+        begun = time.perf_counter()
+        way = session.post if "data" in more else session.get
+        async with way(address, **more) as reply:
+            body = await reply.read()
+            assert reply.status < 300, (kind, reply.status, body)
+        self.seconds[kind].append(time.perf_counter() - begun)
+        return "" if kind == "film" else body.decode()
+
+
+def _hidden(page: str, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', page)
+    return found[1] if found else ""
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
+    """At the pace of people, the server in a process of its own; -s prints how fast it was."""
+    films.write(tmp_path / "a.mp4", films.cuts([48]), tone=2.0)
+    asked = [
+        Question(question_id=f"q{i}", video_id="a", recipe="r", question="Why?", question_type="k",
+                 options=("a", "b"), answer_index=0, evidence=(Span(0.5, 1.0),))
+        for i in range(1000)
+    ]  # fmt: skip
+    video = Video(video_id="a", uri=str(tmp_path / "a.mp4"), duration=2.0)
+    pq.write_table(schemas.table(asked, Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([video], Video), tmp_path / "videos.parquet")
+    names = [f"r{i}" for i in range(RATERS)]
+    served = Served(tmp_path, f"votes='{votes}'", f"names=[{','.join(names)}]")
+    people = [Paced(served.links[name], seed) for seed, name in enumerate(names)]
+
+    async def all_of_them() -> None:
+        until = time.monotonic() + 60
+        await asyncio.gather(*(person.work(until) for person in people))
+
+    try:
+        asyncio.run(all_of_them())
+    finally:
+        served.kill()
+    box = Ballots(where=votes)
+    cast = box.votes()
+    said = sorted(
+        (item, name) for name, who in zip(names, people, strict=True) for item in who.cast
+    )
+    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
+    assert max(Counter(v.question_id for v in cast).values()) <= VOTES
+    print(f"\n{len(cast)} votes")
+    for kind in people[0].seconds:
+        each = sorted(s for who in people for s in who.seconds[kind])
+        middle, most = each[len(each) // 2], each[int(0.95 * len(each))]
+        print(f"{kind}: {len(each)}, p50 {1000 * middle:.0f} ms, p95 {1000 * most:.0f} ms")

@@ -1,0 +1,32 @@
+"""A page that a job serves until Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from mustsee.errors import UserError
+from ray_jobs.running.heartbeat import quiet
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+
+def port(host: str, number: int) -> socket.socket:
+    """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
+    try:
+        return socket.create_server((host, number))
+    except OSError as error:
+        raise UserError(
+            f"host={host!r} port={number!r} cannot be served: {error.strerror or error}; give "
+            "another port="
+        ) from None
+
+
+def stay_up(app: Starlette, listening: socket.socket) -> None:
+    """Without an access log: links are in it."""
+    import uvicorn
+
+    config = uvicorn.Config(app, access_log=False, log_level="warning", log_config=None)
+    with quiet():
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,74 @@
+// A film in a <video>: the whole file, or in stretches that the server codes when they are asked for.
+// Times are the film's own, also where a stretch of it is played, and where only a clip of it is.
+
+// `key`, `whole`, `begin`, `end`, `every` (seconds between the beginnings of stretches): as the server says.
+export function playing(video, { key, whole, begin, end, every }) {
+  let offset = 0; // where the stretch that is loaded begins in the film
+  let wanted = null; // where a stretch that is being loaded is to go on
+  let stop = null; // where to stop
+  let looped = null; // [start, end] that is played over and over
+  let ahead = -1; // the stretch that the server was asked to make ready
+
+  const now = () => wanted ?? offset + video.currentTime;
+  const go = () => video.play().catch(() => {});
+
+  function seek(time, play = !video.paused) {
+    stop = null;
+    time = Math.max(begin, Math.min(time, Math.max(begin, end - 0.05)));
+    const loaded = video.src && wanted === null && time >= offset && time < offset + (video.duration || 0);
+    if (whole || loaded) {
+      video.currentTime = time - offset;
+      if (play) go();
+      return;
+    }
+    const number = Math.floor(time / every);
+    const again = wanted !== null && offset === number * every;
+    wanted = time;
+    if (again) return; // it is on its way
+    offset = number * every;
+    video.src = `/film/${key}/${number}`;
+    video.addEventListener("loadedmetadata", () => {
+      video.currentTime = wanted - offset;
+      wanted = null;
+      if (play) go();
+    }, { once: true });
+  }
+
+  function play(start, until) { // from here to there
+    seek(start, true);
+    stop = until;
+  }
+
+  function prepare() { // the next stretch, while this one plays
+    const following = Math.round((offset + video.duration) / every);
+    if (whole || video.paused || following === ahead || video.currentTime < video.duration / 2) return;
+    ahead = following;
+    if (following * every < end) fetch(`/film/${key}/${following}`, { method: "HEAD" }).catch(() => {});
+  }
+
+  function follow() {
+    const time = now();
+    prepare();
+    if (looped !== null && !video.paused) {
+      if (time >= looped[1] || time < looped[0] - 0.5) seek(looped[0], true);
+    } else if (stop !== null && time >= stop) {
+      stop = null;
+      video.pause();
+    } else if (time >= end && !video.paused) video.pause();
+  }
+
+  if (whole && !video.src) video.src = `/film/${key}`;
+  for (const kind of ["timeupdate", "seeked"]) video.addEventListener(kind, follow);
+  video.addEventListener("ended", () => {
+    if (looped !== null && now() >= looped[1] - 0.2) seek(looped[0], true);
+    else if (!whole && now() < end - 0.5) seek(now() + 0.01, true);
+  });
+  return { now, seek, play, loop: (span) => { looped = span; } };
+}
+
+export function clock(seconds) { // 1:02:03.4
+  const tenths = Math.round(seconds * 10);
+  const hours = Math.floor(tenths / 36000), minutes = Math.floor(tenths / 600) % 60;
+  const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}

@@ -1,0 +1,113 @@
+// Plays the evidence of the question that is open, in the report as it is served. One film plays at a
+// time; it is asked for when somebody wants it.
+
+import { clock, playing } from "/page/film.js";
+
+const { films, rows } = await unpack("index"); // of browse.js
+const filmOf = new Map(rows.map(([id, , , , film]) => [id, film]));
+
+function button(text, label, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  made.setAttribute("aria-label", label);
+  made.addEventListener("click", act);
+  return made;
+}
+
+let ending = () => {}; // what plays now, away
+
+// The film of video `name` in `bar`; null where it cannot be played, which `state` says.
+async function start(name, bar, state) {
+  ending();
+  state.textContent = "";
+  let facts = null;
+  try {
+    const reply = await fetch(`/films?video=${encodeURIComponent(name)}`);
+    if (reply.ok) facts = await reply.json();
+    else state.textContent = await reply.text();
+  } catch {
+    state.textContent = "the page is not served any more";
+  }
+  if (facts === null || facts.problem) {
+    state.textContent ||= facts.problem;
+    return null;
+  }
+  const video = document.createElement("video");
+  video.controls = video.playsInline = true;
+  video.setAttribute("aria-label", "Film");
+  bar.prepend(video);
+  video.addEventListener("error", () => { state.textContent = "this part of the film cannot be played"; });
+  const time = bar.querySelector("output");
+  video.addEventListener("timeupdate", () => { time.textContent = clock(player.now()); });
+  const player = playing(video, facts);
+  ending = () => {
+    video.pause();
+    video.removeAttribute("src");
+    video.load();
+    video.remove();
+    time.textContent = "";
+    ending = () => {};
+  };
+  return player;
+}
+
+function add(body) { // to what was opened: a question or a film
+  if (body.querySelector(".watch") || !body.hasChildNodes()) return;
+  const question = body.closest("[data-id]");
+  const film = question ? filmOf.get(question.dataset.id) : body.querySelector("img[data-film]")?.dataset.film;
+  if (film === undefined) return;
+  const bar = document.createElement("div");
+  bar.className = "watch";
+  const state = document.createElement("span");
+  state.className = "soft small";
+  state.setAttribute("role", "status");
+  let player = null, coming = null, circling = null;
+
+  async function ready() {
+    if (!bar.querySelector("video")) coming = start(films[film][0], bar, state);
+    player = await coming;
+    return player;
+  }
+  const spans = [...body.querySelectorAll(".where i")].map((i) => [Number(i.dataset.start), Number(i.dataset.end)]);
+  for (const span of spans) {
+    const [from, until] = span.map(clock);
+    bar.append(button(`▶ ${from} – ${until}`, `Play the evidence from ${from} to ${until}`, async () => {
+      circling = span;
+      if (!await ready()) return;
+      player.loop(loop.getAttribute("aria-pressed") === "true" ? span : null);
+      player.play(...span);
+    }));
+  }
+  if (!spans.length) bar.append(button("▶ Play", "Play the film", async () => (await ready())?.play(0)));
+  const loop = button("Loop", "Play the evidence over and over", () => {
+    const on = loop.getAttribute("aria-pressed") !== "true";
+    loop.setAttribute("aria-pressed", String(on));
+    player?.loop(on ? circling : null);
+  });
+  loop.setAttribute("aria-pressed", "false");
+  if (spans.length) bar.append(loop);
+  bar.append(document.createElement("output"), state);
+  (body.querySelector(".strip") ?? body.firstChild).after(bar);
+
+  for (const frame of body.querySelectorAll(".strip img[data-time]")) { // a frame plays from its time
+    const from = Number(frame.dataset.time);
+    const go = async () => (await ready())?.play(from, null);
+    frame.classList.add("play");
+    frame.tabIndex = 0;
+    frame.setAttribute("role", "button");
+    frame.alt = `Play from ${clock(from)}`;
+    frame.addEventListener("click", go);
+    frame.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      go();
+    });
+  }
+}
+
+document.addEventListener("toggle", (event) => { // what is closed is not heard either
+  if (!event.target.open && event.target.querySelector?.(".watch video")) ending();
+}, true);
+document.addEventListener("filled", (event) => add(event.target));
+document.querySelectorAll(".body").forEach(add);

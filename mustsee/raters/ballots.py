@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Engine,
+    Executable,
     Select,
     Table,
     and_,
@@ -300,7 +301,7 @@ class Ballots:
             base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for its turn
             yield base
 
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
+    def _rows(self, query: Executable) -> Sequence[Any]:
         with reached(self.where), self._base.connect() as base:
             return base.execute(query).all()
 
@@ -381,7 +382,7 @@ def _may(base: Connection, item: str, rater: str, now: float) -> bool:
     return base.execute(asked).first() is not None
 
 
-def _drafts(item: str, rater: str) -> Select[Any]:
+def _drafts(item: str, rater: str) -> Executable:
     return select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*_of(DRAFT, item, rater))
 
 

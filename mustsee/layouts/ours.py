@@ -98,7 +98,8 @@ def _looked_through(path: Path, files: Sequence[Path], notes: Notes) -> _Found:
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
                 f"are {there}"
             )
-        name, options, index = row["question_id"], row.get("options"), row.get("answer_index")
+        name, options = row["question_id"], row.get("options") or ()
+        index: Any = row.get("answer_index")
         if options and index is None:
             notes.add(number, name, "no answer index")
         elif options and not 0 <= index < len(options):

@@ -56,7 +56,7 @@ class Lookups:
 
     def __exit__(self, *_: object) -> None:
         self._left.set()
-        self._thread.join()
+        self._thread.join(timeout=5)  # a store far away may answer later than anybody waits
 
     def _look(self) -> None:
         try:

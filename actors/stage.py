@@ -82,9 +82,7 @@ class Session:
             answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        """What a part of that stage may use; without one, the job itself. `hardware`: what a worker
-        of the stage has.
-        """
+        """What a part of that stage, and its hardware, may use; without one, the job itself."""
         from actors.gateway import Gateway
         from actors.sender import Sender
 

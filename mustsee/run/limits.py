@@ -318,12 +318,9 @@ class Rates:
     @property
     def held(self) -> dict[str, float]:
         """Seconds in which calls had to wait for a configured limit, by `name=value`."""
-        buckets = {"requests_per_minute": self._requests, "tokens_per_minute": self._tokens}
-        return {
-            f"{name}={getattr(self.limits, name):.12g}": bucket.held
-            for name, bucket in buckets.items()
-            if bucket is not None and bucket.held
-        }
+        named = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
+        there = ((name, bucket) for name, bucket in named if bucket is not None and bucket.held)
+        return {f"{name}={bucket.rate * 60:.12g}": bucket.held for name, bucket in there}
 
     def admit(self, tokens: float, now: float) -> Admission:
         """Whether one request of `tokens` may start; if so, it is in flight until `release`."""

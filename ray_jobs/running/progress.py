@@ -109,12 +109,15 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._quiet.__enter__()
+        # Not SIGINT: what a script starts in the background ignores that.
+        self._before = signal.signal(signal.SIGUSR1, self._interrupt)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join(timeout=5)
+        signal.signal(signal.SIGUSR1, self._before)
         self._quiet.__exit__(None, None, None)
         if self._failed is not None:
             raise self._failed
@@ -125,8 +128,12 @@ class Progress:
         except MustseeError as error:  # nobody counts any more: the run has no future
             self._failed = error
             while not self._done.is_set():  # a signal just before a wait does not end the wait
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
                 self._done.wait(AGAIN)
+
+    def _interrupt(self, *_: object) -> None:
+        if not self._done.is_set():
+            raise KeyboardInterrupt
 
     def _draw(self) -> None:
         if self._console.is_terminal:

@@ -1,8 +1,10 @@
 """Rates and times left are those of now; the line of a plain log says what one waits for."""
 
+import signal
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -125,7 +127,14 @@ def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:
     assert "ask 0/2 (a worker is starting)" in watched.at(45.0, done).line()
 
 
-def test_a_run_that_nobody_counts_any_more_ends_at_once() -> None:
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_run_that_nobody_counts_any_more_ends_at_once(
+    handler: Any, request: pytest.FixtureRequest
+) -> None:
+    """Also one that a script started in the background, where Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
     def lost() -> Snapshot:
         raise MustseeError("the coordinator is dead")
 

@@ -5,6 +5,8 @@ import { clock, playing } from "./film.js";
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 export const film = document.getElementById("film");
+// Of the film's part; found once, for a part that is given a time is taken away after it.
+const [looped, rate, time] = ["loop", "speed", "time"].map((id) => document.getElementById(id));
 const spans = [...document.querySelectorAll(".span")];
 const lines = [...document.querySelectorAll("#lines li")];
 const of = film === null ? {} : Object.fromEntries(
@@ -38,7 +40,7 @@ export function loop(on = !looping) {
   if (on && around === null) jump(0);
   if (around === null) return; // there is nothing to go round yet
   looping = on;
-  document.getElementById("loop").setAttribute("aria-pressed", String(on));
+  looped.setAttribute("aria-pressed", String(on));
   circle(around);
 }
 
@@ -50,7 +52,7 @@ export function circle(span) { // what the loop goes round, when a part is at ha
 export function speed(step) {
   const place = SPEEDS.indexOf(film.playbackRate) + step;
   film.playbackRate = film.defaultPlaybackRate = SPEEDS[Math.max(0, Math.min(place, SPEEDS.length - 1))];
-  document.getElementById("speed").textContent = `${film.playbackRate}x`;
+  rate.textContent = `${film.playbackRate}x`;
 }
 
 export const place = (time) => `${(100 * (time - begin)) / (end - begin)}%`;
@@ -72,11 +74,11 @@ function draw(canvas) { // shots as ticks, topics as longer ones, speech as a ba
 }
 
 function follow(hand) {
-  const time = now();
-  hand.style.left = place(time);
-  document.getElementById("time").textContent = clock(time);
+  const at = now();
+  hand.style.left = place(at);
+  time.textContent = clock(at);
   for (const line of lines) {
-    const on = time >= Number(line.dataset.start) && time < Number(line.dataset.end);
+    const on = at >= Number(line.dataset.start) && at < Number(line.dataset.end);
     if (on && !line.classList.contains("on")) {
       line.parentElement.scrollTop = line.offsetTop - line.parentElement.offsetTop - 40;
     }
@@ -109,7 +111,7 @@ if (film !== null) {
   for (const line of lines) {
     line.querySelector("button").addEventListener("click", () => seek(Number(line.dataset.start), true));
   }
-  document.getElementById("loop")?.addEventListener("click", () => loop());
+  looped?.addEventListener("click", () => loop());
   if (spans.length) jump(0, false);
   else seek(begin, false);
 }

@@ -200,7 +200,7 @@ def test_what_is_given_a_minute_is_taken_away_after_it(
     assert ana.serious() == []
     ana.keys("2", "Enter")
     ana.page.locator("video").wait_for()
-    assert "left" in ana.page.inner_text("#clock")
+    ana.page.locator("#clock", has_text="left").wait_for()
     ana.page.clock.fast_forward(61_000)
     ana.page.get_by_text("Time is over").wait_for()
     assert ana.page.locator("video").count() == 0

@@ -17,7 +17,7 @@ demo: .venv/demo
 test: test-fast
 	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 2 --dist loadfile
 
-# jobs killed with calls in the air, a store that fails, a planted set audited: some nine minutes more
+# jobs killed with calls in the air, a store that fails, a planted set audited, fifty raters for a minute: some thirteen minutes more
 test-long: .venv/test
 	$(BIN)/python -m pytest -m long
 

@@ -1,8 +1,7 @@
 """The coordinator's client: messages of one gateway's many calls, sent in batches.
 
 A call asks before it starts and is reported when it ends. What comes within `GATHER` seconds is one
-message, so that thousands of calls a second cost the coordinator a few hundred messages. The report
-of a call that took long may wait a little for the next who asks.
+message, so that thousands of calls a second cost the coordinator a few hundred messages.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from actors.coordinator import Ask, Coordinator, Grant, own_error
 from mustsee.run.ledger import Entry
 
 GATHER = 0.005  # seconds for which messages are gathered into one
-PATIENCE = 1 / 100  # of what a call took: so long its report may wait ...
-LONGEST = 0.025  # seconds; ... at most
 
 
 class CoordinatorClient:
@@ -29,32 +26,26 @@ class CoordinatorClient:
         self._entries: list[tuple[Entry, asyncio.Future[None]]] = []
         self._asks: list[tuple[Ask, asyncio.Future[Grant]]] = []
         self._sending: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
 
     async def report(self, entry: Entry) -> None:
         """Report the end of a call. Returns when the coordinator has counted it."""
-        patience = min(LONGEST, max(GATHER, PATIENCE * entry.seconds))
-        future: asyncio.Future[None] = self._wake(patience)
+        future: asyncio.Future[None] = self._wake()
         self._entries.append((entry, future))
         await future
 
     async def ask(self, ask: Ask) -> Grant:
         """Whether a call may start."""
-        future: asyncio.Future[Grant] = self._wake(GATHER)
+        future: asyncio.Future[Grant] = self._wake()
         self._asks.append((ask, future))
         return await future
 
-    def _wake(self, seconds: float) -> asyncio.Future[Any]:
-        """Send after so many seconds at the latest."""
+    def _wake(self) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
-        if self._timer is None or loop.time() + seconds < self._timer.when():
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_later(seconds, self._send)
+        if not self._entries and not self._asks:
+            loop.call_later(GATHER, self._send)
         return loop.create_future()
 
     def _send(self) -> None:
-        self._timer = None
         entries, asks = self._entries, self._asks
         self._entries, self._asks = [], []
         self._spawn(self._exchange(entries, asks))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,20 +9,6 @@ from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
 Corners = NDArray[np.float32]  # (4, 2): x and y of a line's corners, clockwise from its beginning
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One line: how sure it is (0 to 1), and the height of its top edge in shares of the picture's
-    height, from the top.
-    """
-
-    text: str
-    score: float
-    top: float
-
-
-Read = Callable[[Image], list[Reading]]
 
 
 class Reader(Protocol):
@@ -43,17 +27,26 @@ class RapidReader:
     """PP-OCR by rapidocr. Lines are looked for in the picture as large as it is given."""
 
     def __init__(self, threads: int = 1) -> None:
-        self._engine = _engine(
-            threads,
-            {"Det.limit_type": "max", "Det.limit_side_len": 4096, "Rec.rec_img_shape": [3, 48, 96]},
+        from rapidocr import RapidOCR
+
+        self._engine: Any = RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "Global.use_cls": False,
+                "Det.limit_type": "max",
+                "Det.limit_side_len": 4096,
+                "Rec.rec_img_shape": [3, 48, 96],
+                "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            }
         )
 
     def lines(self, image: Image) -> list[Corners]:
-        found: Any = self._engine(image, use_det=True, use_rec=False)
+        found = self._engine(image, use_det=True, use_rec=False)
         return [] if found.boxes is None else [np.asarray(box, np.float32) for box in found.boxes]
 
     def text(self, line: Image) -> tuple[str, float]:
-        found: Any = self._engine(line, use_det=False, use_rec=True)
+        found = self._engine(line, use_det=False, use_rec=True)
         return (found.txts[0], float(found.scores[0])) if found.txts else ("", 0.0)
 
 
@@ -69,40 +62,3 @@ def cut_out(image: Image, corners: Corners) -> Image:
         image, turned, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
     return np.ascontiguousarray(np.rot90(line)) if height >= 1.5 * width else line
-
-
-def reader(threads: int = 1, longest: int | None = None) -> Read:
-    """A function from BGR pixels to the lines in them, from the top down. Loads the model.
-
-    `longest`: pixels of the longer side in which lines are looked for; null: rapidocr enlarges
-    every picture to 736 pixels along the shorter one, which takes longer and finds smaller letters.
-    """
-    limit = {} if longest is None else {"Det.limit_type": "max", "Det.limit_side_len": longest}
-    engine = _engine(threads, limit)
-
-    def read(image: Image) -> list[Reading]:
-        found: Any = engine(image)
-        if found.txts is None:
-            return []
-        lines = sorted(
-            zip(found.boxes, found.txts, found.scores, strict=True),
-            key=lambda line: (float(line[0][:, 1].min()), float(line[0][:, 0].min())),
-        )
-        return [
-            Reading(text=text, score=float(score), top=float(box[:, 1].min()) / len(image))
-            for box, text, score in lines
-        ]
-
-    return read
-
-
-def _engine(threads: int, more: dict[str, Any]) -> Callable[..., Any]:
-    from rapidocr import RapidOCR
-
-    params: dict[str, Any] = {
-        "Global.log_level": "critical",
-        "Global.use_cls": False,
-        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
-        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
-    }
-    return RapidOCR(params=params | more)

@@ -150,7 +150,7 @@ class TextFinder:
         if not where:
             return
         image = picture.image(LARGE)
-        for corners in self._lines(image, where, plain):
+        for corners in lines_in(self._reader, image, where, plain, self._rules.longest):
             box = _bounds(corners, image)
             known = next((x for x in self._open if _shared(x.box, box) > 0.5), None)
             sure = known is not None and known.best[1] >= SURE
@@ -159,25 +159,6 @@ class TextFinder:
             text, score = self._reader.text(cut_out(image, corners))
             if score >= WORTH and letters(text) >= self._rules.shortest:
                 self._note(text, score, box, known, luma, picture.time)
-
-    def _lines(self, image: Image, where: list[Box], plain: bool) -> list[Corners]:
-        """Where lines are in the large picture. Whole rows of it are searched, as a line may be
-        longer than the place that gave it away; in a picture full of edges the places come first.
-        """
-        small = shrunk(image, self._rules.longest)
-        scale = len(image) / len(small)
-        found = list[Corners]()
-        if not plain:
-            where = [box for box in where if self._reader.lines(_part(small, box))]
-        for top, bottom in _rows(where):
-            rows, down = (0.0, top, 1.0, bottom), int(top * len(small))
-            lines = self._reader.lines(_part(small, rows))
-            if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE for corners in lines):
-                lines, down = self._reader.lines(_part(image, rows)), int(top * len(image))
-            else:
-                lines, down = [c * np.float32(scale) for c in lines], round(down * scale)
-            found += [corners + np.array([0, down], np.float32) for corners in lines]
-        return found
 
     def _note(
         self, text: str, score: float, box: Box, known: _Line | None, luma: Image, time: float
@@ -240,6 +221,30 @@ def places(luma: Image) -> tuple[list[Box], bool]:
     (across, down) = base
     boxes = [(x / across, y / down, (x + w) / across, (y + h) / down) for x, y, w, h in sides]
     return boxes, plain
+
+
+def lines_in(
+    reader: Reader, image: Image, where: list[Box], plain: bool, longest: int
+) -> list[Corners]:
+    """Where lines are in a picture whose letters are at the places `where`. They are searched for
+    with the picture `longest` pixels wide or high, low ones as large as it is given. Whole rows are
+    searched, as a line may be longer than the place that gave it away; in a picture that is not
+    `plain` the places come first.
+    """
+    small = shrunk(image, longest)
+    scale = len(image) / len(small)
+    found = list[Corners]()
+    if not plain:
+        where = [box for box in where if reader.lines(_part(small, box))]
+    for top, bottom in _rows(where):
+        rows, down = (0.0, top, 1.0, bottom), int(top * len(small))
+        near = reader.lines(_part(small, rows))
+        if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE for corners in near):
+            near, down = reader.lines(_part(image, rows)), int(top * len(image))
+        else:
+            near, down = [c * np.float32(scale) for c in near], round(down * scale)
+        found += [corners + np.array([0, down], np.float32) for corners in near]
+    return found
 
 
 def _near(dense: Image, least: float) -> Image:

@@ -16,14 +16,25 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
 from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
-from mustsee.media.lettering import Read, Reading, reader
+from mustsee.media.lettering import RapidReader, Reader, cut_out
+from mustsee.media.onscreen import Box, lines_in, places
 from mustsee.offline.moments import likeness
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line
 
 Image = NDArray[np.uint8]
-LEGIBLE = 736  # pixels: smaller pictures are enlarged before they are read
+LEGIBLE = 960  # pixels: smaller pictures are enlarged before they are read
+SEARCHED = 512  # pixels: of the pictures that lines are searched for in
+SURE = 0.6  # what is read worse than this is no reading
 CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A line that was read; `top`: of its upper edge, in shares of the picture's height."""
+
+    text: str
+    top: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,9 +169,9 @@ def _decoded(jpeg: bytes) -> Image:
 
 
 @cache
-def _reader() -> Read | None:
+def _reader() -> Reader | None:
     try:
-        return reader(longest=LEGIBLE)
+        return RapidReader()
     except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
         return None
 
@@ -172,22 +183,63 @@ def _read(jpeg: bytes) -> tuple[Reading, ...]:
     """
     import cv2
 
-    read = _reader()
-    if read is None:
+    reader = _reader()
+    if reader is None:
         return ()
     image = _opened(jpeg)
-    height, width = image.shape[:2]
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY).astype(np.float32)
-    for earlier, lines in _lately:
+    for earlier, readings in _lately:
         if earlier.shape == grey.shape and _same(earlier, grey):
-            return lines
+            return readings
+    readings = tuple(_readings(reader, _enlarged(image)))
+    _lately.appendleft((np.asarray(grey, np.float32), readings))
+    return readings
+
+
+def _enlarged(image: Image) -> Image:
+    import cv2
+
+    height, width = image.shape[:2]
     larger = LEGIBLE / max(height, width)
-    if larger > 1:
-        size = (round(width * larger), round(height * larger))
-        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), np.uint8)
-    lines = tuple(line for line in read(image) if line.score >= 0.6)
-    _lately.appendleft((np.asarray(grey, np.float32), lines))
-    return lines
+    if larger <= 1:
+        return image
+    size = (round(width * larger), round(height * larger))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), np.uint8)
+
+
+def _readings(reader: Reader, image: Image) -> list[Reading]:
+    import cv2
+
+    where, plain = places(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8))
+    pieces: list[tuple[Box, str]] = []
+    for corners in lines_in(reader, image, where, plain, SEARCHED):
+        text, score = reader.text(cut_out(image, corners))
+        if score >= SURE:
+            (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+            pieces.append(((float(left), float(top), float(right), float(bottom)), text))
+    readings = [Reading(text=text, top=box[1] / len(image)) for box, text in _whole(pieces)]
+    return sorted(readings, key=lambda reading: reading.top)
+
+
+def _whole(pieces: Sequence[tuple[Box, str]]) -> list[tuple[Box, str]]:
+    """A line that was found in pieces, a letter's width apart, as one."""
+    whole: list[tuple[Box, str]] = []
+    for box, text in sorted(pieces):
+        for place, (begun, start) in enumerate(whole):
+            if _goes_on(begun, box):
+                joined = (begun[0], min(begun[1], box[1]), box[2], max(begun[3], box[3]))
+                whole[place] = (joined, f"{start} {text}")
+                break
+        else:
+            whole.append((box, text))
+    return whole
+
+
+def _goes_on(one: Box, other: Box) -> bool:
+    """Whether a box continues the line of one to its left."""
+    heights = one[3] - one[1], other[3] - other[1]
+    level = min(one[3], other[3]) - max(one[1], other[1]) > 0.7 * max(heights)
+    return level and abs(other[0] - one[2]) < 0.4 * min(heights)
 
 
 _lately: deque[tuple[NDArray[np.float32], tuple[Reading, ...]]] = deque(maxlen=48)

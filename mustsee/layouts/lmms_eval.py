@@ -49,26 +49,25 @@ _METRIC = """\
   - metric: {}
     aggregation: !function utils.{}
     higher_is_better: {}"""
+
+
+def _metrics(*metrics: tuple[str, str, str]) -> str:
+    return "\n".join(_METRIC.format(*metric) for metric in metrics)
+
+
 _CHOICE = {
     "asked": "process_docs",
     "ending": "Answer with the letter of the best option.",
-    "metrics": "\n".join(
-        (
-            _METRIC.format("accuracy", "mean_score", "true"),
-            _METRIC.format("mean_of_types", "mean_of_types", "true"),
-            _METRIC.format("unparsed", "mean_score", "false"),
-        )
+    "metrics": _metrics(
+        ("accuracy", "mean_score", "true"),
+        ("mean_of_types", "mean_of_types", "true"),
+        ("unparsed", "mean_score", "false"),
     ),
 }
 _OPEN = {
     "asked": "open_docs",
     "ending": "Answer in a few words.",
-    "metrics": "\n".join(
-        (
-            _METRIC.format("judged", "mean_score", "true"),
-            _METRIC.format("token_f1", "mean_score", "true"),
-        )
-    ),
+    "metrics": _metrics(("judged", "mean_score", "true"), ("token_f1", "mean_score", "true")),
 }
 _BESIDE = """\
 dataset_path: parquet

@@ -184,7 +184,8 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
             for batch in table.iter_batches(BATCH, columns=wanted):
                 yield from batch.to_pylist()
         return
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    line_end = "\n" if path.suffix == ".jsonl" else ""  # JSON lines may hold a carriage return
+    with path.open(newline=line_end, encoding="utf-8-sig") as file:
         if path.suffix in (".csv", ".tsv"):
             yield from csv.DictReader(
                 file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"

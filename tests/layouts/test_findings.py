@@ -133,7 +133,8 @@ def test_a_line_separator_inside_a_record_ends_no_record(tmp_path: Path) -> None
     row = {"question_id": "q", "video_id": "v", "recipe": "r", "question_type": "t",
            "question": "one\u2028two\x85", "options": ["a", "b"], "answer_index": 0}  # fmt: skip
     text = json.dumps(row, ensure_ascii=False)
-    (tmp_path / "q.jsonl").write_text(f"{text}\n\n{text}\n", encoding="utf-8")
+    parted = text.replace(", ", ",\r", 1)  # JSON's white space, and no end of a line
+    (tmp_path / "q.jsonl").write_text(f"{text}\n\n{parted}\n", encoding="utf-8")
     assert [q.question for q in mustsee.read(tmp_path / "q.jsonl")] == [row["question"]] * 2
 
 

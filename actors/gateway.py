@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import time
 import uuid
@@ -34,7 +35,9 @@ from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
 LONGEST_BACKOFF = 30.0  # seconds
+STEP = 0.02  # seconds, in which a worker's calls start
 UNBOUNDED = 1 << 30  # calls at once of a model that is no endpoint
+AHEAD = 1 / 16  # of the calls in flight: so many more wait in the sender for one of them to end
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -175,7 +178,8 @@ class Gateway:
         if loop is not self._loop:
             self._loop, self._flying = loop, {}
             most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED
-            self._room = asyncio.Semaphore(most)
+            ahead = int(AHEAD * most) if self._sender is not None else 0
+            self._room = asyncio.Semaphore(most + ahead)
             self._client = CoordinatorClient(self._coordinator, self._owner)
 
     def _owner(self) -> str:
@@ -263,11 +267,11 @@ class Gateway:
             )
             if made := await self._admitted(ask):
                 return made
+        if self._sender is not None:
+            reply, self._took[key] = await self._sender.complete(self._known_as, key, request)
+            return reply
         began = time.monotonic()
-        if self._sender is None:
-            reply = await self._llm.complete(request)
-        else:
-            reply = await self._sender.complete(self._known_as, key, request)
+        reply = await self._llm.complete(request)
         self._took[key] = time.monotonic() - began
         return reply
 
@@ -302,7 +306,7 @@ class Gateway:
             if grant.answer == "go":
                 break
         if grant.wait > 0:
-            await self._sleep(grant.wait)
+            await self._sleep(grant.wait if self._sender is None else on_time(grant.wait))
         return None
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
@@ -339,6 +343,14 @@ class Gateway:
             else self._store.get(KIND, key)
         )
         return None if value is None else replace(load(Reply, json.loads(value)), cached=True)
+
+
+def on_time(wait: float) -> float:
+    """So many seconds, and on to the next `STEP` of the event loop's clock: calls that start at
+    about the same time wake the sender once.
+    """
+    now = asyncio.get_running_loop().time()
+    return math.ceil((now + wait) / STEP) * STEP - now
 
 
 def keep(store: Store, key: str, reply: Reply) -> None:

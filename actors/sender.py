@@ -70,10 +70,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Ended:
-    """From the sender: the call's reply, which is stored, or what went wrong."""
+    """From the sender: the call's reply, which is stored, and the seconds that it took, or what
+    went wrong.
+    """
 
     number: int
     reply: Reply | None
+    seconds: float = 0.0
     error: Exception | None = None
 
 
@@ -115,7 +118,7 @@ class Sender:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._starting = loop, asyncio.Lock()
-            self._calls: dict[int, asyncio.Future[Reply]] = {}
+            self._calls: dict[int, asyncio.Future[tuple[Reply, float]]] = {}
             self._tying: set[asyncio.Task[None]] = set()
             if self._pipe is not None:
                 self._pipe.attach(loop)
@@ -124,8 +127,10 @@ class Sender:
                 if self._pipe is None:
                     await self._start(loop)
 
-    async def complete(self, model: int, key: str, request: Request) -> Reply:
-        """As `Llm.complete`; the reply is stored. Raises SenderDied, too."""
+    async def complete(self, model: int, key: str, request: Request) -> tuple[Reply, float]:
+        """As `Llm.complete`, and the seconds that the endpoint took; the reply is stored. Raises
+        SenderDied, too.
+        """
         await self.begin()
         assert self._pipe is not None
         assert self._loop is not None
@@ -169,7 +174,7 @@ class Sender:
             if message.error is not None:
                 future.set_exception(message.error)
             else:
-                future.set_result(message.reply)
+                future.set_result((message.reply, message.seconds))
 
     async def _tie(self) -> None:
         address = await self._address()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from actors.gateway import keep
+from actors.gateway import Metered, keep
 from actors.lifeline import Lifeline
 from actors.pipe import Pipe
 from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
@@ -19,8 +19,8 @@ from mustsee.llm import Llm, Reply
 from mustsee.store import Store, is_local
 
 THREADS = 16  # that store replies
-GATHER = 1 / 200  # of what a call takes: so long are replies gathered, to be stored and ...
-LONGEST_GATHER = 0.025  # seconds; ... handed on together: each alone would wake three processes
+GATHER = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
+LONGEST_GATHER = 0.05  # seconds; ... handed on together: each alone would wake three processes
 PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
 
 
@@ -30,11 +30,11 @@ class Sending:
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._pipe = loop, Pipe(end, self._got, self._worker_gone)
         self._pipe.attach(loop)
-        self._models: dict[int, Llm] = {}
+        self._models: dict[int, tuple[Llm, asyncio.Semaphore]] = {}
         self._out: dict[int, str] = {}  # calls by number, and their keys
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(THREADS)
-        self._came: list[tuple[Call, Reply]] = []
+        self._came: list[tuple[Call, Reply, float]] = []
         self._takes = 0.0  # seconds, of late
         self._lifeline: Lifeline | None = None
         self._over = loop.create_future()
@@ -50,7 +50,9 @@ class Sending:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif isinstance(message, Model):
-            self._models[message.number] = message.config.open()
+            assert isinstance(message.config, Metered)  # the others need no sender
+            room = asyncio.Semaphore(message.config.endpoint.max_connections)
+            self._models[message.number] = message.config.open(), room
         elif isinstance(message, Tie):
             if self._tie(message.address):
                 self._loop.call_later(PAUSE, self._pipe.send, Severed())
@@ -93,16 +95,22 @@ class Sending:
             self._over.set_result(None)
 
     async def _call(self, call: Call) -> None:
-        began = self._loop.time()
+        """Where no more may be in flight it waits for one that ends: not for the worker to learn of
+        that.
+        """
+        llm, room = self._models[call.model]
         try:
-            reply = await self._models[call.model].complete(call.request)
+            async with room:
+                began = self._loop.time()
+                reply = await llm.complete(call.request)
         except Exception as error:
-            self._hand(Ended(call.number, None, _portable(error)))
+            self._hand(Ended(call.number, None, error=_portable(error)))
             return
-        self._takes += (self._loop.time() - began - self._takes) / 16
+        took = self._loop.time() - began
+        self._takes += (took - self._takes) / 16
         if not self._came:
-            self._loop.call_later(min(GATHER * self._takes, LONGEST_GATHER), self._keep)
-        self._came.append((call, reply))
+            self._loop.call_later(gathered(self._takes, len(self._out)), self._keep)
+        self._came.append((call, reply, took))
 
     def _keep(self) -> None:
         """Store what came, one after the other on a disk, side by side where each takes its time;
@@ -120,16 +128,24 @@ class Sending:
         self._end()
 
 
-def _kept(store: Store, came: Sequence[tuple[Call, Reply]]) -> list[Ended]:
+def gathered(takes: float, out: int) -> float:
+    """Seconds for which replies are gathered while so many calls are out, each of which takes so
+    many seconds: none where no second one is to be expected meanwhile.
+    """
+    wait = min(GATHER * takes, LONGEST_GATHER)
+    return wait if out * wait > takes else 0.0
+
+
+def _kept(store: Store, came: Sequence[tuple[Call, Reply, float]]) -> list[Ended]:
     """How calls ended whose replies are stored by now."""
     ended: list[Ended] = []
-    for call, reply in came:
+    for call, reply, took in came:
         try:
             keep(store, call.key, reply)
         except Exception as error:
-            ended.append(Ended(call.number, None, _portable(error)))
+            ended.append(Ended(call.number, None, error=_portable(error)))
         else:
-            ended.append(Ended(call.number, reply))
+            ended.append(Ended(call.number, reply, took))
     return ended
 
 

@@ -93,8 +93,8 @@ def _cpu() -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class LlmPhase:
-    """`calls`: made by our stage, `ray_calls` by Ray's processor (which is slow). `latency` in
-    seconds.
+    """`calls`: made by our stage, `ray_calls` by Ray's processor (which is slow; 0: not at all).
+    `latency` in seconds.
     """
 
     latency: float = 2.0
@@ -111,6 +111,8 @@ class LlmPhase:
                 ("mustsee: stage, gateway, coordinator, store", self.calls, self._ours),
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
             ):
+                if not calls:
+                    continue
                 with self._server() as url:
                     before, began = stats(url)["cpu"], time.time()
                     cpu = measure(url, calls)

@@ -7,12 +7,15 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from actors.coordinator import Ask, Coordinator
+from actors.coordinator_client import GATHER
 from actors.endpoint import Estimate
-from actors.gateway import Gateway
+from actors.gateway import STEP, Gateway, on_time
+from actors.sender import Sender
 from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.run.ledger import Entry
@@ -85,6 +88,21 @@ def gateway(
     coordinator = coordinator or Coordinator(clock=time)
     coordinator.enroll(fake.account, fake.limits)
     return Gateway(fake, Store(str(tmp_path)), coordinator, fake, sleep=time.sleep), coordinator
+
+
+@dataclass
+class Apart:
+    """A sender that answers nothing: what it was given."""
+
+    given: list[str] = field(default_factory=list)
+    name: str = "apart"
+
+    async def begin(self) -> None: ...
+
+    async def complete(self, model: int, key: str, request: Request) -> tuple[Reply, float]:
+        self.given.append(key)
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 def total(coordinator: Coordinator) -> dict:
@@ -353,3 +371,34 @@ def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
         coordinator.exchange("o", [Entry(outcome="done", model="m", prompt="p", key=str(i),
                                   account="a", usd=1e-6)], [])  # fmt: skip
     assert (time.process_time() - began) / 2000 < 0.0005
+
+
+@pytest.mark.parametrize(("most", "given"), [(64, 68), (32, 34), (15, 15), (1, 1)])
+def test_some_calls_wait_in_the_sender_where_many_are_in_flight(tmp_path, most, given):
+    """So that the end of one need not travel through three processes before the next begins."""
+    fake, sender = Fake(max_connections=most, limits=Limits(search=False)), Apart()
+    coordinator = Coordinator()
+    coordinator.enroll(fake.account, fake.limits)
+    llm = Gateway(fake, Store(str(tmp_path)), coordinator, fake, sender=cast("Sender", sender))
+
+    async def work():
+        calls = [asyncio.ensure_future(llm.complete(asked(f"{i}"))) for i in range(200)]
+        async with asyncio.timeout(20):
+            while len(sender.given) < given:
+                await asyncio.sleep(0)
+        await asyncio.sleep(10 * GATHER)
+        for call in calls:
+            call.cancel()
+
+    asyncio.run(work())
+    assert len(sender.given) == given
+
+
+def test_calls_that_start_at_about_the_same_time_start_together():
+    async def starts():
+        now = asyncio.get_running_loop().time()
+        return [(wait, on_time(wait), now) for wait in (0.0001, 0.004, 0.03, 7.0)]
+
+    for wait, waits, now in asyncio.run(starts()):
+        assert wait <= waits < wait + STEP
+        assert (now + waits) / STEP == pytest.approx(round((now + waits) / STEP), abs=0.1)

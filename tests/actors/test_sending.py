@@ -1,0 +1,154 @@
+"""The sender's side: how many calls are in flight, and when a reply is stored and handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from actors import sending
+from actors.gateway import KIND
+from actors.pipe import Pipe
+from actors.sender import Begin, Call, Ended, Model, Severed
+from actors.sending import LONGEST_GATHER, Sending, gathered
+from mustsee.llm import Message, Reply, Request
+from mustsee.store import Store
+
+
+@dataclass(frozen=True)
+class Told:
+    """An endpoint that takes `max_connections` calls, and answers each when it is told to."""
+
+    max_connections: int
+    out: ClassVar[dict[str, asyncio.Event]] = {}
+
+    @property
+    def endpoint(self) -> Told:
+        return self
+
+    @property
+    def identity(self) -> str:
+        return "told"
+
+    def estimate(self, request: Request) -> Any: ...
+
+    def open(self) -> Told:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        text = request.messages[0].text
+        self.out[text] = asyncio.Event()
+        await self.out[text].wait()
+        del self.out[text]
+        return Reply(text=text, model="told", tokens_in=1, tokens_out=1, usd=0.0)
+
+
+@dataclass
+class Worker:
+    """The other end of a sender: what it asks, and the ends of calls that it learns of."""
+
+    pipe: Pipe
+    ended: dict[int, Ended] = field(default_factory=dict[int, Ended])
+    severed: bool = False
+
+    def call(self, number: int) -> None:
+        request = Request(prompt="test", digest="", messages=(Message("user", f"{number}"),))
+        self.pipe.send(Call(number, 0, key(number), request))
+
+
+def key(number: int) -> str:
+    return f"{number:064}"
+
+
+@asynccontextmanager
+async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
+    """A sender in this process, with one model."""
+    loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
+
+    def got(message: Any) -> None:
+        if isinstance(message, Ended):
+            worker.ended[message.number] = message
+        worker.severed |= isinstance(message, Severed)
+
+    with socket.create_server(("127.0.0.1", 0)) as coordinator:
+        sender, worker = Sending(theirs, loop), Worker(Pipe(ours, got, lambda: None))
+        worker.pipe.attach(loop)
+        worker.pipe.send(Begin("one", str(store), coordinator.getsockname()))
+        worker.pipe.send(Model(0, Told(most)))
+        yield worker
+        coordinator.accept()[0].close()
+        await until(lambda: worker.severed)
+        loop.remove_reader(ours)
+        ours.close()
+        await sender.wait()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0)
+
+
+def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, keep = threading.Event(), sending.keep
+
+    def slow(*arguments: Any) -> None:
+        gate.wait(20)
+        keep(*arguments)
+
+    async def work() -> None:
+        async with begun(tmp_path, most=2) as worker:
+            for number in range(4):
+                worker.call(number)
+            await until(lambda: len(Told.out) == 2)
+            Told.out["0"].set()
+            await until(lambda: set(Told.out) == {"1", "2"})  # though nobody was told yet
+            assert not worker.ended
+            gate.set()
+            await until(lambda: 0 in worker.ended)
+            assert Store(str(tmp_path)).get(KIND, key(0)) is not None
+            assert set(Told.out) == {"1", "2"}
+            for number in range(1, 4):
+                await until(lambda: str(number) in Told.out)  # noqa: B023
+                Told.out[str(number)].set()
+            await until(lambda: set(worker.ended) == set(range(4)))
+            assert all(ended.reply for ended in worker.ended.values())
+
+    monkeypatch.setattr(sending, "keep", slow)
+    asyncio.run(work())
+
+
+def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Path) -> None:
+    async def work() -> tuple[float, float]:
+        async with begun(tmp_path, most=1) as worker:
+            began = time.monotonic()
+            worker.call(0)
+            worker.call(1)
+            await until(lambda: "0" in Told.out and time.monotonic() > began + 0.2)
+            Told.out["0"].set()
+            await until(lambda: "1" in Told.out)
+            Told.out["1"].set()
+            await until(lambda: len(worker.ended) == 2)
+            took = time.monotonic() - began
+            return sum(ended.seconds for ended in worker.ended.values()), took
+
+    told, took = asyncio.run(work())
+    assert 0.1 < told <= took
+
+
+def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
+    assert gathered(2.0, 1) == gathered(2.0, 16) == gathered(0.0, 256) == 0.0
+    assert gathered(2.0, 256) == pytest.approx(0.04)
+    assert gathered(0.1, 256) == pytest.approx(0.002)
+    assert gathered(10.0, 256) == LONGEST_GATHER
+    assert gathered(60.0, 256) == 0.0

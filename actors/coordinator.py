@@ -28,7 +28,7 @@ from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
-from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
+from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
 from mustsee.store import is_local
 
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
@@ -286,12 +286,12 @@ class Coordinator:
         self._alone[row] = OVERRAN
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
-        self._journal.add("event", stage, outcome, seconds, row, rows)
-        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds, rows)
+        self._journal.add("event", stage, outcome, took, row, rows)
+        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, took, rows)
         if row is not None:
             self._together.discard(row)
             self._alone.pop(row, None)

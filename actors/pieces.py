@@ -20,19 +20,24 @@ from itertools import chain, islice
 from typing import Any
 
 from actors.hardware import Hardware
+from actors.meter import Meter
 from actors.part import Each, Piecewise
 from mustsee import schemas
+from mustsee.run.record import Took
 from mustsee.store import Store, digest, identity
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """How the worker of a stage does its films. `here`: the folder from which paths count."""
+    """How the worker of a stage does its films. `took`: adds what a helper's work took; `here`: the
+    folder from which paths count.
+    """
 
     stage: str
     hardware: Hardware
     store: Store
     count: Callable[[str, int], None]
+    took: Callable[[Took], object]
     here: str
 
     def __call__(self, part: Piecewise) -> Each:
@@ -74,14 +79,16 @@ class Helper:
     def __init__(self, part: Piecewise, here: str) -> None:
         if os.path.isdir(here):
             os.chdir(here)
-        self._work = part.piecework()
+        self._work, self._meter = part.piecework(), Meter()
 
     def ready(self) -> None:
         """Answers when the model is loaded."""
 
-    def work(self, piece: Any) -> Any:
-        """The result of a piece."""
-        return self._work(piece)
+    def work(self, piece: Any) -> tuple[Any, Took]:
+        """The result of a piece, and what it took."""
+        stint = self._meter.stint()
+        stint.begin()
+        return self._work(piece), stint.end()
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,13 @@ class Crew:
                     hand.dismiss()
                     self._count("helpers.lost")
                     continue
-                if task:
-                    self._keep(task, future.result(), helped=hand.dismiss is not None)
+                if task and hand.dismiss:
+                    result, took = future.result()
+                    self._pieces.took(took)
+                    self._count("pieces.helped")
+                    self._keep(task, result)
+                elif task:
+                    self._keep(task, future.result())
                 free.append(hand)
 
     def _waits(self, left: Iterator[tuple[int, Any]]) -> bool:
@@ -148,12 +160,10 @@ class Crew:
                 self._done[number] = schemas.load(self._part.result, json.loads(stored))
         return bool(self._ready)
 
-    def _keep(self, task: Task, result: Any, *, helped: bool) -> None:
+    def _keep(self, task: Task, result: Any) -> None:
         value = json.dumps(schemas.dump(result)).encode()
         self._pieces.store.put(self._kind, task.key, value)
         self._done[task.number] = result
-        if helped:
-            self._count("pieces.helped")
 
     def _count(self, name: str) -> None:
         self._pieces.count(f"{self._pieces.stage}.{name}", 1)

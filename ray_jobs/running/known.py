@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from actors.coordinator import Coordinator
 from actors.rehearse import Alone, Lookup
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee.errors import MustseeError
 
 PORTION = 8192  # rows that Ray is given at once, at most

@@ -27,7 +27,8 @@ from rich.console import RenderableType
 from actors.coordinator import answered, start_coordinator
 from actors.part import LlmConfig, Part
 from actors.rehearse import rules_alone
-from actors.stage import Filter, Session, Stage
+from actors.session import Session
+from actors.stage import Filter, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError

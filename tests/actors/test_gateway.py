@@ -17,7 +17,7 @@ from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.run.limits import Limits
-from mustsee.run.record import StageCounts
+from mustsee.run.record import StageCounts, Took
 from mustsee.store import Store
 
 
@@ -318,8 +318,8 @@ def test_tokens_not_used_are_given_back(tmp_path):
 
 def test_stage_counters_add_up():
     coordinator = Coordinator()
-    coordinator.event("look", "computed", 1.5)
-    coordinator.event("look", "computed", 0.5)
+    coordinator.event("look", "computed", Took(busy=1.5))
+    coordinator.event("look", "computed", Took(busy=0.5))
     coordinator.event("look", "dropped")
     coordinator.count("shots", 7)
     snapshot = coordinator.snapshot()

@@ -15,7 +15,7 @@ import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from actors import problems
 from actors.batches import blocks_held
 from actors.hardware import Hardware
 from actors.meter import Meter, Stint
-from actors.part import Opened, Part, Threaded
+from actors.part import Opened, Part, Threaded, computes
 from actors.session import Session
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
@@ -53,6 +53,12 @@ class Stage:
     hardware: Hardware = field(default_factory=Hardware)
     filters: tuple[Filter, ...] = ()
     forget: tuple[str, ...] = ()
+
+    def on(self, cores: float) -> Stage:
+        """This stage on a cluster of so many cores."""
+        if not computes(self.part):
+            return self
+        return replace(self, hardware=self.hardware.apart(cores))
 
     def apply(
         self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()

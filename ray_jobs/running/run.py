@@ -204,13 +204,14 @@ class Running:
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
+        session = self.session
+        self._steps = [s.on(cores()) if isinstance(s, Stage) else s for s in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
                 phases[-1].append(step)
             else:
                 phases.append([])
-        session = self.session
         preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free

@@ -6,6 +6,7 @@ import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,8 @@ def test_the_threshold_bears_identity_and_names_are_unique() -> None:
 def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     """One endpoint among the models is enough for rows to wait for it beside each other."""
     hardware = Hardware(workers=1, concurrency=32)
-    alone = Stage(name="vet", part=VET, hardware=hardware).on(4).hardware
+    free: Any = VET
+    alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
     assert (alone.least, alone.most, alone.concurrency) == (1, 4, 1)
-    paid = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
+    paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware

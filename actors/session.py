@@ -82,6 +82,7 @@ class Session:
                 store=self.store,
                 count=count,
                 took=lambda took: self.coordinator.event.remote(stage, "computed", took, rows=0),
+                coordinator=self.coordinator,
                 here=self.here,
             ),
         )

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.coordinator import Ask, Coordinator
+from actors.admission import Ask
+from actors.coordinator import Coordinator
 from actors.endpoint import Estimate
 from actors.gateway import Gateway
 from mustsee.errors import BadRow, BudgetSpent, Transient

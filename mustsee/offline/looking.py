@@ -6,8 +6,11 @@ Nothing here knows what was measured when the questions were written.
 
 from __future__ import annotations
 
-from collections import deque
+import os
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
@@ -23,6 +26,7 @@ from mustsee.records import Line
 
 Image = NDArray[np.uint8]
 LEGIBLE = 736  # pixels: smaller pictures are enlarged before they are read
+KNOWN = 512  # pictures whose lines are kept
 CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 60
 
 
@@ -123,6 +127,7 @@ class Shown:
 
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
+        _readings([p.jpeg for p in self.pictures])
         return [p.time for p in self.pictures if p.shows(text)]
 
     def said(self, text: str) -> list[float]:
@@ -157,40 +162,69 @@ def _decoded(jpeg: bytes) -> Image:
     return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
 
 
+class _Readers(threading.local):
+    """A reader for each thread: one is not made for several."""
+
+    @cached_property
+    def read(self) -> Read | None:
+        try:
+            return reader(longest=LEGIBLE)
+        except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
+            return None
+
+
 @cache
-def _reader() -> Read | None:
-    try:
-        return reader(longest=LEGIBLE)
-    except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
-        return None
+def _threads() -> ThreadPoolExecutor:
+    """Reading lets other threads run: a film is read on all cores that are idle."""
+    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="reading")
 
 
-@lru_cache(maxsize=512)
 def _read(jpeg: bytes) -> tuple[Reading, ...]:
-    """The lines that can be read in a picture, from the top down. Reading is dear: a picture in
-    which nothing has changed since one that was read lately says the same.
+    """The lines that can be read in a picture, from the top down."""
+    return _readings([jpeg])[0].result()
+
+
+def _readings(jpegs: Sequence[bytes]) -> list[Future[tuple[Reading, ...]]]:
+    """What pictures say. Reading is dear: a picture in which nothing has changed since one that was
+    read lately says the same. Which are read is decided here, in their order; when is not.
     """
     import cv2
 
-    read = _reader()
+    for jpeg in jpegs:
+        if jpeg in _known:
+            _known.move_to_end(jpeg)
+            continue
+        image = _opened(jpeg)
+        grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32)
+        earlier = (lines for one, lines in _lately if one.shape == grey.shape and _same(one, grey))
+        lines = next(earlier, None)
+        if lines is None:
+            lines = _threads().submit(_lines_in, image)
+            _lately.appendleft((grey, lines))
+        _known[jpeg] = lines
+    found = [_known[jpeg] for jpeg in jpegs]
+    while len(_known) > KNOWN:
+        _known.popitem(last=False)
+    return found
+
+
+def _lines_in(image: Image) -> tuple[Reading, ...]:
+    import cv2
+
+    read = _readers.read
     if read is None:
         return ()
-    image = _opened(jpeg)
     height, width = image.shape[:2]
-    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY).astype(np.float32)
-    for earlier, lines in _lately:
-        if earlier.shape == grey.shape and _same(earlier, grey):
-            return lines
     larger = LEGIBLE / max(height, width)
     if larger > 1:
         size = (round(width * larger), round(height * larger))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_CUBIC), np.uint8)
-    lines = tuple(line for line in read(image) if line.score >= 0.6)
-    _lately.appendleft((np.asarray(grey, np.float32), lines))
-    return lines
+    return tuple(line for line in read(image) if line.score >= 0.6)
 
 
-_lately: deque[tuple[NDArray[np.float32], tuple[Reading, ...]]] = deque(maxlen=48)
+_readers = _Readers()
+_known: OrderedDict[bytes, Future[tuple[Reading, ...]]] = OrderedDict()
+_lately: deque[tuple[NDArray[np.float32], Future[tuple[Reading, ...]]]] = deque(maxlen=48)
 
 
 def _same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:

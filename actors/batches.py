@@ -18,8 +18,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from actors.admission import Ask
 from actors.batch_route import Answer, BatchRoute, Job, line
-from actors.coordinator import Ask
 from actors.part import Asks
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.llm import Reply, Request

@@ -20,51 +20,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
+from actors.admission import Ask, Grant
+from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
-from mustsee.run.record import Aborted, RowOutcome, Snapshot, StageCounts
+from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
 from mustsee.store import is_local
 
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ask:
-    """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost, `patience` the seconds for which the account may have answered nothing.
-    `batched`: it goes by a batch; `joined`: it was sent in one before, and only its reply is
-    waited for.
-    """
-
-    key: str
-    account: str
-    prompt: str
-    tokens_in: float = 0.0
-    tokens_out: int = 0
-    usd: float = 0.0
-    patience: float = math.inf
-    batched: bool = False
-    joined: bool = False
-
-
-@dataclass(frozen=True)
-class Grant:
-    """`go`: start after `wait` seconds. `elsewhere`: an equal call is in flight, look in the store
-    after `wait`. `hold`: the account takes no more for now, or calls in flight may use up the
-    budget; ask again after `wait`. `spent`: the budget is reached. `dead`: the account has answered
-    nothing for too long.
-    """
-
-    answer: Literal["go", "elsewhere", "hold", "spent", "dead"]
-    wait: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +77,7 @@ class Coordinator:
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
+        self._crews = Crews()
         self._aborted: Aborted | None = None
         self._lifelines: Lifelines | None = None
         self._journal = Journal()
@@ -286,12 +258,12 @@ class Coordinator:
         self._alone[row] = OVERRAN
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
-        self._journal.add("event", stage, outcome, seconds, row, rows)
-        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, seconds, rows)
+        self._journal.add("event", stage, outcome, took, row, rows)
+        self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, took, rows)
         if row is not None:
             self._together.discard(row)
             self._alone.pop(row, None)
@@ -300,6 +272,14 @@ class Coordinator:
         """Add to a counter of the run."""
         self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
+
+    def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
+        """As `Crews.hire`. Who is restarted learns it anew from those that ask again."""
+        return self._crews.hire(stage, film, wanted, most)
+
+    def disband(self, stage: str, film: str) -> None:
+        """As `Crews.disband`."""
+        self._crews.disband(stage, film)
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""

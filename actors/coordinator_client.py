@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from actors.coordinator import Ask, Coordinator, Grant, own_error
+from actors.admission import Ask, Grant
+from actors.coordinator import Coordinator, own_error
 from mustsee.run.ledger import Entry
 
 GATHER = 0.005  # seconds for which messages are gathered into one

@@ -20,8 +20,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+from actors.admission import Ask
 from actors.batches import Batchable, Batched, Count
-from actors.coordinator import Ask, Coordinator, answered
+from actors.coordinator import Coordinator, answered
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
 from actors.failover import Failover

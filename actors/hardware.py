@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mustsee.errors import UserError
@@ -14,7 +14,8 @@ LEAST = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
     """What one stage may use. `workers`: how many, or `{min, max}`: more where rows wait, and fewer
-    where none do. `concurrency`: rows at once in one worker, of a part that can. `limit`: seconds
+    where none do. `concurrency`: rows at once in one worker, of a part that waits for others (an
+    endpoint); of one that computes by itself, rows at once in as many workers. `limit`: seconds
     that a row may take, `{row: 1800, film: 10}`: so many, and for each second of its film so many
     more. `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
     """
@@ -48,6 +49,14 @@ class Hardware:
         if self.limit is None:
             return None
         return self.limit["row"] + self.limit["film"] * (film or 0.0)
+
+    def apart(self, cores: float) -> Hardware:
+        """For a part that computes: a row at a time, and for as many rows as there were places more
+        workers, one for each of the `cores` at most.
+        """
+        most = max(self.most, min(self.most * self.concurrency, int(cores)))
+        workers = self.workers if most == self.most else {"min": self.least, "max": most}
+        return replace(self, workers=workers, concurrency=1)
 
     def beside(self, other: Hardware) -> Hardware:
         """What workers use that do the work of another stage as well: the more of each."""

@@ -57,6 +57,15 @@ class TakesFilms(Protocol):
     def video(self) -> VideoInput: ...
 
 
+@runtime_checkable
+class Computes(Protocol):
+    """A configured model that says (`computes = True`) that its replies are worked out in the
+    worker itself, by one core: several rows at once would wait for each other.
+    """
+
+    computes: ClassVar[bool]
+
+
 def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
     """How a model is given films; None where it takes none."""
     return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
@@ -148,6 +157,12 @@ class Asks(Protocol):
 
     @property
     def roles(self) -> Mapping[str, LlmConfig]: ...
+
+
+def computes(part: Part) -> bool:
+    """Whether every model that a part asks works in the worker itself."""
+    models = part.roles.values() if isinstance(part, Asks) else ()
+    return bool(models) and all(isinstance(m, Computes) and m.computes for m in models)
 
 
 @runtime_checkable

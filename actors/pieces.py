@@ -19,20 +19,27 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from actors.coordinator import answered
 from actors.hardware import Hardware
+from actors.meter import Meter
 from actors.part import Each, Piecewise
 from mustsee import schemas
+from mustsee.run.record import Took
 from mustsee.store import Store, digest, identity
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces:
-    """How the worker of a stage does its films. `here`: the folder from which paths count."""
+    """How the worker of a stage does its films. `took`: adds what a helper's work took;
+    `coordinator`: says how many helpers there may be; `here`: the folder from which paths count.
+    """
 
     stage: str
     hardware: Hardware
     store: Store
     count: Callable[[str, int], None]
+    took: Callable[[Took], object]
+    coordinator: Any
     here: str
 
     def __call__(self, part: Piecewise) -> Each:
@@ -45,10 +52,21 @@ class Pieces:
             if len(first) < 2:
                 yield from map(work, first)
                 return
+            film = self.key(part, first[0])
             with contextlib.ExitStack() as held:
-                yield from Crew(self, part, held).results(chain(first, left), work)
+                held.callback(self.coordinator.disband.remote, self.stage, film)
+                yield from Crew(self, part, film, held).results(chain(first, left), work)
 
         return each
+
+    def key(self, part: Piecewise, piece: Any) -> str:
+        """Of a piece's result in the store."""
+        return digest([self.stage, identity(part), identity(piece)])
+
+    def allowed(self, film: str, wanted: int) -> int:
+        """How many helpers the film may have, of so many."""
+        most = self.hardware.most
+        return answered(self.coordinator.hire.remote(self.stage, film, wanted, most))
 
     def room(self) -> int:
         """How many more workers of this stage the cluster has room for."""
@@ -74,14 +92,16 @@ class Helper:
     def __init__(self, part: Piecewise, here: str) -> None:
         if os.path.isdir(here):
             os.chdir(here)
-        self._work = part.piecework()
+        self._work, self._meter = part.piecework(), Meter()
 
     def ready(self) -> None:
         """Answers when the model is loaded."""
 
-    def work(self, piece: Any) -> Any:
-        """The result of a piece."""
-        return self._work(piece)
+    def work(self, piece: Any) -> tuple[Any, Took]:
+        """The result of a piece, and what it took."""
+        stint = self._meter.stint()
+        stint.begin()
+        return self._work(piece), stint.end()
 
 
 @dataclass(frozen=True)
@@ -94,12 +114,15 @@ class Hand:
 
 class Crew:
     """Those who do the pieces of one film: the worker that has it, and helpers while pieces wait.
-    What a helper fails to do is done by the others, and the helper dismissed.
+    What a helper fails to do is done by the others, and the helper dismissed; as is one that finds
+    no piece waiting, or is one too many since another film has come.
     """
 
-    def __init__(self, pieces: Pieces, part: Piecewise, held: contextlib.ExitStack) -> None:
-        self._pieces, self._part, self._held = pieces, part, held
-        self._hired = 0
+    def __init__(
+        self, pieces: Pieces, part: Piecewise, film: str, held: contextlib.ExitStack
+    ) -> None:
+        self._pieces, self._part, self._film, self._held = pieces, part, film, held
+        self._hired = self._helpers = 0
         self._coming: dict[Future[Any], Hand] = {}
         self._ready: deque[Task] = deque()
         self._done: dict[int, Any] = {}
@@ -114,6 +137,7 @@ class Crew:
         at_work: dict[Future[Any], tuple[Task, Hand]] = {}
         left, due = enumerate(pieces), 0
         while True:
+            free = [hand for hand in free if self._stays(hand, left)]
             while free and self._waits(left):
                 task, hand = self._ready.popleft(), free.pop()
                 at_work[hand.begin(task.piece)] = (task, hand)
@@ -129,18 +153,33 @@ class Crew:
                 task, hand = at_work.pop(future, None) or (None, self._coming.pop(future))
                 if hand.dismiss and future.exception() is not None:
                     self._ready.extendleft([task] if task else [])
-                    hand.dismiss()
+                    self._let_go(hand.dismiss)
                     self._count("helpers.lost")
                     continue
-                if task:
-                    self._keep(task, future.result(), helped=hand.dismiss is not None)
+                if task and hand.dismiss:
+                    result, took = future.result()
+                    self._pieces.took(took)
+                    self._count("pieces.helped")
+                    self._keep(task, result)
+                elif task:
+                    self._keep(task, future.result())
                 free.append(hand)
+
+    def _stays(self, hand: Hand, left: Iterator[tuple[int, Any]]) -> bool:
+        """Whether one who is free has more to do here; a helper that has not is dismissed."""
+        if hand.dismiss is None:
+            return True
+        allowed = self._pieces.allowed(self._film, self._helpers)
+        if self._helpers <= allowed and self._waits(left):
+            return True
+        self._let_go(hand.dismiss)
+        return False
 
     def _waits(self, left: Iterator[tuple[int, Any]]) -> bool:
         """Whether there is a piece to be done that nobody does. What the store has is done."""
         while not self._ready and (taken := next(left, None)) is not None:
             number, piece = taken
-            key = digest([self._pieces.stage, identity(self._part), identity(piece)])
+            key = self._pieces.key(self._part, piece)
             stored = self._pieces.store.get(self._kind, key)
             if stored is None:
                 self._ready.append(Task(number, piece, key))
@@ -148,12 +187,10 @@ class Crew:
                 self._done[number] = schemas.load(self._part.result, json.loads(stored))
         return bool(self._ready)
 
-    def _keep(self, task: Task, result: Any, *, helped: bool) -> None:
+    def _keep(self, task: Task, result: Any) -> None:
         value = json.dumps(schemas.dump(result)).encode()
         self._pieces.store.put(self._kind, task.key, value)
         self._done[task.number] = result
-        if helped:
-            self._count("pieces.helped")
 
     def _count(self, name: str) -> None:
         self._pieces.count(f"{self._pieces.stage}.{name}", 1)
@@ -164,14 +201,13 @@ class Crew:
 
     def _hire(self) -> None:
         """Start as many helpers as there is room for now; nobody waits for them."""
-        hard = self._pieces.hardware
-        if self._hired >= hard.most - 1:
-            return
         import ray
 
+        hard = self._pieces.hardware
         actor: Any = ray.remote(Helper)
-        room = self._pieces.room() - len(self._coming)
-        for _ in range(min(room, hard.most - 1 - self._hired)):
+        more = min(self._pieces.room() - len(self._coming), hard.most - 1 - self._hired)
+        allowed = self._pieces.allowed(self._film, self._helpers + max(more, 0))
+        for _ in range(allowed - self._helpers):
             helper = actor.options(
                 num_cpus=hard.cpus,
                 num_gpus=hard.gpus or None,
@@ -179,9 +215,13 @@ class Crew:
                 runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             ).remote(self._part, self._pieces.here)
             dismiss = self._held.callback(functools.partial(ray.kill, helper))
-            self._hired += 1
+            self._hired, self._helpers = self._hired + 1, self._helpers + 1
             hand = Hand(functools.partial(_asked, helper), dismiss)
             self._coming[helper.ready.remote().future()] = hand
+
+    def _let_go(self, dismiss: Callable[[], object]) -> None:
+        dismiss()
+        self._helpers -= 1
 
 
 def _asked(helper: Any, piece: Any) -> Future[Any]:

@@ -28,13 +28,14 @@ from actors.gateway import Gateway, Metered
 from actors.hardware import Hardware
 from actors.llm.offline import OfflineLlm, revision
 from actors.part import LlmConfig, RunContext
-from actors.stage import Session, Stage, Task, Worker
+from actors.session import Session
+from actors.stage import Stage, Task, Worker
 from mustsee import schemas
 from mustsee.errors import BadRow, MustseeError
 from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Question, Span
 from mustsee.run.estimate import Tried, costs
-from mustsee.run.record import RowOutcome
+from mustsee.run.record import NOTHING, RowOutcome, Took
 from mustsee.store import Aside, Store
 from mustsee.text import LETTERS
 
@@ -227,10 +228,10 @@ class Alone(Session):
         return contextlib.nullcontext()  # nobody would start its process again
 
     def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
-        self.coordinator.event(stage, outcome, seconds, row, rows)
+        self.coordinator.event(stage, outcome, took, row, rows)
 
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))

@@ -15,9 +15,8 @@ import gc
 import inspect
 import os
 import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,89 +24,21 @@ import pyarrow as pa
 
 from actors import problems
 from actors.batches import blocks_held
-from actors.coordinator import answered
 from actors.hardware import Hardware
-from actors.part import Opened, Part, RunContext, Threaded
-from actors.pieces import Pieces
-from actors.watchdog import SLACK, within
+from actors.meter import Meter, Stint
+from actors.part import Opened, Part, Threaded, computes
+from actors.session import Session
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
 from mustsee.run.record import RowOutcome
-from mustsee.store import Store, digest, identity
+from mustsee.store import digest, identity
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
 Filter = Callable[[Video], str | None]
 KEPT = ("video_id", "uri", "duration", "drop", "problem", "lineage")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Session:
-    """What every worker of a run shares: the store, the coordinator's handle, what to try again.
-
-    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
-    caller's folder, from which relative paths count.
-    """
-
-    store: Store
-    coordinator: Any
-    retry_problems: bool = False
-    max_attempts: int = 2
-    here: str = field(default_factory=os.getcwd)
-
-    def begin(self, rows: Sequence[str]) -> list[int]:
-        """As `Coordinator.begin`: one message, whose answer is waited for."""
-        return answered(self.coordinator.begin.remote(rows))
-
-    def within(
-        self, seconds: float | None, row: str, beside: Sequence[str]
-    ) -> contextlib.AbstractContextManager[None]:
-        """The block may take so long for this row. `beside`: those begun together with it."""
-        return within(
-            seconds, lambda: answered(self.coordinator.overran.remote(row, beside), SLACK)
-        )
-
-    def event(
-        self, stage: str, outcome: RowOutcome, seconds: float = 0.0, row: str | None = None,
-        rows: int = 1,
-    ) -> None:  # fmt: skip
-        """Count rows; nobody waits for this message."""
-        if rows:
-            self.coordinator.event.remote(stage, outcome, seconds, row, rows)
-
-    def abort(self, error: MustseeError) -> None:
-        """Note why a worker ends the whole run."""
-        with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
-            answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
-
-    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        """What a part of that stage, and its hardware, may use; without one, the job itself."""
-        from actors.gateway import Gateway
-        from actors.sender import Sender
-
-        def count(name: str, n: int) -> None:
-            self.coordinator.count.remote(name, n)
-
-        async def lifelines() -> tuple[str, int]:
-            return await asyncio.to_thread(lambda: answered(self.coordinator.lifelines.remote()))
-
-        sender = Sender(self.store.root, lifelines)
-        return RunContext(
-            store=self.store,
-            llm=lambda config: Gateway.connect(
-                config, self.store, self.coordinator, count, sender, stage
-            ),
-            count=count,
-            pieces=Pieces(
-                stage=stage,
-                hardware=hardware or Hardware(),
-                store=self.store,
-                count=count,
-                here=self.here,
-            ),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +54,12 @@ class Stage:
     hardware: Hardware = field(default_factory=Hardware)
     filters: tuple[Filter, ...] = ()
     forget: tuple[str, ...] = ()
+
+    def on(self, cores: float) -> Stage:
+        """This stage on a cluster of so many cores."""
+        if not computes(self.part):
+            return self
+        return replace(self, hardware=self.hardware.apart(cores))
 
     def apply(
         self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()
@@ -174,7 +111,8 @@ class Workers:
     """The stages that share a process, one after the other."""
 
     def __init__(self, stages: Sequence[Stage], session: Session) -> None:
-        self._workers = [Worker(stage, session) for stage in stages]
+        meter = Meter()
+        self._workers = [Worker(stage, session, meter) for stage in stages]
         for stage in stages:
             session.event(stage.name, "started")
 
@@ -185,10 +123,12 @@ class Workers:
 
 
 class Worker:
-    """A stage in one process. The part is opened when the first row is really to be computed."""
+    """A stage in one process. The part is opened when the first row is really to be computed.
+    `meter`: of the process, where other stages work in it as well.
+    """
 
-    def __init__(self, stage: Stage, session: Session) -> None:
-        self.stage, self.session = stage, session
+    def __init__(self, stage: Stage, session: Session, meter: Meter | None = None) -> None:
+        self.stage, self.session, self._meter = stage, session, meter or Meter()
         if os.path.isdir(session.here):  # the workers of a cluster begin in its folder
             os.chdir(session.here)
         self._opening = threading.Lock()
@@ -287,37 +227,38 @@ class Worker:
             return self._killed(task, deaths)
         with self._opening:
             opened = self._opened
-        started = time.monotonic()
+        stint = self._meter.stint()
         try:
             limit = self.stage.hardware.seconds(task.row.duration)
             with self._turn, self.session.within(limit, task.name, beside):
+                stint.begin()
                 result: Any = opened(task.row)
             if inspect.isawaitable(result):
-                return self._wait(task, result, started)
-            return self._done(task, result, started)
+                return self._wait(task, result, stint)
+            return self._done(task, result, stint)
         except Exception as error:
-            return self._caught(task, error, started)
+            return self._caught(task, error, stint)
 
-    async def _wait(self, task: Task, answer: Awaitable[Video], started: float) -> pa.Table:
+    async def _wait(self, task: Task, answer: Awaitable[Video], stint: Stint) -> pa.Table:
         try:
-            return self._done(task, await answer, started)
+            return self._done(task, await answer, stint)
         except Exception as error:
-            return self._caught(task, error, started)
+            return self._caught(task, error, stint)
 
     def _settle(
-        self, task: Task, result: pa.Table, outcome: RowOutcome, started: float, *, keep: bool
+        self, task: Task, result: pa.Table, outcome: RowOutcome, stint: Stint, *, keep: bool
     ) -> pa.Table:
         if keep:
             self.session.store.put_table(self.stage.name, task.key, result)
-        self.session.event(self.stage.name, outcome, time.monotonic() - started, task.name)
+        self.session.event(self.stage.name, outcome, stint.end(), task.name)
         return result
 
-    def _done(self, task: Task, row: Video, started: float) -> pa.Table:
+    def _done(self, task: Task, row: Video, stint: Stint) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
-        return self._settle(task, pa.table(columns), "computed", started, keep=True)
+        return self._settle(task, pa.table(columns), "computed", stint, keep=True)
 
-    def _caught(self, task: Task, error: Exception, started: float) -> pa.Table:
+    def _caught(self, task: Task, error: Exception, stint: Stint) -> pa.Table:
         """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
         Ray) is let out.
         """
@@ -326,7 +267,7 @@ class Worker:
         ):
             raise error
         result = _failed(problems.raised(self.stage.name, error))
-        return self._settle(task, result, "problem", started, keep=isinstance(error, BadRow))
+        return self._settle(task, result, "problem", stint, keep=isinstance(error, BadRow))
 
     def _killed(self, task: Task, deaths: int) -> pa.Table:
         most = self.stage.hardware.seconds(task.row.duration)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import mustsee
 from mustsee.errors import BadRow, UserError
@@ -80,6 +81,7 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 class Offline:
     """The default model. `language`: that the job writes in; the rules know English only."""
 
+    computes: ClassVar[bool] = True
     language: str = ENGLISH
 
     @property

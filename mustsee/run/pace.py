@@ -58,13 +58,14 @@ class Allowed:
 
 @dataclass(frozen=True, kw_only=True)
 class Did:
-    """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its places
-    were at it; `usd`: paid by all runs of the folder.
+    """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its workers
+    were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder.
     """
 
     name: str
     film: float = 0.0
     work: float = 0.0
+    taken: float = 0.0
     usd: float = 0.0
     calls: Tally = field(default_factory=Tally)
     allowed: Allowed = field(default_factory=Allowed)
@@ -73,7 +74,7 @@ class Did:
     def plain(self, before: str, kept: int) -> dict[str, Any]:
         """`before`: the stage that its rows come from; `kept`: questions."""
         clocked = sum(self.watched.seconds.values()) / 3600
-        busy = self.work * 3600 / self.watched.places if self.watched.places else 0.0
+        busy = self.taken * 3600 / self.watched.places if self.watched.places else 0.0
         return {
             "film_hours": round(self.film, 4),
             "per_hour_of_work": _rate(self.film, self.work),
@@ -103,7 +104,7 @@ class Did:
         """The one thing that most of its idle time was for; of a stage that seldom had too few
         rows, what its work itself waits for.
         """
-        seconds, work = self.watched.seconds, self.work * 3600
+        seconds, work = self.watched.seconds, self.taken * 3600
         if not seconds:
             return ""
         most = max(seconds, key=lambda name: seconds[name])

@@ -17,10 +17,26 @@ RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Took:
+    """What work took, in seconds. `busy`: by the clock of its worker, of which rows that are there
+    together get a share each; `cpu`: CPU time, shared likewise; `residence`: by the clock, from
+    where the row came to the worker, with its waits.
+    """
+
+    busy: float = 0.0
+    cpu: float = 0.0
+    residence: float = 0.0
+
+
+NOTHING = Took()
+
+
+@dataclass(frozen=True, kw_only=True)
 class StageCounts:
-    """Rows of one stage by what became of them, and the seconds of work on those computed. A row
-    that is computed or reused may be dropped by the stage's filters as well. `started`: no rows,
-    but the workers that have come up.
+    """Rows of one stage by what became of them, and what the work on them took: `seconds` in which
+    workers were busy, `cpu_seconds`, `residence` (as `Took`). A row that is computed or reused may
+    be dropped by the stage's filters as well. `started`: no rows, but the workers that have come
+    up.
     """
 
     computed: int = 0
@@ -29,8 +45,10 @@ class StageCounts:
     problem: int = 0
     started: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    residence: float = 0.0
 
-    def plus(self, outcome: RowOutcome, seconds: float = 0.0, rows: int = 1) -> StageCounts:
+    def plus(self, outcome: RowOutcome, took: Took = NOTHING, rows: int = 1) -> StageCounts:
         """The counts with so many rows more."""
         return StageCounts(
             computed=self.computed + rows * (outcome == "computed"),
@@ -38,7 +56,9 @@ class StageCounts:
             dropped=self.dropped + rows * (outcome == "dropped"),
             problem=self.problem + rows * (outcome == "problem"),
             started=self.started + rows * (outcome == "started"),
-            seconds=self.seconds + seconds,
+            seconds=self.seconds + took.busy,
+            cpu_seconds=self.cpu_seconds + took.cpu,
+            residence=self.residence + took.residence,
         )
 
     @property
@@ -177,6 +197,7 @@ class RunRecord:
                 name=name or "job",
                 film=hours * counts.computed if counts.seconds else 0.0,
                 work=counts.seconds / 3600,
+                taken=counts.residence / 3600,
                 usd=paid.get(name, 0.0),
                 calls=self.llm.by_stage.get(name, Tally()),
                 allowed=self.allowed.get(name, pace.Allowed()),
@@ -225,6 +246,7 @@ class RunRecord:
             },
             "counts": dict(self.counts),
             "seconds": seconds,
+            "cpu_seconds": {n: round(each.cpu_seconds, 3) for n, each in self.stages.items()},
             "pace": self.pace(),
             **self.extra,
         }

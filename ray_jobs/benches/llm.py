@@ -30,7 +30,8 @@ from actors.coordinator import start_coordinator
 from actors.hardware import Hardware
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee import schemas
 from mustsee.llm import Message, Request, Sampling
 from mustsee.records import Video

@@ -16,7 +16,8 @@ import ray
 from actors.coordinator import start_coordinator
 from actors.hardware import Hardware
 from actors.part import Opened, RunContext
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store

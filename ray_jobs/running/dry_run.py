@@ -23,7 +23,8 @@ import ray
 from actors.coordinator import Coordinator
 from actors.gateway import Metered
 from actors.rehearse import Alone, Lookup, Rehearsal
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee import schemas
 from mustsee.decision import Decider, Sampler
 from mustsee.errors import UserError

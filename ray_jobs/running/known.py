@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence, Set
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,14 @@ import pyarrow as pa
 
 from actors.coordinator import Coordinator
 from actors.rehearse import Alone, Lookup
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee.errors import MustseeError
 
 PORTION = 8192  # rows that Ray is given at once, at most
 BLOCK = 64  # rows looked up at once
 PATIENCE = 5.0  # seconds after which Ray is given what lacks something so far
+BYTES = 250_000  # of a second of film, by which a size is set against a length (2 Mbit/s)
 AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
 
@@ -98,7 +100,7 @@ class Lookups:
 
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
         """Yields finished rows until there is a portion of others to be had, or `PATIENCE` has
-        ended, and returns that in its order: no rows where all is done.
+        ended, and returns that, the longest films first: no rows where all is done.
         """
         begun = time.monotonic()
         while not self._over and (lacking := self._lacking) < PORTION:
@@ -107,7 +109,7 @@ class Lookups:
             yield from self._take(wait=True)
         tables = [self._waiting[number] for number in sorted(self._waiting)]
         self._waiting.clear()
-        return pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
+        return longest_first(pa.concat_tables(tables)) if tables else pa.table({})
 
     def meanwhile(self) -> Iterator[pa.Table]:
         """Finished rows that were found since, without waiting."""
@@ -163,6 +165,26 @@ def spread(count: int) -> list[int]:
     digits backwards.
     """
     return sorted(range(count), key=lambda n: f"{n:032b}"[::-1])
+
+
+def longest_first(rows: pa.Table) -> pa.Table:
+    """The rows by the lengths of their films, or clips, so that no long one is begun when the
+    others end (Graham's longest processing time first); equal ones as they came. What has not been
+    probed yet goes by the size of its file.
+    """
+    asked = [c for c in ("duration", "start", "end", "size") if c in rows.column_names]
+    lengths = [_seconds(row) for row in rows.select(asked).to_pylist()]
+    order = sorted(range(rows.num_rows), key=lambda n: -lengths[n])
+    # Not `take`: offsets into more than 2 GB of pictures overflow in it.
+    return pa.concat_tables([rows.slice(n, 1) for n in order]).combine_chunks()
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    if row.get("duration") is not None:
+        return row["duration"]
+    if row.get("end") is not None:
+        return row["end"] - (row.get("start") or 0.0)
+    return (row.get("size") or 0) / BYTES
 
 
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:

@@ -27,7 +27,8 @@ from rich.console import RenderableType
 from actors.coordinator import answered, start_coordinator
 from actors.part import LlmConfig, Part
 from actors.rehearse import rules_alone
-from actors.stage import Filter, Session, Stage
+from actors.session import Session
+from actors.stage import Filter, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import MustseeError, UserError
@@ -203,13 +204,14 @@ class Running:
         """
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
+        session = self.session
+        self._steps = [s.on(cores()) if isinstance(s, Stage) else s for s in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
                 phases[-1].append(step)
             else:
                 phases.append([])
-        session = self.session
         preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free

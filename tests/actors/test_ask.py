@@ -6,16 +6,20 @@ import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actors.ask import Ask
+from actors.hardware import Hardware
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
+from actors.stage import Stage
 from actors.vet import Vet
 from mustsee.errors import UserError
 from mustsee.filters.blind import Guess
+from mustsee.filters.sight import Sight
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.records import Video
@@ -93,3 +97,13 @@ def test_the_threshold_bears_identity_and_names_are_unique() -> None:
     assert digest(replace(VET, filters=(replace(FILTERS[0], min_failures=1),))) != digest(VET)
     with pytest.raises(UserError, match="a name of its own"):
         replace(VET, filters=(FILTERS[0], FILTERS[0]))
+
+
+def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
+    """One endpoint among the models is enough for rows to wait for it beside each other."""
+    hardware = Hardware(workers=1, concurrency=32)
+    free: Any = VET
+    alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
+    assert (alone.least, alone.most, alone.concurrency) == (1, 4, 1)
+    paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
+    assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware

@@ -11,7 +11,8 @@ from typing import cast
 
 import pytest
 
-from actors.coordinator import Ask, Coordinator
+from actors.admission import Ask
+from actors.coordinator import Coordinator
 from actors.coordinator_client import GATHER
 from actors.endpoint import Estimate
 from actors.gateway import STEP, Gateway, on_time
@@ -20,7 +21,7 @@ from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.run.limits import Limits
-from mustsee.run.record import StageCounts
+from mustsee.run.record import StageCounts, Took
 from mustsee.store import Store
 
 
@@ -336,8 +337,8 @@ def test_tokens_not_used_are_given_back(tmp_path):
 
 def test_stage_counters_add_up():
     coordinator = Coordinator()
-    coordinator.event("look", "computed", 1.5)
-    coordinator.event("look", "computed", 0.5)
+    coordinator.event("look", "computed", Took(busy=1.5))
+    coordinator.event("look", "computed", Took(busy=0.5))
     coordinator.event("look", "dropped")
     coordinator.count("shots", 7)
     snapshot = coordinator.snapshot()

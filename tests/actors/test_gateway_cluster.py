@@ -17,7 +17,7 @@ import ray
 
 from actors.coordinator import answered, start_coordinator
 from actors.llm.openai import OpenAI
-from actors.stage import Session
+from actors.session import Session
 from mustsee.errors import MustseeError
 from mustsee.llm import Message, Request
 from mustsee.run.daybook import FOLDER

@@ -24,6 +24,16 @@ def test_a_number_is_a_pool_that_stays() -> None:
     assert (Hardware(workers=3).least, Hardware(workers=3).most) == (3, 3)
 
 
+@given(kinds, st.integers(1, 64))
+def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, cores: int) -> None:
+    apart = hard.apart(cores)
+    assert apart.concurrency == 1
+    assert apart.least == hard.least
+    assert hard.most <= apart.most <= max(hard.most, cores)
+    assert apart.most <= hard.most * hard.concurrency
+    assert apart.most == min(hard.most * hard.concurrency, max(hard.most, cores))
+
+
 @given(st.lists(kinds, min_size=1, max_size=4))
 def test_no_stage_has_less_than_it_asked_for(asked: list[Hardware]) -> None:
     shared = functools.reduce(Hardware.beside, asked)

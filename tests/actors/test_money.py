@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.coordinator import REUNION, Ask, Coordinator, FarKept
+from actors.admission import Ask
+from actors.coordinator import REUNION, Coordinator, FarKept
 from mustsee.errors import BudgetSpent
 from mustsee.llm import Reply
 from mustsee.run import daybook

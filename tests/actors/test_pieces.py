@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import ray
 
-from actors.coordinator import start_coordinator
+from actors.coordinator import answered, start_coordinator
 from actors.hardware import Hardware
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee import schemas
 from mustsee.records import Video
+from mustsee.run.record import Snapshot
 from mustsee.store import Store
 from ray_jobs.running.cluster import connected, cores
 from tests.support.parts import InPieces, calls
@@ -39,11 +41,28 @@ def run(
     tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """The row of a film with so many pieces, and what was counted."""
+    row, snapshot = watched(tmp_path, part, pieces, hardware)
+    return row, dict(snapshot.counts)
+
+
+def watched(
+    tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
+) -> tuple[dict[str, Any], Snapshot]:
+    """The row, and all counters."""
+    (row,), snapshot = films(tmp_path, part, {"v": pieces}, hardware)
+    return row, snapshot
+
+
+def films(
+    tmp_path: Path, part: InPieces, pieces: dict[str, int], hardware: Hardware
+) -> tuple[list[dict[str, Any]], Snapshot]:
+    """The rows of several films with so many pieces each."""
     session = Session(store=Store(str(tmp_path / "s")), coordinator=start_coordinator())
-    rows = ray.data.from_arrow(schemas.table([Video(video_id="v", uri=str(pieces))], Video))
+    videos = [Video(video_id=name, uri=str(count)) for name, count in pieces.items()]
+    rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
     stage = Stage(name="hear", part=part, hardware=hardware)
-    (row,) = stage.apply(rows, session, rows_per_block=1).take_all()
-    return row, ray.get(session.coordinator.snapshot.remote()).counts
+    found = stage.apply(rows, session, rows_per_block=1).take_all()
+    return found, answered(session.coordinator.snapshot.remote())
 
 
 def whole(pieces: int) -> str:
@@ -57,6 +76,20 @@ def test_helpers_do_some_and_all_stands_in_order(tmp_path: Path, part: InPieces)
     helped = sum(tag != row["tags"][0] for tag in row["tags"])
     assert counts == {"hear.pieces.helped": helped}
     assert set(calls(Path(part.folder)).values()) == {1}
+
+
+def test_the_work_of_helpers_is_counted(tmp_path: Path, part: InPieces) -> None:
+    _, snapshot = watched(tmp_path, replace(part, met=4, cpu=0.3), 8)
+    assert snapshot.counts["hear.pieces.helped"] >= 3
+    assert snapshot.stage("hear").cpu_seconds >= 8 * 0.3
+
+
+def test_two_long_films_on_two_workers_have_no_helpers(tmp_path: Path, part: InPieces) -> None:
+    """A pool of two workers at most, both of which have a film; the cluster has room for more."""
+    two = replace(TWO, workers=2)
+    rows, snapshot = films(tmp_path, replace(part, met=2, cpu=0.4), {"v": 12, "w": 12}, two)
+    assert len({tag for row in rows for tag in row["tags"]}) == 2
+    assert "hear.pieces.helped" not in snapshot.counts
 
 
 def test_a_short_film_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.stage import Session, Stage, Worker
+from actors.session import Session
+from actors.stage import Stage, Worker
 from mustsee.store import Store
 from tests.support.parts import Upper
 

@@ -16,7 +16,7 @@ from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running import known as module
-from ray_jobs.running.known import Looked, Lookups, known, spread
+from ray_jobs.running.known import Looked, Lookups, known, longest_first, spread
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")
@@ -66,6 +66,27 @@ def portion(looked: Lookups) -> tuple[list[pa.Table], pa.Table]:
 
 def plain(table: pa.Table) -> list[dict[str, object]]:
     return sorted(table.to_pylist(), key=lambda row: row["video_id"])
+
+
+def test_the_longest_films_come_first_whatever_is_known_of_them() -> None:
+    videos = [
+        Video(video_id="probed", uri="x", size=9_000_000, duration=30.0),
+        Video(video_id="clip", uri="x", size=9_000_000, start=100.0, end=110.0),
+        Video(video_id="unknown", uri="x"),
+        Video(video_id="sized", uri="x", size=5_000_000),
+        Video(video_id="again", uri="x", start=0.0, end=10.0),
+        Video(video_id="long", uri="x", size=1_000_000_000),
+    ]
+    ordered = longest_first(schemas.table(videos, Video))["video_id"].to_pylist()
+    assert ordered == ["long", "probed", "sized", "clip", "again", "unknown"]
+
+
+def test_a_portion_begins_with_its_longest_film(tmp_path: Path, folder: Path) -> None:
+    """Looked up in several blocks, and whatever its place in the list."""
+    videos = [Video(video_id=f"v{n:03}", uri="x", size=n) for n in range(150)]
+    done, rest = found(stages(folder), schemas.table(videos, Video), session(tmp_path))
+    assert not done
+    assert rest["video_id"].to_pylist() == [f"v{n:03}" for n in reversed(range(150))]
 
 
 def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) -> None:

@@ -15,7 +15,8 @@ import ray
 
 from actors.coordinator import start_coordinator
 from actors.hardware import Hardware
-from actors.stage import Session, Stage
+from actors.session import Session
+from actors.stage import Stage
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video

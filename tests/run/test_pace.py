@@ -42,8 +42,8 @@ def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> Ledge
 
 
 LOOK_AND_HEAR = {
-    "look": StageCounts(computed=10, seconds=3600.0),
-    "hear": StageCounts(computed=10, seconds=9000.0),
+    "look": StageCounts(computed=10, seconds=3600.0, residence=3600.0),
+    "hear": StageCounts(computed=10, seconds=9000.0, residence=9000.0),
 }
 
 
@@ -56,7 +56,7 @@ def test_ten_hours_in_two_on_two_cores() -> None:
 
 
 def test_what_the_store_had_is_not_worked_on() -> None:
-    half = {"look": StageCounts(computed=5, reused=5, seconds=3600.0)}
+    half = {"look": StageCounts(computed=5, reused=5, seconds=3600.0, residence=3600.0)}
     assert record(half).pace()["film_hours"] == pytest.approx(5.0)
     assert record({"look": StageCounts(reused=10)}).pace() == {}
     assert record({}).plain()["pace"] == {}
@@ -97,7 +97,7 @@ def test_the_reason_is_what_took_most_of_the_time(seconds: dict[str, float], why
     ],
 )
 def test_a_stage_that_asks_waits_for_the_endpoint(held: float, why: str) -> None:
-    stages = {"ask": StageCounts(computed=10, seconds=3600.0)}
+    stages = {"ask": StageCounts(computed=10, seconds=3600.0, residence=3600.0)}
     llm = asked("ask", 300, seconds=10.0, held=held)
     pace = record(stages, llm=llm, watched={"ask": watched(1, full=7200.0)}).pace()
     assert pace["stages"]["ask"]["why"] == why
@@ -107,7 +107,7 @@ def test_an_endpoints_limits_are_a_ceiling() -> None:
     """600 calls of 1,000 tokens for 10 hours of film: a call a second is no bound (10 minutes),
     10,000 tokens a minute are (60 minutes).
     """
-    stages = {"ask": StageCounts(computed=10, seconds=1800.0)}
+    stages = {"ask": StageCounts(computed=10, seconds=1800.0, residence=1800.0)}
     more: dict[str, Any] = {
         "llm": asked("ask", 600, seconds=3.0), "watched": {"ask": watched(1, full=7200.0)}
     }  # fmt: skip

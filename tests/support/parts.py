@@ -158,9 +158,9 @@ class Told:
 @dataclass(frozen=True, kw_only=True)
 class InPieces:
     """Writes its pieces, of which a row has as many as its `uri` says, as the title, and the
-    processes that did them as the tags. Piece 0 waits until `met` pieces are begun. `helpers`:
-    what becomes of a piece that a helper begins, `die` or `fail`; `dies`: the piece with which the
-    worker itself dies, the first time.
+    processes that did them as the tags. Piece 0 waits until `met` pieces are begun. Each takes
+    `cpu` seconds of CPU. `helpers`: what becomes of a piece that a helper begins, `die` or `fail`;
+    `dies`: the piece with which the worker itself dies, the first time.
     """
 
     version: ClassVar[str] = "1"
@@ -170,6 +170,7 @@ class InPieces:
     result: ClassVar[type] = Told
     folder: str = hardware("")
     met: int = hardware(1)
+    cpu: float = hardware(0.0)
     helpers: str = hardware("")
     dies: str = hardware("")
 
@@ -197,6 +198,9 @@ class InPieces:
                 os.kill(os.getpid(), signal.SIGKILL)
             while piece.endswith("-0") and len(calls(folder)) < self.met:
                 time.sleep(0.02)  # the stage's limit ends it
+            until = time.thread_time() + self.cpu
+            while time.thread_time() < until:
+                pass
             return Told(text=piece.upper(), process=os.getpid())
 
         return work

@@ -1,0 +1,36 @@
+"""Workers with long films and their helpers are never more than `workers.max`."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.crews import Crews
+
+MOST = 5
+films = st.sampled_from("abcdefg"[:MOST])
+
+
+def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
+    crews = Crews()
+    assert crews.hire("hear", "long", 9, 4) == 3
+    assert crews.hire("look", "long", 2, 2) == 1
+    assert crews.hire("hear", "second", 9, 4) == 0
+    assert crews.hire("hear", "long", 3, 4) == 2
+    assert crews.hire("hear", "second", 9, 4) == 0
+    crews.disband("hear", "long")
+    assert crews.hire("hear", "second", 9, 4) == 3
+    crews.disband("hear", "never there")
+
+
+@given(st.lists(st.tuples(films, st.integers(0, 9), st.booleans()), max_size=40))
+def test_when_all_have_asked_again_nobody_is_one_too_many(
+    asked: list[tuple[str, int, bool]],
+) -> None:
+    crews, there = Crews(), dict[str, int]()
+    for film, wanted, over in asked:
+        if over:
+            crews.disband("hear", film)
+            there.pop(film, None)
+        else:
+            there[film] = crews.hire("hear", film, wanted, MOST)
+    there = {film: crews.hire("hear", film, helpers, MOST) for film, helpers in there.items()}
+    assert sum(1 + helpers for helpers in there.values()) <= MOST

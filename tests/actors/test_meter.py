@@ -1,0 +1,117 @@
+"""Every second of a worker is counted once, whoever shares it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+from actors.coordinator import Coordinator
+from actors.meter import Meter
+from actors.part import Opened, RunContext
+from actors.rehearse import Alone
+from actors.stage import Stage, Worker
+from mustsee import schemas
+from mustsee.records import Video
+from mustsee.run.record import StageCounts, Took
+from mustsee.store import Store
+
+
+class Hands:
+    """Two clocks that a test turns."""
+
+    now = cpu = 0.0
+
+    def meter(self) -> Meter:
+        return Meter(lambda: self.now, lambda: self.cpu)
+
+    def turn(self, seconds: float, cpu: float) -> None:
+        self.now += seconds
+        self.cpu += cpu
+
+
+def test_a_row_alone_is_charged_all_but_its_wait() -> None:
+    hands = Hands()
+    stint = hands.meter().stint()
+    hands.turn(5.0, 4.0)
+    stint.begin()
+    hands.turn(2.0, 1.5)
+    assert stint.end() == Took(busy=2.0, cpu=1.5, residence=7.0)
+
+
+def test_rows_together_share_a_second() -> None:
+    hands = Hands()
+    meter = hands.meter()
+    first, second = meter.stint(), meter.stint()
+    first.begin()
+    hands.turn(4.0, 2.0)
+    second.begin()
+    hands.turn(6.0, 6.0)
+    done = first.end()
+    hands.turn(1.0, 0.5)
+    last = second.end()
+    assert (done.busy, done.cpu, done.residence) == (7.0, 5.0, 10.0)
+    assert (last.busy, last.cpu, last.residence) == (4.0, 3.5, 11.0)
+    assert done.busy + last.busy == hands.now
+
+
+def test_who_never_had_a_turn_did_nothing() -> None:
+    hands = Hands()
+    stint = hands.meter().stint()
+    hands.turn(3.0, 3.0)
+    assert stint.end() == Took(residence=3.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naps:
+    """A part that takes `seconds` for a row: a plain one, one row at a time, or a coroutine."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("video_id",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("title",)
+    seconds: float
+    waits: bool
+
+    def open(self, run: RunContext) -> Opened:
+        def plain(row: Video) -> Video:
+            time.sleep(self.seconds)
+            return replace(row, title="slept")
+
+        async def waiting(row: Video) -> Video:
+            await asyncio.sleep(self.seconds)
+            return replace(row, title="slept")
+
+        return waiting if self.waits else plain
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Path) -> None:
+    """One after the other under a worker's lock, or beside each other on its loop."""
+    coordinator = Coordinator()
+    session = Alone(store=Store(str(tmp_path)), coordinator=coordinator)
+    worker = Worker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)
+    rows = schemas.table([Video(video_id=str(n), uri="x") for n in range(4)], Video)
+    blocks: list[pa.Table] = [rows.slice(n, 1) for n in range(4)]
+    together = threading.Barrier(4)
+
+    def work(block: pa.Table) -> None:
+        together.wait(30)
+        worker(block)
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, blocks))
+    took = time.monotonic() - began
+    counts: StageCounts = coordinator.snapshot().stage("s")
+    least = 0.2 if waits else 0.8
+    assert least <= counts.seconds <= took
+    assert counts.residence >= (0.8 if waits else 0.2 + 0.4 + 0.6 + 0.8)
+    assert counts.cpu_seconds < counts.seconds

@@ -1,0 +1,78 @@
+"""What is read in pictures: each that differs once, several of them at the same time."""
+
+import threading
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mustsee.offline import reading
+from mustsee.offline.looking import Picture, Shown
+from mustsee.offline.reading import Reading
+
+
+def jpeg(level: int) -> bytes:
+    """A picture of one brightness."""
+    return cv2.imencode(".jpg", np.full((120, 160, 3), level, np.uint8))[1].tobytes()
+
+
+WORDS = ("black", "shadows", "twilight", "morning", "noon")
+
+
+class Eyes:
+    """Reads how bright a picture is, in a word. `met`: pictures that must be looked at together."""
+
+    def __init__(self, met: int = 1) -> None:
+        self.seen = list[str]()
+        self._barrier = threading.Barrier(met)
+
+    def read(self, image: NDArray[np.uint8]) -> tuple[Reading, ...]:
+        word = WORDS[round(float(image.mean()) / 40) - 1]
+        self.seen.append(word)
+        self._barrier.wait(30)
+        return (Reading(text=word, top=0.0),)
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(reading.os, "cpu_count", lambda: 2)
+    reading._known.clear()  # pyright: ignore[reportPrivateUsage]
+    reading._lately.clear()  # pyright: ignore[reportPrivateUsage]
+    reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    yield
+    reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def shown(*levels: int) -> Shown:
+    pictures = (Picture(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
+    return Shown(pictures=tuple(pictures), lines=())
+
+
+def test_pictures_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    eyes = Eyes(met=2)
+    monkeypatch.setattr(reading, "_readings", eyes.read)
+    assert shown(40, 80, 120, 160).read("twilight") == [2.0]
+    assert sorted(eyes.seen) == sorted(WORDS[:4])
+
+
+def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is still being read, and whichever is done first."""
+    eyes = Eyes()
+    monkeypatch.setattr(reading, "_readings", eyes.read)
+    film = shown(40, 44, 120, 41, 124, 200)
+    assert film.read("black") == [0.0, 1.0, 3.0]
+    assert film.read("twilight") == [2.0, 4.0]
+    assert sorted(eyes.seen) == ["black", "noon", "twilight"]
+    assert [p.lines for p in film.pictures[:2]] == [("black",), ("black",)]
+
+
+def test_a_line_that_was_found_in_pieces_is_whole() -> None:
+    """A letter's width apart on the same height; not what stands further off, or below."""
+    first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)
+    far, below = (130.0, 10.0, 160.0, 30.0), (10.0, 34.0, 60.0, 54.0)
+    pieces = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
+    whole = reading._whole(pieces)  # pyright: ignore[reportPrivateUsage]
+    assert sorted(text for _, text in whole) == ["9", "KITCHEN TIMER", "OVEN"]
+    assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in whole

@@ -307,7 +307,8 @@ class Gateway:
             if grant.answer == "go":
                 break
         if grant.wait > 0:
-            await self._sleep(grant.wait if self._sender is None else on_time(grant.wait))
+            now = asyncio.get_running_loop().time()
+            await self._sleep(on_time(grant.wait, now) if self._sender else grant.wait)
         return None
 
     def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
@@ -346,11 +347,10 @@ class Gateway:
         return None if value is None else replace(load(Reply, json.loads(value)), cached=True)
 
 
-def on_time(wait: float) -> float:
-    """So many seconds, and on to the next `STEP` of the event loop's clock: calls that start at
+def on_time(wait: float, now: float) -> float:
+    """So many seconds, and on to the next `STEP` of the clock that shows `now`: calls that start at
     about the same time wake the sender once.
     """
-    now = asyncio.get_running_loop().time()
     return math.ceil((now + wait) / STEP) * STEP - now
 
 

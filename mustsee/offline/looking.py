@@ -127,8 +127,7 @@ class Shown:
 
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
-        _readings([p.jpeg for p in self.pictures])
-        return [p.time for p in self.pictures if p.shows(text)]
+        return [p.time for p in reading(self.pictures) if p.shows(text)]
 
     def said(self, text: str) -> list[float]:
         """The times of the lines in which words begin that are said in this order."""
@@ -177,6 +176,12 @@ class _Readers(threading.local):
 def _threads() -> ThreadPoolExecutor:
     """Reading lets other threads run: a film is read on all cores that are idle."""
     return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="reading")
+
+
+def reading(some: Sequence[Picture]) -> Sequence[Picture]:
+    """The pictures, all of which are being read from now on."""
+    _readings([picture.jpeg for picture in some])
+    return some
 
 
 def _read(jpeg: bytes) -> tuple[Reading, ...]:

@@ -123,8 +123,7 @@ class Shown:
 
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
-        read([p.jpeg for p in self.pictures])  # together, not one after the other
-        return [p.time for p in self.pictures if p.shows(text)]
+        return [p.time for p in read_all(self.pictures) if p.shows(text)]
 
     def said(self, text: str) -> list[float]:
         """The times of the lines in which words begin that are said in this order."""
@@ -147,6 +146,12 @@ def _decoded(jpeg: bytes) -> Image:
     size = (160, max(3, round(160 * height / width)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+def read_all(some: Sequence[Picture]) -> Sequence[Picture]:
+    """The pictures, which are read now, several at the same time."""
+    read([picture.jpeg for picture in some])
+    return some
 
 
 def _letters(text: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mustsee.errors import BadRow
 from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
-from mustsee.offline.looking import Shown, pictures
+from mustsee.offline.looking import Shown, pictures, read_all
 from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.statements import stated
 from mustsee.questions.checks import holds
@@ -151,7 +151,7 @@ def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Se
 
 
 def _together(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    here = [p for p in shown.pictures if p.shows(match[1])]
+    here = [p for p in read_all(shown.pictures) if p.shows(match[1])]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
     return Seen(fits=tuple(fits), times=tuple(p.time for p in here))
 
@@ -164,7 +164,7 @@ def _missing(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Se
 
 
 def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    return _when(options, shown, [(p.time, p.shows(match[1])) for p in shown.pictures])
+    return _when(options, shown, [(p.time, p.shows(match[1])) for p in read_all(shown.pictures)])
 
 
 def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
@@ -231,7 +231,7 @@ def _highest(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Se
     """All must be read in one picture, and the one be a line's height apart from the others."""
     found: set[int] = set()
     times: list[float] = []
-    for picture in shown.pictures:
+    for picture in read_all(shown.pictures):
         tops = [picture.top(option) for option in options]
         known = [t if match[1] == "high" else -t for t in tops if t is not None]
         if len(known) == len(options):
@@ -305,7 +305,7 @@ SIDES = {
 def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     said = shown.said(match[1])
     near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
-    fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in near)]
+    fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
     return Seen(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mustsee.errors import BadRow
 from mustsee.llm import Request
 from mustsee.media.colours import NAMES
-from mustsee.offline.looking import Picture, Shown, pictures
+from mustsee.offline.looking import Picture, Shown, pictures, read_all
 from mustsee.offline.moments import likeness, sentence
 from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.questions.checks import normal, words
@@ -70,7 +70,7 @@ def _missing(match: re.Match[str], shown: Shown) -> Found:
     around = re.compile(rf"(?:^|.* ){re.escape(before)} ?(\w+) ?{re.escape(after)}(?: .*|$)")
     hits = [
         (found[1].capitalize(), p.time)
-        for p in shown.pictures
+        for p in read_all(shown.pictures)
         for line in p.lines
         if (found := around.match(normal(line)))
     ]
@@ -84,7 +84,7 @@ def _at_words(match: re.Match[str], shown: Shown) -> Found:
 
 
 def _together(match: re.Match[str], shown: Shown) -> Found:
-    return _all_read([p for p in shown.pictures if p.shows(match[1])], (match[1],))
+    return _all_read([p for p in read_all(shown.pictures) if p.shows(match[1])], (match[1],))
 
 
 def _next(match: re.Match[str], shown: Shown) -> Found:
@@ -102,7 +102,7 @@ def _all_read(some: Sequence[Picture], but: Sequence[str]) -> Found:
     """Every line in the pictures, besides some."""
     hits = [
         (line, p.time)
-        for p in some
+        for p in read_all(some)
         for line in p.lines
         if all(likeness(line, known) < BEFORE_CARD for known in but)
     ]

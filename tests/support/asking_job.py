@@ -26,7 +26,7 @@ def main(out: str, store: str, url: str, workers: str) -> int:
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:
         running.read(schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(ROWS)], Video))
-        running.stage("ask", Asking(llm=model, calls=CALLS))
+        running.stage("ask", Asking(llm=model, calls=CALLS, rows=1))
         return running.publish()
 
 

@@ -22,6 +22,7 @@ from mustsee.run import daybook
 from mustsee.run.daybook import FOLDER, Daybook, run_name
 from mustsee.run.ledger import Entry, Ledger
 from mustsee.run.limits import Limits
+from mustsee.run.record import Took
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
 
@@ -126,7 +127,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     first = [
         ("enroll", "a", Limits()),
         ("begin", ["r", "s"]),
-        ("event", "ask", "computed", 1.5, "r"),
+        ("event", "ask", "computed", Took(busy=1.5), "r"),
     ]
     first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a"), ask("b"), ask("c")])]
     first += [("exchange", "x/0", [done("a"), replace(done("d"), outcome="cached")], [])]

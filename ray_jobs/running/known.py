@@ -170,13 +170,14 @@ def spread(count: int) -> list[int]:
 def longest_first(rows: pa.Table) -> pa.Table:
     """The rows by the lengths of their films, or clips, so that no long one is begun when the
     others end (Graham's longest processing time first); equal ones as they came. What has not been
-    probed yet goes by the size of its file.
+    probed yet goes by the size of its file. Of more than Arrow holds in one piece (2 GB of
+    pictures) the rows stay as they came: so many are spread well enough.
     """
+    rows = rows.combine_chunks()
     asked = [c for c in ("duration", "start", "end", "size") if c in rows.column_names]
     lengths = [_seconds(row) for row in rows.select(asked).to_pylist()]
     order = sorted(range(rows.num_rows), key=lambda n: -lengths[n])
-    # Not `take`: offsets into more than 2 GB of pictures overflow in it.
-    return pa.concat_tables([rows.slice(n, 1) for n in order]).combine_chunks()
+    return rows if len(rows.to_batches()) > 1 else rows.take(order)
 
 
 def _seconds(row: Mapping[str, Any]) -> float:

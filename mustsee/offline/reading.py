@@ -55,7 +55,12 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
             found = _threads().submit(_readings, image)
             _lately.appendleft((grey, found))
         _known[jpeg] = found
-    told = [_known[jpeg].result() for jpeg in jpegs]
+    try:
+        told = [_known[jpeg].result() for jpeg in jpegs]
+    except BaseException:  # what failed, as where memory ran out, is tried again by the next
+        _known.clear()
+        _lately.clear()
+        raise
     while len(_known) > KNOWN:
         _known.popitem(last=False)
     return told

@@ -68,6 +68,17 @@ def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.Mo
     assert [p.lines for p in film.pictures[:2]] == [("black",), ("black",)]
 
 
+def test_a_picture_that_could_not_be_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(image: NDArray[np.uint8]) -> tuple[Reading, ...]:
+        raise MemoryError
+
+    monkeypatch.setattr(reading, "_readings", fails)
+    with pytest.raises(MemoryError):
+        shown(40).read("black")
+    monkeypatch.setattr(reading, "_readings", Eyes().read)
+    assert shown(40).read("black") == [0.0]
+
+
 def test_a_line_that_was_found_in_pieces_is_whole() -> None:
     """A letter's width apart on the same height; not what stands further off, or below."""
     first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)

@@ -37,6 +37,7 @@ from ray_jobs.running.run import Run
 CALLS, QUESTIONS = 2, 4
 START = "from ray_jobs.benches.large import main; main()"
 WARM = 64  # rows of the run whose cost is taken off: start-up
+BLOCK = 16  # rows that travel together, however many there are: else a short run's cost more each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +202,8 @@ def main() -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
-    run = Run(out=out, store=f"{out}/store", cluster=Cluster(stages=hardware))
+    cluster = Cluster(stages=hardware)
+    run = Run(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK)
     with run.open("large") as running:
         names = [f"v{i:07d}" for i in range(rows)]
         running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))

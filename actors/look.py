@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
-from mustsee.media.descriptors import brightness, describe, motion
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
-from mustsee.media.keyframes import KeyframePicker, KeyframeRules, numbered
+from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, keep, numbered
 from mustsee.media.lettering import RapidReader, Reader
-from mustsee.media.onscreen import TextFinder, TextRules
-from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
-from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules
+from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
+from mustsee.media.pictures import Picture, Thumbnails
+from mustsee.media.samples import Sampler
+from mustsee.media.shots import CONTEXT, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
-from mustsee.records import Frame, Span, Video
+from mustsee.records import Frame, Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,103 +43,207 @@ class Faces:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Window:
+    """A stretch of a film, `start` <= time < `end` in seconds, of the row's stretch from `begin` to
+    `stop` (null: the film's end). `first`: when the row's first frame is shown, from which samples
+    count; null: it is the window's own.
+    """
+
+    film: str
+    uri: str = hardware("")
+    begin: float
+    start: float
+    end: float | None
+    stop: float | None
+    first: float | None
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What was seen in a window: nothing where `first` is null, the time of its first frame. `end`:
+    when its last frame's successor is due; `broken`: packets that could not be decoded.
+    """
+
+    first: float | None = None
+    end: float = 0.0
+    cuts: tuple[float, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    lines: tuple[ReadLine, ...] = ()
+    broken: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Look:
     """Shots, keyframes, frames measured every `sample_every` seconds, and text on screen.
 
     Without `shots` (null) nothing needs every frame: the film is one shot, and where samples are
     sparser than the film's keyframes they are reached by seeking. Without `faces` or `texts` (null)
-    none are looked for (the columns stay null). `threads`: of the decoder and of the reader.
+    none are looked for (the columns stay null). `window`: seconds of a longer film that are looked
+    at as one piece, whoever does that: each piece begins a stretch of keyframes, and a search for
+    faces and words. `threads`: of the decoder and of the reader.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")
+    result: ClassVar[type] = Looked
 
     shots: ShotRules | None = field(default_factory=ShotRules)
     keyframes: KeyframeRules = field(default_factory=KeyframeRules)
     sample_every: float = 1.0
     faces: Faces | None = None
     texts: TextRules | None = None
+    window: float = 300.0
     threads: int = hardware(1)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError for samples that are no time apart and weights that are missing."""
-        if self.sample_every <= 0:
-            raise UserError(f"look.sample_every={self.sample_every!r}: more than 0 seconds")
+        """Raises UserError for lengths that are none and weights that are missing."""
+        for name in ("sample_every", "window"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"look.{name}={getattr(self, name)!r}: more than 0 seconds")
         if self.faces:
             self.faces.file()
 
     def open(self, run: RunContext) -> Opened:
+        each = run.pieces(self)
+
+        def look(video: Video) -> Video:
+            return self._whole(video, each(self.windows(video)), run.count)
+
+        return look
+
+    def piecework(self) -> Callable[[Window], Looked]:
+        """Loads the detectors."""
         import cv2
 
         cv2.setNumThreads(self.threads)
         find = detector(self.faces.file(), self.faces.score) if self.faces else None
         reader = RapidReader(self.threads) if self.texts else None
+        return lambda window: self._watched(window, find, reader)
 
-        def look(video: Video) -> Video:
-            return self.look(video, find, reader, run.count)
+    def windows(self, video: Video) -> Iterator[Window]:
+        """The row's stretch of the film in windows of one length; a single one where the file
+        cannot be jumped in, or its samples are reached by jumping.
+        """
+        begin, stop = video.start or 0.0, _end(video)
+        count = max(1, round((stop - begin) / self.window)) if self.shots else 1
+        first = _first(video.uri, begin) if count > 1 else None
+        count = 1 if first is None else count
+        last = stop if self.shots is None else video.end
+        most = self.keyframes.most
+        starts = [begin + (stop - begin) * number / count for number in range(count)]
+        for start, end in zip(starts, (*starts[1:], last), strict=True):
+            yield Window(
+                film=video.digest or video.uri,
+                uri=video.uri,
+                begin=begin,
+                start=start,
+                end=end,
+                stop=last,
+                first=first,
+                most=min(most, math.ceil(2 * most / count)),
+            )
 
-        return look
-
-    def look(
-        self,
-        video: Video,
-        find: Find | None,
-        reader: Reader | None,
-        count: Callable[[str, int], None],
-    ) -> Video:
-        """The row with what was seen. Raises BadRow when not one frame can be decoded."""
+    def _watched(self, window: Window, find: Find | None, reader: Reader | None) -> Looked:
+        """Raises BadRow where there is no picture at all."""
         from mustsee.media.video import film
 
+        start = window.start
+        end, stop = (math.inf if t is None else t for t in (window.end, window.stop))
         small = Thumbnails()
-        picker = KeyframePicker(self.keyframes, small)
+        rules = dataclasses.replace(self.keyframes, most=window.most)
+        picker = KeyframePicker(rules, small, fresh=start == window.begin)
+        finder = ShotFinder(self.shots, small, start, end) if self.shots else None
         faces = FaceFollower(find, self.faces.every) if self.faces and find else None
-        sampler = Sampler(self.sample_every, faces, small)
-        words = TextFinder(self.texts, reader) if self.texts and reader else None
+        sampler = Sampler(self.sample_every, faces, small, window.first, start)
+        words = TextFinder(self.texts, reader, start) if self.texts and reader else None
         first = last = None
-        with film(video.uri, self.threads) as watched:
+        before = broken = 0
+        late = list[float]()
+        with film(window.uri, self.threads) as watched:
             if watched.stream is None:
-                raise BadRow(f"no video stream in {video.uri!r}")
-            fps = watched.fps or USUAL_FPS
-            finder = ShotFinder(self.shots, fps, small) if self.shots else None
-            stop = _end(video) if finder is None else video.end or math.inf
+                raise BadRow(f"no video stream in {window.uri!r}")
             pictures = (
-                self._sparse(video, stop)
-                if finder is None
-                else watched.pictures(video.start or 0.0, stop)
+                watched.pictures(max(window.begin, start - CONTEXT), stop)
+                if finder
+                else self._sparse(window)
             )
             for picture in pictures:
-                picker.see(picture, finder.see(picture) if finder else ())
+                cuts = finder.see(picture) if finder else ()
+                if picture.time >= end:
+                    late += cuts
+                    if finder and (finder.due or picture.time < end + CONTEXT):
+                        continue
+                    break
                 sampler.see(picture)
                 if words:
                     words.see(picture)
+                if picture.time < start:
+                    before = watched.broken
+                    continue
+                picker.see(picture, cuts)
                 first, last = first or picture, picture
-            if watched.broken:
-                count("look.broken_packets", watched.broken)
+                broken = watched.broken
+            if end == stop:
+                broken = watched.broken
+            fps = watched.fps or USUAL_FPS
         if first is None or last is None:
+            return Looked(broken=broken - before)
+        until = min(end, last.end(fps)) if finder else max(end, first.time)
+        picker.finish(until, [*late, *(finder.rest() if finder else ())])
+        return Looked(
+            first=first.time,
+            end=until,
+            cuts=tuple(finder.cuts) if finder else (),
+            kept=tuple(picker.kept),
+            frames=tuple(sampler.frames),
+            lines=words.lines() if words else (),
+            broken=broken - before,
+        )
+
+    def _whole(
+        self, video: Video, windows: Iterable[Looked], count: Callable[[str, int], None]
+    ) -> Video:
+        """The row with what was seen. Raises BadRow when not one frame can be decoded."""
+        first, end = None, 0.0
+        cuts, kept, frames = list[float](), list[Kept](), list[Frame]()
+        lines = list[tuple[ReadLine, ...]]()
+        for seen in windows:
+            if seen.broken:
+                count("look.broken_packets", seen.broken)
+            if seen.first is None:
+                continue
+            first, end = seen.first if first is None else first, seen.end
+            cuts += seen.cuts
+            frames += seen.frames
+            lines.append(seen.lines)
+            for one in seen.kept:
+                keep(kept, one, self.keyframes.most)
+        if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
-        end = min(stop, last.end(fps)) if finder else max(stop, first.time)
-        picker.finish(end, finder.rest() if finder else ())
-        shots = finder.shots(end) if finder else (Span(first.time, end),)
+        shortest = self.shots.shortest if self.shots else 0.0
+        shots = shots_between(first, cuts, end, shortest)
         return dataclasses.replace(
             video,
             shots=shots,
-            keyframes=numbered(picker.kept, shots),
-            frames=tuple(sampler.frames),
-            texts=words.texts() if words else None,
+            keyframes=numbered(kept, shots),
+            frames=tuple(frames),
+            texts=texts(self.texts, lines) if self.texts else None,
         )
 
-    def _sparse(self, video: Video, end: float) -> Iterator[Picture]:
+    def _sparse(self, window: Window) -> Iterator[Picture]:
         """Only the sampled frames, each once; a keyframe nearby will do."""
         from mustsee.media.video import frames_at
 
-        begin = video.start or 0.0
+        begin, end = window.start, window.end or 0.0
         steps = max(1, math.ceil((end - begin) / self.sample_every))
         times = (begin + number * self.sample_every for number in range(steps))
         before = None
         slack = self.sample_every / 2
-        for picture in frames_at(video.uri, times, slack=slack, threads=self.threads):
+        for picture in frames_at(window.uri, times, slack=slack, threads=self.threads):
             if before is None or picture.time > before:
                 yield picture
             before = picture.time
@@ -155,34 +259,14 @@ def _end(video: Video) -> float:
     return duration if video.end is None else min(video.end, duration)
 
 
-class Sampler:
-    """Measures the first frame at or after every `every` seconds, counted from the first frame."""
+def _first(uri: str, begin: float) -> float | None:
+    """When the first frame from `begin` on is shown; None where there is none, or where it cannot
+    be told of frames in the midst of the file when they are shown.
+    """
+    from mustsee.media.video import film
 
-    def __init__(
-        self, every: float, faces: FaceFollower | None = None, small: Thumbnails | None = None
-    ) -> None:
-        self._every, self._faces = every, faces
-        self._next: float | None = None
-        self._small = small or Thumbnails()
-        self._before: Thumbnail | None = None
-        self.frames: list[Frame] = []
-
-    def see(self, picture: Picture) -> None:
-        """Look at the next frame."""
-        time = picture.time
-        if self._next is None:
-            self._next = time
-        if time < self._next - 1e-4:
-            return
-        self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
-        thumbnail = self._small(picture.frame)
-        self.frames.append(
-            Frame(
-                time=time,
-                brightness=brightness(thumbnail),
-                motion=motion(self._before, thumbnail),
-                descriptor=describe(thumbnail, picture.turn),
-                faces=self._faces.see(picture) if self._faces else None,
-            )
-        )
-        self._before = thumbnail
+    with film(uri) as watched:
+        if watched.stream is None or watched.zero is None:
+            return None
+        picture = next(watched.pictures(begin), None)
+        return picture.time if picture else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -180,16 +179,16 @@ class Crew:
         while not self._ready and (taken := next(left, None)) is not None:
             number, piece = taken
             key = self._pieces.key(self._part, piece)
-            stored = self._pieces.store.get(self._kind, key)
+            stored = self._pieces.store.get_table(self._kind, key)
             if stored is None:
                 self._ready.append(Task(number, piece, key))
             else:
-                self._done[number] = schemas.load(self._part.result, json.loads(stored))
+                self._done[number] = schemas.load(self._part.result, stored.to_pylist()[0])
         return bool(self._ready)
 
     def _keep(self, task: Task, result: Any) -> None:
-        value = json.dumps(schemas.dump(result)).encode()
-        self._pieces.store.put(self._kind, task.key, value)
+        table = schemas.table([result], self._part.result)
+        self._pieces.store.put_table(self._kind, task.key, table)
         self._done[task.number] = result
 
     def _count(self, name: str) -> None:

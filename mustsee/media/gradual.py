@@ -67,11 +67,19 @@ def stood(time: float, thumbnail: Thumbnail, way: float) -> Stood:
 class GradualFinder:
     """Finds gradual transitions while thumbnails go by, some six of them a second, up to
     `LENGTHS[-1]` seconds late. `black`: mean brightness (0 to 255) that counts as black, null for
-    no fades. `least`: the change from end to end, null for no dissolves.
+    no fades. `least`: the change from end to end, null for no dissolves. Told are those whose
+    middle, and fades whose beginning, is from `since` on and before `until`.
     """
 
-    def __init__(self, black: float | None, least: float | None) -> None:
+    def __init__(
+        self,
+        black: float | None,
+        least: float | None,
+        since: float = float("-inf"),
+        until: float = float("inf"),
+    ) -> None:
         self._black, self._least = black, least
+        self._since, self._until = since, until
         self._seen: deque[Stood] = deque()
         self._begun = False  # whether there was a picture that is not plain
         self._plain: list[float] = []  # times of the plain pictures since the last other one
@@ -95,10 +103,15 @@ class GradualFinder:
             self._seen.popleft()
         middle = None if self._least is None else self._between(now, self._least)
         if middle is not None:
-            found.append(middle)
+            found += [middle] if self._since <= middle < self._until else []
             while len(self._seen) > 1:
                 self._seen.popleft()
         return found
+
+    @property
+    def due(self) -> bool:
+        """Whether a fade goes on that is to be told."""
+        return bool(self._plain)
 
     def rest(self) -> list[float]:
         """The fade that was still waited with."""
@@ -116,8 +129,9 @@ class GradualFinder:
     def _fade(self, now: Stood, black: float) -> list[float]:
         """The middle of a passage of plain pictures, when no cut into or out of it was found."""
         if now.plain(black):
-            if self._begun:
+            if self._begun and (self._plain or self._since <= now.time < self._until):
                 self._plain.append(now.time)
+            self._begun = self._begun and bool(self._plain)  # what began before is another's
             self._after = None
             return []
         self._begun = True

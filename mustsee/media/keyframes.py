@@ -39,21 +39,23 @@ class KeyframeRules:
 
 @dataclass(frozen=True)
 class Kept:
-    """An encoded candidate."""
+    """An encoded candidate, at a time in seconds."""
 
     time: float
     jpeg: bytes
 
 
 class KeyframePicker:
-    """Picks keyframes while frames go by."""
+    """Picks keyframes while frames go by. `fresh`: whether the first of them begins a shot."""
 
-    def __init__(self, rules: KeyframeRules, small: Thumbnails | None = None) -> None:
+    def __init__(
+        self, rules: KeyframeRules, small: Thumbnails | None = None, *, fresh: bool = True
+    ) -> None:
         self._rules = rules
         self._held: list[Picture] = []
         self._next = float("-inf")
         self._begin: float | None = None
-        self._fresh = True  # whether the stretch begins a shot
+        self._fresh = fresh  # whether the stretch begins a shot
         self._small = small or Thumbnails()
         self._look: Thumbnail | None = None  # what the stretch began with
         self.kept: list[Kept] = []
@@ -102,9 +104,7 @@ class KeyframePicker:
 
     def _keep(self, picture: Picture) -> None:
         rules = self._rules
-        self.kept.append(Kept(picture.time, picture.jpeg(rules.longest, rules.quality)))
-        if len(self.kept) > rules.most:
-            del self.kept[crowded([k.time for k in self.kept])]
+        keep(self.kept, Kept(picture.time, picture.jpeg(rules.longest, rules.quality)), rules.most)
 
     def _cut(self, cuts: Sequence[float]) -> None:
         for cut in sorted(cuts):
@@ -118,6 +118,13 @@ class KeyframePicker:
         self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)
+
+
+def keep(kept: list[Kept], more: Kept, most: int) -> None:
+    """Adds one to those that are kept, and gives one up where they are more than `most`."""
+    kept.append(more)
+    if len(kept) > most:
+        del kept[crowded([k.time for k in kept])]
 
 
 def crowded(times: Sequence[float]) -> int:

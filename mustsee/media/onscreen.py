@@ -9,6 +9,7 @@ when it came up and when it went.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
@@ -60,18 +61,16 @@ class TextRules:
     shortest: int = 3
 
 
-@dataclass(kw_only=True)
-class _Line:
-    """A line that is followed, and what it was read as: each reading with its scores."""
+@dataclass(frozen=True, kw_only=True)
+class ReadLine:
+    """A line that was on the screen, at `top` of its height (0 to 1), from `first` to `last`, in
+    seconds, and what it was read as: each reading with its scores.
+    """
 
-    box: Box
-    pixels: Image
     first: float
     last: float
-    read: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-
-    def hear(self, text: str, score: float) -> None:
-        self.read.setdefault(text, []).append(score)
+    top: float
+    read: Mapping[str, tuple[float, ...]]
 
     @property
     def best(self) -> tuple[str, float]:
@@ -80,11 +79,35 @@ class _Line:
         return text, float(np.mean(self.read[text]))
 
 
-class TextFinder:
-    """Reads a film's frames while they go by."""
+@dataclass(kw_only=True)
+class _Line:
+    """A line that is followed."""
 
-    def __init__(self, rules: TextRules, reader: Reader) -> None:
-        self._rules, self._reader = rules, reader
+    box: Box
+    pixels: Image
+    first: float
+    last: float
+    read: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+
+    def hear(self, text: str, score: float) -> None:
+        self.read[text] = (*self.read.get(text, ()), score)
+
+    @property
+    def done(self) -> ReadLine:
+        return ReadLine(first=self.first, last=self.last, top=self.box[1], read=self.read)
+
+    @property
+    def best(self) -> tuple[str, float]:
+        return self.done.best
+
+
+class TextFinder:
+    """Reads the frames of a film, or of a stretch of it, while they go by. Of those before `since`
+    none is read, but what is read later may have been there already.
+    """
+
+    def __init__(self, rules: TextRules, reader: Reader, since: float = float("-inf")) -> None:
+        self._rules, self._reader, self._since = rules, reader, since
         self._next = float("-inf")
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
@@ -100,27 +123,14 @@ class TextFinder:
         self._next = time + STEP
         luma = picture.luma(SMALL)
         self._follow(luma, time)
-        if self._due(luma, time):
+        if time >= self._since and self._due(luma, time):
             self._searched, self._jumped = (time, luma), False
             self._search(picture, luma)
         self._lately.append((time, luma))
 
-    def texts(self) -> tuple[ScreenText, ...]:
-        """What was surely read, in the order of time and then from the top down."""
-        found = list[ScreenText]()
-        for line in (*self._past, *self._open):
-            text, score = line.best
-            if score >= self._rules.score:
-                found.append(
-                    ScreenText(
-                        time=line.first,
-                        end=line.last if line.last > line.first else None,
-                        text=text,
-                        score=round(score, 4),
-                        top=round(line.box[1], 4),
-                    )
-                )
-        return tuple(sorted(found, key=lambda t: (t.time, t.top, t.text)))
+    def lines(self) -> tuple[ReadLine, ...]:
+        """What was read so far."""
+        return tuple(line.done for line in (*self._past, *self._open))
 
     def _follow(self, luma: Image, time: float) -> None:
         """Which of the lines are still there."""
@@ -193,6 +203,50 @@ class TextFinder:
         self._past.remove(lost[-1])
         self._open.append(lost[-1])
         return lost[-1]
+
+
+def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[ScreenText, ...]:
+    """What was surely read in a film, in the order of time and then from the top down. Its
+    stretches follow each other: what was read at the end of one and again at the beginning of the
+    next, wherever, is one line.
+    """
+    lines = list[ReadLine]()
+    for stretch in stretches:
+        before = list(lines)
+        for line in stretch:
+            near = (x for x in before if line.first - x.last <= rules.every)
+            known = next((x for x in near if same(line.best[0], x.best[0])), None)
+            if known:
+                before.remove(known)
+                lines.remove(known)
+            lines.append(_one(known, line) if known else line)
+    found = list[ScreenText]()
+    for line in lines:
+        text, score = line.best
+        if score >= rules.score:
+            found.append(
+                ScreenText(
+                    time=line.first,
+                    end=line.last if line.last > line.first else None,
+                    text=text,
+                    score=round(score, 4),
+                    top=round(line.top, 4),
+                )
+            )
+    return tuple(sorted(found, key=lambda t: (t.time, t.top, t.text)))
+
+
+def _one(before: ReadLine, after: ReadLine) -> ReadLine:
+    """Two that are the same line."""
+    read = {
+        t: (*before.read.get(t, ()), *after.read.get(t, ())) for t in (*before.read, *after.read)
+    }
+    return ReadLine(
+        first=min(before.first, after.first),
+        last=max(before.last, after.last),
+        top=after.top,
+        read=read,
+    )
 
 
 def places(luma: Image) -> tuple[list[Box], bool]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise, product
+from itertools import chain, groupby, islice, pairwise, product
 
 from mustsee.media.changes import change, unlike
 from mustsee.media.gradual import GradualFinder
@@ -27,7 +27,10 @@ AROUND = 2  # frames on each side that a change is held against
 LATEST = 1.0  # seconds that are waited for them
 SURELY = 0.8  # share of a cut's change that is left at the end of those frames
 TOGETHER = 1 / 6  # seconds of frames of which the last one is looked at first
+MOST_TOGETHER = 10  # frames of these
 GROUPS = 2  # of such frames, looked into at once, which is cheaper than one by one
+ROUNDED = 0.002  # seconds by which containers round times
+CONTEXT = 5.0  # seconds around a stretch of a film that decide what is found in it
 
 
 MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
@@ -139,27 +142,42 @@ def _moving(frames: Iterable[Seen]) -> tuple[float, ...]:
 
 
 class ShotFinder:
-    """Finds shots while frames go by. `fps`: the nominal rate; `small`: shared with what else looks
-    at the same frames.
+    """Finds the cuts of a film, or of a stretch of it, while frames go by. `small`: shared with
+    what else looks at the same frames.
 
     Of the frames of a sixth of a second the last one is looked at first: where it differs from the
     last of those before by less than a cut would, none of those between is looked at. What comes
     and goes within that time is no shot.
+
+    Of the stretch `since` <= time < `until` the same cuts are found as in the whole film: those
+    sixths are counted from the film's zero, and what is seen from `CONTEXT` before it to `CONTEXT`
+    behind it decides. A fade belongs to where it begins, and is `due` until it has ended.
     """
 
-    def __init__(self, rules: ShotRules, fps: float, small: Thumbnails | None = None) -> None:
+    def __init__(
+        self,
+        rules: ShotRules,
+        small: Thumbnails | None = None,
+        since: float = float("-inf"),
+        until: float = float("inf"),
+    ) -> None:
         self._rules = rules
-        self._together = max(1, min(8, round(fps * TOGETHER)))
         self._small = small or Thumbnails()
+        self._since, self._until = since, until
         self._cut = CutFinder(rules)
-        self._gradual = GradualFinder(rules.fade_below, rules.dissolve)
+        self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
         self._waiting: list[Picture] = []
         self._later: deque[tuple[float, Thumbnail, float]] = deque()  # for when the cuts are sure
         self._found: list[float] = []  # cuts that the gradual transitions have not been told of
         self._last: Thumbnail | None = None
         self._first: float | None = None
-        self._end = 0.0
         self._cuts: list[float] = []
+        self.cuts: list[float] = []  # those of the stretch
+
+    @property
+    def due(self) -> bool:
+        """Whether a fade of the stretch goes on."""
+        return self._gradual.due
 
     def see(self, picture: Picture) -> Sequence[float]:
         """Look at the next frame; returns the times of the cuts found by now, which lie up to some
@@ -167,21 +185,31 @@ class ShotFinder:
         """
         if self._first is None:
             self._first = picture.time
-        self._end = picture.time
+        waiting, found = self._waiting, ()
+        if waiting and (
+            len(waiting) >= GROUPS * MOST_TOGETHER
+            or _sixth(waiting[0]) // GROUPS != _sixth(picture) // GROUPS
+        ):
+            found = self._look()
         self._waiting.append(picture)
-        return self._look() if len(self._waiting) >= GROUPS * self._together else ()
+        return found
 
     def rest(self) -> Sequence[float]:
         """The cuts among the frames seen last, which have not been looked into yet."""
         found = self._look() if self._waiting else []
         found += self._transitions(self._cut.rest())
-        return found + self._free(self._gradual.rest())
+        last = self._free(self._gradual.rest())
+        self.cuts += last
+        return found + last
 
     def _look(self) -> list[float]:
         """Look into the frames that wait."""
         waiting, self._waiting = self._waiting, []
-        step = self._together
-        groups = (waiting[n : n + step] for n in range(0, len(waiting), step))
+        groups = (
+            together[n : n + MOST_TOGETHER]
+            for together in (list(some) for _, some in groupby(waiting, _sixth))
+            for n in range(0, len(together), MOST_TOGETHER)
+        )
         return self._transitions(self._cut.see(chain.from_iterable(map(self._seen_of, groups))))
 
     def _seen_of(self, waiting: Sequence[Picture]) -> list[Seen]:
@@ -202,13 +230,15 @@ class ShotFinder:
 
     def _transitions(self, sharp: Sequence[float]) -> list[float]:
         """The cuts just found, and the gradual transitions between them."""
-        found = self._free(sharp)
-        self._found += found
+        sharp = self._free(sharp)
+        self._found += sharp
+        found = [cut for cut in sharp if self._since <= cut < self._until]
         while self._later and self._later[0][0] < self._cut.decided:
             time, thumbnail, moved = self._later.popleft()
             cuts = [cut for cut in self._found if cut <= time]
             self._found = self._found[len(cuts) :]
             found += self._free(self._gradual.see(time, thumbnail, moved, cuts))
+        self.cuts += found
         return found
 
     def _free(self, times: Sequence[float]) -> list[float]:
@@ -222,15 +252,29 @@ class ShotFinder:
         return found
 
     def shots(self, end: float) -> tuple[Span, ...]:
-        """The shots from the first frame to `end`, without gaps; a last one that is too short
-        belongs to the one before.
-        """
+        """The shots from the first frame to `end`."""
         self.rest()
         if self._first is None:
             return ()
-        cuts = sorted(c for c in self._cuts if end - c >= self._rules.shortest - 1e-6)
-        edges = [self._first, *cuts, max(end, self._end)]
-        return tuple(Span(a, b) for a, b in pairwise(edges))
+        return shots_between(self._first, self.cuts, end, self._rules.shortest)
+
+
+def _sixth(picture: Picture) -> int:
+    """Of which sixth of a second a frame is."""
+    return int((picture.time + ROUNDED) / TOGETHER)
+
+
+def shots_between(
+    first: float, cuts: Iterable[float], end: float, shortest: float
+) -> tuple[Span, ...]:
+    """The shots from `first` to `end`, without gaps; one that is too short belongs to the one
+    before.
+    """
+    edges = [first]
+    for cut in sorted(cuts):
+        if min(cut - edges[-1], end - cut) >= shortest - 1e-6:
+            edges.append(cut)
+    return tuple(Span(a, b) for a, b in pairwise([*edges, end]))
 
 
 def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
@@ -238,8 +282,7 @@ def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
     from mustsee.media.video import film
 
     with film(uri) as watched:
-        fps = watched.fps or USUAL_FPS
-        finder, last = ShotFinder(rules or ShotRules(), fps), None
+        finder, last = ShotFinder(rules or ShotRules()), None
         for last in watched.pictures():
             finder.see(last)
-    return finder.shots(last.end(fps)) if last else ()
+    return finder.shots(last.end(watched.fps or USUAL_FPS)) if last else ()

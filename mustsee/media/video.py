@@ -28,6 +28,7 @@ TAIL = 2.0  # seconds of a film's end that are looked for
 LATE = 0.5  # seconds after the container's zero
 LONGEST = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
 LARGEST = 8192 * 4352  # pixels of a frame, a little above 8K: a header may claim any number
+EARLY = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
 NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
 
@@ -169,15 +170,30 @@ class Film:
         left out and counted in `broken`. Frames without a timestamp follow the one before by one
         frame's length.
         """
-        if start > 1 and self.zero is not None:
-            # a second early, since some demuxers seek by decoding time
-            offset = self.zero + int((start - 1) / self.base)
-            self.container.seek(offset, stream=self.stream, backward=True)
-        for picture in self.decode():
+        for picture in self._before(start):
             if end is not None and picture.time >= end:
                 return
             if picture.time >= start:
                 yield picture
+
+    def _before(self, start: float) -> Iterator[Picture]:
+        """Frames from one on that is not after `start`, unless the film begins later."""
+        from av.error import FFmpegError
+
+        zero = self.zero
+        if zero is None or start <= EARLY[0]:
+            return self.decode()
+        for early in (*EARLY, start):
+            offset = zero + int(max(0.0, start - early) / self.base)
+            try:
+                self.container.seek(offset, stream=self.stream, backward=True)
+            except FFmpegError:  # a file that cannot be jumped in is read from its start
+                break
+            frames = self.decode()
+            first = next(frames, None)
+            if first is not None and (first.time <= start or early >= start):
+                return chain([first], frames)
+        return self.decode()
 
     def decode(self) -> Iterator[Picture]:
         """Frames from the file's position on, with their times (see `pictures`). Frames before the

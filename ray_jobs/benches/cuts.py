@@ -212,7 +212,7 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
 
     with film(path) as watched:
         fps = watched.fps or USUAL_FPS
-        ours, grey = ShotFinder(ShotRules(), fps), ShotFinder(ShotRules(), fps)
+        ours, grey = ShotFinder(ShotRules()), ShotFinder(ShotRules())
         peers = detectors()
         found: dict[Key, list[float]] = {key: [] for key in peers}
         times: list[float] = []

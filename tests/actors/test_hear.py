@@ -1,8 +1,7 @@
 """One contract for everything that hears, and what each of them promises beside it."""
 
-import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -20,7 +19,7 @@ from actors.hear.sphinx import Sphinx
 from actors.hear.subtitles import Subtitles
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
-from actors.part import Each, Opened, Part, Piecewise, RunContext
+from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.media.sound import Sound, audio_chunks
@@ -32,6 +31,7 @@ from ray_jobs.benches.loopback import Loopback
 from ray_jobs.running.launch import build, compose
 from tests.support import tiny_models
 from tests.support.contract import worker
+from tests.support.parts import backwards
 
 NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
 # WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
@@ -407,17 +407,6 @@ def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
         assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
     utterances = [s for w in found for s in w.speech]
     assert len(utterances) == 7
-
-
-def backwards(part: Piecewise) -> Each:
-    """Pieces done in another order, each by one who did none before, and kept as in a store."""
-
-    def each(pieces: Iterable[Any]) -> Iterator[Any]:
-        done = [part.piecework()(piece) for piece in reversed(list(pieces))]
-        kept = [json.dumps(schemas.dump(result)) for result in reversed(done)]
-        return (schemas.load(part.result, json.loads(result)) for result in kept)
-
-    return each
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])

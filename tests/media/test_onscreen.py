@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
-from mustsee.media.onscreen import TextFinder, TextRules, letters, places, same
+from mustsee.media.onscreen import TextFinder, TextRules, letters, places, same, texts
 from mustsee.media.video import film
 from mustsee.records import ScreenText
 from tests.support.films import scene, write
@@ -72,7 +72,7 @@ def seen(
     with film(str(write(path, images, fps=FPS))) as watched:
         for picture in watched.pictures():
             finder.see(picture)
-    return finder.texts()
+    return texts(finder._rules, [finder.lines()])
 
 
 def test_words_are_found_once_from_when_they_come_up_until_they_go(

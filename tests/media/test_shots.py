@@ -210,14 +210,14 @@ def test_shots_are_never_shorter_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_film_without_frames_has_no_shots() -> None:
-    assert ShotFinder(ShotRules(), 25.0).shots(1.0) == ()
+    assert ShotFinder(ShotRules()).shots(1.0) == ()
 
 
 def test_cuts_come_soon_and_little_is_held(tmp_path: Path) -> None:
     """Cuts are told a second and a half after they pass, however long the film is."""
     path = write(tmp_path / "long.mp4", cuts([60] * 8))
     with film(str(path)) as watched:
-        finder, told = ShotFinder(ShotRules(), FPS), list[tuple[float, float]]()
+        finder, told = ShotFinder(ShotRules()), list[tuple[float, float]]()
         for picture in watched.pictures():
             told += [(cut, picture.time) for cut in finder.see(picture)]
             assert len(finder._cut._seen) <= 2 * FPS

@@ -14,14 +14,15 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import av
 
-from actors.part import Opened, RunContext, hardware
+from actors.part import Each, Opened, Piecewise, RunContext, hardware
+from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Video
 
@@ -204,3 +205,14 @@ class InPieces:
             return Told(text=piece.upper(), process=os.getpid())
 
         return work
+
+
+def backwards(part: Piecewise) -> Each:
+    """Pieces done in another order, each by one who did none before, and kept as in a store."""
+
+    def each(pieces: Iterable[Any]) -> Iterator[Any]:
+        done = [part.piecework()(piece) for piece in reversed(list(pieces))]
+        kept = schemas.table(done[::-1], part.result).to_pylist()
+        return (schemas.load(part.result, result) for result in kept)
+
+    return each

@@ -1,0 +1,52 @@
+"""Frames measured at even steps."""
+
+from __future__ import annotations
+
+import math
+
+from mustsee.media.descriptors import brightness, describe, motion
+from mustsee.media.faces import FaceFollower
+from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
+from mustsee.records import Frame
+
+
+class Sampler:
+    """Measures the first frame at or after every `every` seconds, counted from the time `first`
+    (null: the first frame's). Those before `since` are but compared with what follows them.
+    """
+
+    def __init__(
+        self,
+        every: float,
+        faces: FaceFollower | None = None,
+        small: Thumbnails | None = None,
+        first: float | None = None,
+        since: float = float("-inf"),
+    ) -> None:
+        self._every, self._faces, self._first, self._since = every, faces, first, since
+        self._next: float | None = None
+        self._small = small or Thumbnails()
+        self._before: Thumbnail | None = None
+        self.frames: list[Frame] = []
+
+    def see(self, picture: Picture) -> None:
+        """Look at the next frame."""
+        time = picture.time
+        if self._next is None:
+            first = time if self._first is None else self._first
+            self._next = first + self._every * math.ceil((time - 1e-4 - first) / self._every)
+        if time < self._next - 1e-4:
+            return
+        self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
+        before, self._before = self._before, self._small(picture.frame)
+        if time >= self._since:
+            self.frames.append(self._measured(picture, before, self._before))
+
+    def _measured(self, picture: Picture, before: Thumbnail | None, now: Thumbnail) -> Frame:
+        return Frame(
+            time=picture.time,
+            brightness=brightness(now),
+            motion=motion(before, now),
+            descriptor=describe(now, picture.turn),
+            faces=self._faces.see(picture) if self._faces else None,
+        )

@@ -1,0 +1,167 @@
+"""A long film looked at in windows: what lies over a border is found as if there were none."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from actors.look import Look
+from actors.part import RunContext
+from mustsee import schemas
+from mustsee.media.onscreen import TextRules
+from mustsee.records import Video
+from mustsee.store import Store, identity
+from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
+from tests.support.parts import backwards
+
+WHOLE = 1000.0  # seconds of a window that holds all of these films
+
+
+def seen(part: Look, path: Path, **known: Any) -> tuple[Video, Counter[str]]:
+    """The row as others made it of windows taken backwards, and what was counted."""
+    counted = Counter[str]()
+    run = RunContext(
+        store=Store("unused"),
+        llm=lambda config: pytest.fail("no model is needed"),
+        count=lambda name, n: counted.update({name: n}),
+    )
+    row = Video(video_id="v", uri=str(path), **known)
+    alone: Any = part.open(run)(row)
+    once = Counter(counted)
+    counted.clear()
+    others: Any = part.open(replace(run, pieces=backwards))(row)
+    one, two = (schemas.table([found], Video) for found in (alone, others))
+    assert (two, counted) == (one, once)
+    return alone, once
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cuts, some of them close to each other, a slow dissolve, and a fade with 13 s of black."""
+    shots = cuts([61, 40, 97, 10, 30, 155, 24])
+    end = shots[-1].astype(float)
+    blends = [(end * (1 - s) + scene(8) * s).astype(np.uint8) for s in np.linspace(0, 1, 36)]
+    fade = [(scene(8) * s).astype(np.uint8) for s in np.linspace(1, 0, 24)]
+    black = [np.zeros_like(shots[0])] * round(13 * FPS)
+    rise = [(scene(9) * s).astype(np.uint8) for s in np.linspace(0, 1, 24)]
+    rest = [scene(9)] * 30 + cuts([12, 70, 200])
+    path = tmp_path_factory.mktemp("windows") / "eventful.mp4"
+    return write(
+        path, [*shots, *blends, *[scene(8)] * 50, *fade, *black, *rise, *rest], options=B_FRAMES
+    )
+
+
+@pytest.mark.parametrize("window", [2.2, 5.0, 8.5, 13.0, 21.0])
+def test_the_same_is_found_whatever_the_windows(eventful: Path, window: float) -> None:
+    whole, _ = seen(Look(window=WHOLE), eventful)
+    part, _ = seen(Look(window=window), eventful)
+    assert len(whole.shots or ()) >= 11
+    assert part.shots == whole.shots
+    assert part.frames == whole.frames
+    keyframes = part.keyframes or ()
+    assert {k.shot for k in keyframes} == {k.shot for k in whole.keyframes or ()}
+    assert list(keyframes) == sorted(keyframes, key=lambda k: k.time)
+
+
+def test_a_black_passage_over_several_windows_is_one_cut(eventful: Path) -> None:
+    whole, _ = seen(Look(window=WHOLE), eventful)
+    black = [f.time for f in whole.frames or () if f.brightness < 0.02]
+    middle = (black[0] + black[-1]) / 2
+    for window in (2.2, 5.0):
+        part, _ = seen(Look(window=window), eventful)
+        inside = [s.start for s in part.shots or () if black[0] < s.start < black[-1]]
+        assert inside == pytest.approx([middle], abs=1.0)
+
+
+def test_a_clip_is_seen_in_windows_as_in_one(eventful: Path) -> None:
+    limits = {"start": 7.3, "end": 31.9, "duration": 24.6}
+    whole, _ = seen(Look(window=WHOLE), eventful, **limits)
+    part, _ = seen(Look(window=6.0), eventful, **limits)
+    assert part.shots == whole.shots
+    assert part.frames == whole.frames
+
+
+def test_keyframes_of_all_windows_are_bounded_together(eventful: Path) -> None:
+    few = replace(Look().keyframes, every=0.5, most=8)
+    part, _ = seen(Look(window=5.0, keyframes=few), eventful)
+    times = [k.time for k in part.keyframes or ()]
+    assert len(times) == 8
+    end = (part.shots or ())[-1].end
+    assert np.diff([0, *times, end]).max() <= 3 * end / 8
+
+
+def test_a_line_over_a_border_is_one(tmp_path: Path) -> None:
+    """It comes up shortly before one border, goes shortly behind another, and was read in all."""
+    plain = np.full((240, 320, 3), 60, np.uint8)
+    card = cv2.putText(
+        plain.copy(), "MARKET SQUARE", (20, 150), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255,) * 3, 2
+    )
+    images = [card if 36 <= n < 124 else plain for n in range(160)]  # 4 frames a second
+    path = write(tmp_path / "line.mp4", images, fps=4)
+    whole, _ = seen(Look(texts=TextRules(), window=WHOLE), path)
+    part, _ = seen(Look(texts=TextRules(), window=10.0), path)
+    line = (part.texts or ())[0]
+    assert line.text == "MARKET SQUARE"
+    assert line.time == pytest.approx(9.0, abs=1.01)
+    assert line.end == pytest.approx(31.0, abs=1.01)
+    assert part.texts == tuple(replace(t, score=line.score) for t in whole.texts or ())
+
+
+def test_what_follows_a_line_over_a_border_is_another(tmp_path: Path) -> None:
+    plain = np.full((240, 320, 3), 60, np.uint8)
+    one, two = (
+        cv2.putText(plain.copy(), t, (20, 150), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255,) * 3, 2)
+        for t in ("MARKET SQUARE", "HARBOUR VIEW")
+    )
+    path = write(tmp_path / "lines.mp4", [one] * 40 + [two] * 40, fps=4)
+    part, _ = seen(Look(texts=TextRules(), window=10.0), path)
+    assert [t.text for t in part.texts or ()] == ["MARKET SQUARE", "HARBOUR VIEW"]
+
+
+def test_broken_packets_are_counted_once(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.mp4", cuts([480]), codec="mpeg4", options={"g": "12"})
+
+    def spoil(data: bytearray) -> None:
+        for share in (0.3, 0.49, 0.5, 0.51, 0.7):
+            middle = data.index(b"mdat") + round(len(data) * share)
+            data[middle : middle + 3000] = bytes(3000)
+
+    bad = damaged(good, tmp_path / "bad.mp4", spoil)
+    _, whole = seen(Look(window=WHOLE), bad)
+    _, part = seen(Look(window=5.0), bad)
+    assert whole["look.broken_packets"] > 0
+    assert part == whole
+
+
+def test_a_file_that_cannot_be_jumped_in_is_one_window(tmp_path: Path) -> None:
+    path = tmp_path / "bare.h264"
+    with av.open(str(path), "w", format="h264") as out:
+        stream = out.add_stream("libx264", rate=FPS, options={"preset": "ultrafast"})
+        stream.height, stream.width, stream.pix_fmt = 120, 160, "yuv420p"
+        for image in cuts([100, 100, 100]):
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        out.mux(stream.encode(None))
+    whole, _ = seen(Look(window=WHOLE), path)
+    assert len(whole.shots or ()) == 3
+    part, _ = seen(Look(window=4.0), path)
+    assert part == whole
+
+
+def test_a_header_that_tells_of_more_than_there_is_loses_nothing(eventful: Path) -> None:
+    whole, _ = seen(Look(window=WHOLE), eventful)
+    part, _ = seen(Look(window=10.0), eventful, duration=90.0)
+    assert (part.shots, part.frames) == (whole.shots, whole.frames)
+
+
+def test_a_window_is_the_same_wherever_the_film_lies(tmp_path: Path, eventful: Path) -> None:
+    part = Look(window=10.0)
+    (tmp_path / "copy.mp4").write_bytes(eventful.read_bytes())
+    rows = [Video(video_id="v", uri=str(p), digest="d") for p in (eventful, tmp_path / "copy.mp4")]
+    one, two = ([identity(w) for w in part.windows(row)] for row in rows)
+    assert one == two
+    assert len({str(i) for i in one}) == len(one) > 3

@@ -20,7 +20,7 @@ from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, keep, n
 from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.pictures import Picture, Thumbnails
-from mustsee.media.samples import Sampler
+from mustsee.media.samples import Sampler, Steps
 from mustsee.media.shots import CONTEXT, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
 from mustsee.records import Frame, Video
@@ -158,8 +158,10 @@ class Look:
         picker = KeyframePicker(rules, small, fresh=start == window.begin)
         finder = ShotFinder(self.shots, small, start, end) if self.shots else None
         faces = FaceFollower(find, self.faces.every) if self.faces and find else None
-        sampler = Sampler(self.sample_every, faces, small, window.first, start)
-        words = TextFinder(self.texts, reader, start) if self.texts and reader else None
+        sampler = Sampler(Steps(self.sample_every, window.first), faces, small, start)
+        words = (
+            TextFinder(self.texts, reader, window.first, start) if reader and self.texts else None
+        )
         first = last = None
         before = broken = 0
         late = list[float]()

@@ -19,6 +19,7 @@ import numpy as np
 
 from mustsee.media.lettering import Corners, Image, Reader, cut_out
 from mustsee.media.pictures import Picture, shrunk
+from mustsee.media.samples import Steps
 from mustsee.records import ScreenText
 
 STEP = 1.0  # seconds between looks
@@ -102,13 +103,20 @@ class _Line:
 
 
 class TextFinder:
-    """Reads the frames of a film, or of a stretch of it, while they go by. Of those before `since`
-    none is read, but what is read later may have been there already.
+    """Reads the frames of a film, or of a stretch of it, while they go by: one every `STEP` seconds
+    from the time `first` on (null: the first frame's). Of those before `since` none is read, but
+    what is read later may have been there already.
     """
 
-    def __init__(self, rules: TextRules, reader: Reader, since: float = float("-inf")) -> None:
+    def __init__(
+        self,
+        rules: TextRules,
+        reader: Reader,
+        first: float | None = None,
+        since: float = float("-inf"),
+    ) -> None:
         self._rules, self._reader, self._since = rules, reader, since
-        self._next = float("-inf")
+        self._steps = Steps(STEP, first)
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
         self._lately: deque[tuple[float, Image]] = deque(maxlen=max(2, round(rules.every / STEP)))
@@ -118,9 +126,8 @@ class TextFinder:
     def see(self, picture: Picture) -> None:
         """Look at the next frame."""
         time = picture.time
-        if time < self._next - 1e-4:
+        if not self._steps.due(time):
             return
-        self._next = time + STEP
         luma = picture.luma(SMALL)
         self._follow(luma, time)
         if time >= self._since and self._due(luma, time):

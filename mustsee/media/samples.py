@@ -10,36 +10,47 @@ from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
 from mustsee.records import Frame
 
 
-class Sampler:
-    """Measures the first frame at or after every `every` seconds, counted from the time `first`
-    (null: the first frame's). Those before `since` are but compared with what follows them.
+class Steps:
+    """Of frames that go by, the first one at or after every `every` seconds, counted from the time
+    `first` (null: the first frame's).
     """
+
+    def __init__(self, every: float, first: float | None = None) -> None:
+        self._every, self._first = every, first
+        self._next: float | None = None
+
+    def due(self, time: float) -> bool:
+        """Whether the next frame is one of them."""
+        if self._next is None:
+            first = time if self._first is None else self._first
+            self._next = first + self._every * math.ceil((time - 1e-4 - first) / self._every)
+        if time < self._next - 1e-4:
+            return False
+        self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
+        return True
+
+
+class Sampler:
+    """Measures frames at even `steps`. Those before `since` are but compared with what follows."""
 
     def __init__(
         self,
-        every: float,
+        steps: Steps,
         faces: FaceFollower | None = None,
         small: Thumbnails | None = None,
-        first: float | None = None,
         since: float = float("-inf"),
     ) -> None:
-        self._every, self._faces, self._first, self._since = every, faces, first, since
-        self._next: float | None = None
+        self._steps, self._faces, self._since = steps, faces, since
         self._small = small or Thumbnails()
         self._before: Thumbnail | None = None
         self.frames: list[Frame] = []
 
     def see(self, picture: Picture) -> None:
         """Look at the next frame."""
-        time = picture.time
-        if self._next is None:
-            first = time if self._first is None else self._first
-            self._next = first + self._every * math.ceil((time - 1e-4 - first) / self._every)
-        if time < self._next - 1e-4:
+        if not self._steps.due(picture.time):
             return
-        self._next += self._every * max(1, math.ceil((time + 1e-4 - self._next) / self._every))
         before, self._before = self._before, self._small(picture.frame)
-        if time >= self._since:
+        if picture.time >= self._since:
             self.frames.append(self._measured(picture, before, self._before))
 
     def _measured(self, picture: Picture, before: Thumbnail | None, now: Thumbnail) -> Frame:

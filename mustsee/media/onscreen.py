@@ -80,7 +80,7 @@ class ReadLine:
         return text, float(np.mean(self.read[text]))
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class _Line:
     """A line that is followed."""
 

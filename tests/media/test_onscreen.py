@@ -100,6 +100,17 @@ def test_a_card_that_stays_is_read_once(reader: Counting, tmp_path: Path) -> Non
     assert reader.read - before == 2
 
 
+def test_a_card_that_comes_again_and_again_in_its_place(reader: Counting, tmp_path: Path) -> None:
+    plain = np.full((HEIGHT, WIDTH, 3), 60, np.uint8)
+    card = lettered(plain, "ADD 300 GRAMS", (20, 70))
+    shown = [(0, 4), (10, 14), (15, 20)]  # seconds
+    lit = [any(a <= n / FPS < b for a, b in shown) for n in range(22 * FPS)]
+    images = [card if on else plain + 140 for on in lit]
+    found = seen(tmp_path / "again.mp4", images, reader)
+    assert {t.text for t in found} == {"ADD 300 GRAMS"}
+    assert [t.time for t in found] == pytest.approx([0, 10], abs=1.01)
+
+
 @pytest.mark.parametrize("size", [0.5, 1.0, 2.2])
 def test_letters_of_any_size_are_found(reader: Counting, tmp_path: Path, size: float) -> None:
     plain = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from typing import Any
 
 from mustsee.errors import MustseeError
 from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.running.cluster import local_cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class EndToEndBench:
             empty = self._quicker(f"{name}/nothing", videos="examples/videos/broken.mp4")
             first, second = self._run(f"{name}/out"), self._quicker(f"{name}/out")
         work: Mapping[str, float] = first["cpu_seconds"]
-        cores = max(2, os.cpu_count() or 2)  # as many as Ray is started on
+        cores = local_cores()
         ideal, startup = sum(work.values()) / cores, empty["wall"]
         rows: list[tuple[Cell, ...]] = [
             ("start-up: a run over one unreadable file", startup, None, None, None),

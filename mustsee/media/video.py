@@ -6,11 +6,13 @@ Times are seconds from the start of the picture: the stream's start time is take
 from __future__ import annotations
 
 import math
+import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ LATE = 0.5  # seconds after the container's zero
 LONGEST = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
 LARGEST = 8192 * 4352  # pixels of a frame, a little above 8K: a header may claim any number
 EARLY = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
+INDEXES = 8  # films whose index is kept: 16 bytes a frame at most
 NEAR = 8  # frames to the next group that are sooner decoded than jumped over
 
 
@@ -275,6 +278,24 @@ class Index:
         return self.stamps[max(0, bisect_right(self.stamps, stamp) - 1)]
 
 
+@lru_cache(maxsize=INDEXES)
+def _index(uri: str, version: tuple[int, int] | None) -> Index:
+    """That of a film, kept while it is looked at: all of the file is read for it."""
+    with film(uri) as listed:
+        if listed.stream is None:
+            raise BadRow(f"no video stream in {uri!r}")
+        return listed.index()
+
+
+def _version(uri: str) -> tuple[int, int] | None:
+    """Tells a local file from what lay there before; None of any other."""
+    try:
+        told = os.stat(uri)
+    except OSError:
+        return None
+    return told.st_size, told.st_mtime_ns
+
+
 def frames_at(
     uri: str, times: Iterable[float], *, slack: float = 0.0, threads: int = 1
 ) -> Iterator[Picture]:
@@ -286,10 +307,7 @@ def frames_at(
     each, denser ones one sequential pass. Frames on the way that no other frame refers to are not
     decoded. Raises BadRow and Transient.
     """
-    with film(uri) as listed:
-        if listed.stream is None:
-            raise BadRow(f"no video stream in {uri!r}")
-        index = listed.index()
+    index = _index(uri, _version(uri))
     with film(uri, threads) as watched:
         if not index.keys:
             yield from _walk(watched, sorted(times))

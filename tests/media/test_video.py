@@ -21,7 +21,7 @@ from actors.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size
-from mustsee.media.video import facts, film, frames_at, held
+from mustsee.media.video import Film, facts, film, frames_at, held
 from mustsee.records import Video
 from mustsee.store import Store
 from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
@@ -96,6 +96,18 @@ def test_sparse_frames_are_reached_by_seeking(
     seen.clear()
     assert len(list(frames_at(str(b_frames), [n / 10 for n in range(60)]))) == 60
     assert len(seen) <= 166
+
+
+def test_a_film_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is looked into, unless another one has come in its place."""
+    listed, index = list[str](), Film.index
+    monkeypatch.setattr(Film, "index", lambda self: listed.append(self.uri) or index(self))
+    path = write(tmp_path / "film.mp4", cuts([30, 30]))
+    before = [next(frames_at(str(path), [time])).luma() for time in (0.5, 1.5, 0.5)]
+    assert len(listed) == 1
+    write(path, cuts([30, 30])[::-1])
+    assert not np.array_equal(next(frames_at(str(path), [0.5])).luma(), before[0])
+    assert len(listed) == 2
 
 
 def test_index_is_in_presentation_time(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:

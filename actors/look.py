@@ -44,9 +44,9 @@ class Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A stretch of a film, `start` <= time < `end` in seconds, of the row's stretch from `begin` to
-    `stop` (null: the film's end). `first`: when the row's first frame is shown, from which samples
-    count; null: it is the window's own.
+    """A stretch of a `film` (its digest), `start` <= time < `end` in seconds, of the row's stretch
+    from `begin` to `stop` (null: the film's end). `first`: when the row's first frame is shown,
+    from which samples count; null: it is the window's own. `most`: keyframes kept of it.
     """
 
     film: str
@@ -184,7 +184,7 @@ class Look:
                 if words:
                     words.see(picture)
                 if picture.time < start:
-                    before = watched.broken
+                    before = broken = watched.broken
                     continue
                 picker.see(picture, cuts)
                 first, last = first or picture, picture

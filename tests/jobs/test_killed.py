@@ -39,10 +39,10 @@ class Job:
     url: str
     mark: str
 
-    def start(self, workers: int = 1, **variables: str) -> Job:
+    def start(self, workers: str = "1", **variables: str) -> Job:
         job = "tests.support.asking_job"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", job, self.out, self.store, self.url, str(workers)],
+            [sys.executable, "-m", job, self.out, self.store, self.url, workers],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
             env={**os.environ, MARK: self.mark, **variables},
         )  # fmt: skip
@@ -219,7 +219,7 @@ def test_a_node_with_half_of_the_workers_dies(
 ) -> None:
     job = Job(tmp_path, gated.url, os.environ[MARK])
     request.addfinalizer(lambda: kill(*named(job.mark, "asking_job")))
-    job.start(2, RAY_ADDRESS=cluster.address)
+    job.start("2", RAY_ADDRESS=cluster.address)
     until(lambda: gated.counts["chat"] == 2 * CALLS or job.process.poll() is not None)
     (one, other) = named(job.mark, WORKER)
     assert one.ppid() != other.ppid()
@@ -240,6 +240,37 @@ def test_a_node_with_half_of_the_workers_dies(
     assert twice == CALLS
     everything = job.ledger["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, twice)
+
+
+def test_a_node_that_joins_late_takes_its_share(
+    tmp_path: Path,
+    gated: Loopback,
+    whole: Whole,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv(MARK, mark())
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    request.addfinalizer(nodes.shutdown)
+    nodes.add_node(num_cpus=1)
+    job = Job(tmp_path, gated.url, os.environ[MARK])
+    request.addfinalizer(lambda: kill(*named(job.mark, "asking_job")))
+    job.start("1-2", RAY_ADDRESS=nodes.address)
+    until(lambda: gated.counts["chat"] == CALLS or job.process.poll() is not None)
+    (first,) = named(job.mark, WORKER)
+    late = nodes.add_node(num_cpus=1)
+    until(lambda: gated.counts["chat"] == 2 * CALLS or job.process.poll() is not None)
+    (second,) = (w for w in named(job.mark, WORKER) if w.pid != first.pid)
+    assert second.ppid() == raylet(late)
+    assert gated.gate is not None
+    gated.gate.set()
+    said = job.end()
+    assert job.process.returncode == 0, said
+    assert job.made == whole.made
+    assert set(asked(gated).values()) == {1}
 
 
 def raylet(node: Any) -> int:

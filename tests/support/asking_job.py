@@ -1,6 +1,8 @@
 """A small job to be killed: every row asks an endpoint `CALLS` things at once.
 
 python -m tests.support.asking_job OUT STORE URL WORKERS
+
+WORKERS: 2, or 1-2 for at least 1 and at most 2.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ ROWS, CALLS = 4, 25
 
 
 def main(out: str, store: str, url: str, workers: str) -> int:
-    many = int(workers)  # each takes twice as many rows as it works on
-    hardware = {"ask": Hardware(workers=many, cpus=1.0, concurrency=ROWS // many**2)}
+    least, _, most = workers.partition("-")
+    many = int(most or least)  # each takes twice as many rows as it works on
+    pool = {"min": int(least), "max": many}
+    hardware = {"ask": Hardware(workers=pool, cpus=1.0, concurrency=ROWS // many**2)}
     run = Run(out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False)
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:

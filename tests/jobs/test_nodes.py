@@ -1,0 +1,65 @@
+"""Every recipe's own job, from its input to its release, on a cluster of several nodes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.killing import MARK, kill, mark, processes
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a head without CPUs and three nodes, of one, one and two."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(MARK, marked := mark())
+        patched.setenv("RAY_AUTH_MODE", "disabled")
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        try:
+            for cpus in (1, 1, 2):
+                nodes.add_node(num_cpus=cpus)
+            yield nodes.address
+        finally:
+            nodes.shutdown()
+            kill(*processes(marked))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "jobs/test_neptune_job.py",
+        "recipes/cinepile/test_job.py",
+        "recipes/egoschema/test_job.py",
+        "recipes/mlvu/test_job.py",
+    ],
+)
+def test_a_recipe_runs_on_several_nodes(job: str, address: str) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        f"tests/{job}",
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "RAY_ADDRESS": address},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -22,7 +22,7 @@ from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.benches.loopback_replies import content_hash
 from tests.support.asking_job import CALLS, ROWS
-from tests.support.killing import MARK, kill, mark, named, processes, until
+from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
 
 ROOT = Path(__file__).parents[2]
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
@@ -271,8 +271,3 @@ def test_a_node_that_joins_late_takes_its_share(
     assert job.process.returncode == 0, said
     assert job.made == whole.made
     assert set(asked(gated).values()) == {1}
-
-
-def raylet(node: Any) -> int:
-    """Its process, whose children are the node's workers."""
-    return node.all_processes["raylet"][0].process.pid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 
@@ -51,3 +52,8 @@ def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     while not true():
         assert time.monotonic() < deadline, "it never came to that"
         time.sleep(0.02)
+
+
+def raylet(node: Any) -> int:
+    """The process of a simulated node, whose children are the node's workers."""
+    return node.all_processes["raylet"][0].process.pid

@@ -1,0 +1,96 @@
+"""The judge with a replica on each of two nodes, one of which dies without a warning."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from ray_jobs.benches.judge import running, served
+from tests.support.judge_app import CAR
+from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
+CLIENTS = 4
+ROOM = 3  # CPUs: for a replica of two and the front
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head, and two nodes with room for a replica each; the front is on any of the three."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv(MARK, marked := mark())
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        for _ in range(2):
+            made.add_node(num_cpus=ROOM)
+        monkeypatch.setenv("RAY_ADDRESS", made.address)
+        yield made
+    finally:
+        made.shutdown()
+        kill(*processes(marked))
+
+
+class Clients:
+    """They ask one after the other until they are stopped; what they were told."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._ended = f"{url}/v1/equivalence", threading.Event()
+        self.told = Counter[int | str]()
+        self.scores = set[float]()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(CLIENTS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        with httpx2.Client(timeout=60) as client:
+            while not self._ended.is_set():
+                try:
+                    reply = client.post(self._url, json={"items": [CAR]})
+                except httpx2.HTTPError as error:
+                    self.told[type(error).__name__] += 1
+                    continue
+                self.told[reply.status_code] += 1
+                if reply.status_code == 200:
+                    self.scores.add(reply.json()["data"][0]["score"])
+
+    def stop(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> None:
+    from serve.judge import Settings, app
+
+    settings = Settings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
+    with served(app(settings)) as url:
+        until(lambda: running() == 2)
+        (front,) = named(os.environ[MARK], "ServeReplica:judge:Front")
+        victim = next(n for n in nodes.worker_nodes if raylet(n) != front.ppid())
+        clients = Clients(url)
+        try:
+            until(lambda: clients.told[200] >= 100)
+            nodes.remove_node(victim, allow_graceful=False)  # with the proxy that clients may be at
+            died, before = time.monotonic(), clients.told[200]
+            until(lambda: clients.told[200] >= before + 100)
+            went_on = time.monotonic() - died
+            until(lambda: running() == 1)
+            nodes.add_node(num_cpus=ROOM)
+            until(lambda: running() == 2)
+            whole = time.monotonic() - died
+        finally:
+            clients.stop()
+    print(
+        f"\n{dict(clients.told)}; a hundred more after {went_on:.1f} s, whole after {whole:.0f} s"
+    )
+    assert sum(n for status, n in clients.told.items() if status != 200) <= CLIENTS
+    assert len(clients.scores) == 1

@@ -219,7 +219,8 @@ def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[Sc
     """
     lines = list[ReadLine]()
     for stretch in stretches:
-        before = list(lines)
+        begin = min((line.first for line in stretch), default=0.0)
+        before = [x for x in lines if begin - x.last <= rules.every]
         for line in stretch:
             near = (x for x in before if line.first - x.last <= rules.every)
             known = next((x for x in near if same(line.best[0], x.best[0])), None)

@@ -281,24 +281,17 @@ def through(path: Path) -> None:
     from actors.look import Look
     from actors.probe import Probe
     from mustsee.media.sound import audio_chunks
+    from ray_jobs.benches.look import ALONE
 
     if path.suffix[1:] in subtitles.FORMATS:
         subtitles.read(str(path))
         return
-    row: Any = Probe().open(_NOTHING)(Video(video_id="v", uri=str(path)))
-    row = Look().open(_NOTHING)(row)
+    row: Any = Probe().open(ALONE)(Video(video_id="v", uri=str(path)))
+    Look(window=max(0.5, (row.duration or 0.0) / 3)).open(ALONE)(row)  # in three pieces
+    row = Look().open(ALONE)(row)
     subtitles.embedded(str(path))
     for _ in audio_chunks(str(path)):
         pass
-
-
-class _Nothing:
-    @staticmethod
-    def count(name: str, n: int) -> None:
-        return None
-
-
-_NOTHING: Any = _Nothing()
 
 
 def _peak(key: str = "VmHWM") -> int:

@@ -59,8 +59,9 @@ class Pieces:
         return each
 
     def key(self, part: Piecewise, piece: Any) -> str:
-        """Of a piece's result in the store."""
-        return digest([self.stage, identity(part), identity(piece)])
+        """Of a piece's result in the store, in the form that it has now."""
+        form = str(schemas.schema(part.result))
+        return digest([self.stage, form, identity(part), identity(piece)])
 
     def allowed(self, film: str, wanted: int) -> int:
         """How many helpers the film may have, of so many."""

@@ -171,8 +171,8 @@ class ShotFinder:
         self._found: list[float] = []  # cuts that the gradual transitions have not been told of
         self._last: Thumbnail | None = None
         self._first: float | None = None
-        self._cuts: list[float] = []
-        self.cuts: list[float] = []  # those of the stretch
+        self._stood: list[float] = []  # all cuts that were found
+        self.cuts: list[float] = []  # those of the stretch alone
 
     @property
     def due(self) -> bool:
@@ -245,9 +245,9 @@ class ShotFinder:
         """Those that make no shot shorter than the shortest."""
         found: list[float] = []
         for time in times:
-            others = (self._first or 0.0, *self._cuts[-8:])
+            others = (self._first or 0.0, *self._stood[-8:])
             if all(abs(time - other) >= self._rules.shortest - 1e-6 for other in others):
-                self._cuts.append(time)
+                self._stood.append(time)
                 found.append(time)
         return found
 

@@ -68,11 +68,12 @@ def lettered(
 def seen(
     path: Path, images: Iterable[np.ndarray], reader: object, rules: TextRules | None = None
 ) -> tuple[ScreenText, ...]:
-    finder = TextFinder(rules or TextRules(), reader)  # type: ignore[arg-type]
+    rules = rules or TextRules()
+    finder = TextFinder(rules, reader)  # type: ignore[arg-type]
     with film(str(write(path, images, fps=FPS))) as watched:
         for picture in watched.pictures():
             finder.see(picture)
-    return texts(finder._rules, [finder.lines()])
+    return texts(rules, [finder.lines()])
 
 
 def test_words_are_found_once_from_when_they_come_up_until_they_go(

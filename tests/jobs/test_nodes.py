@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,20 +18,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Of a head without CPUs and three nodes, of one, one and two."""
+def nodes() -> Iterator[Any]:
+    """A head without CPUs and three nodes, of one, one and two."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(MARK, marked := mark())
         patched.setenv("RAY_AUTH_MODE", "disabled")
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
         try:
             for cpus in (1, 1, 2):
-                nodes.add_node(num_cpus=cpus)
-            yield nodes.address
+                made.add_node(num_cpus=cpus)
+            yield made
         finally:
-            nodes.shutdown()
+            made.shutdown()
             kill(*processes(marked))
 
 
@@ -43,16 +44,13 @@ def address() -> Iterator[str]:
         "recipes/mlvu/test_job.py",
     ],
 )
-def test_a_recipe_runs_on_several_nodes(job: str, address: str) -> None:
+def test_a_recipe_runs_on_several_nodes(job: str, nodes: Any) -> None:
+    logs = Path(nodes.head_node.get_logs_dir_path())
+    before = set(logs.glob("worker-*.out"))
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
+        *["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m"],
         "",
-        "-p",
-        "no:cacheprovider",
         f"tests/{job}",
     ]
     done = subprocess.run(
@@ -60,6 +58,7 @@ def test_a_recipe_runs_on_several_nodes(job: str, address: str) -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "RAY_ADDRESS": address},
+        env={**os.environ, "RAY_ADDRESS": nodes.address},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert set(logs.glob("worker-*.out")) - before, "no worker of these nodes did anything"

@@ -50,10 +50,11 @@ class Certificates:
 
 
 def report(folder: Path, tables: Tables) -> list[RenderableType]:
-    """Write what was found; returns what is said at the end."""
+    """Write the figures, then the picture; return what is said at the end."""
     found = certificate_show.certificates(tables.questions(), FILTER)
     certificate_show.write(folder, found)
-    return [certificate_show.table(found)]
+    failed = certificate_show.draw(folder, found)
+    return [*([failed] if failed else []), certificate_show.table(found)]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -22,10 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
+from rich.console import RenderableType
 
 from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
+from mustsee.drawing import save_picture
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
@@ -156,14 +157,10 @@ class EgoSchema:
                 run.stage("enrich", self.enrich)
             if self.cut:
                 run.stage("synth", self.make)
-
-            def write(kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
-                self.write(kept, folder, videos)
-                with suppress(ImportError):  # matplotlib is an extra
-                    clips.draw(heat, str(folder / "heat_map.png"))
-
             return run.publish(
-                layouts={"egoschema": write}, extra=lambda tables: self.notes(tables, heat)
+                layouts={"egoschema": self.write},
+                extra=lambda tables: self.notes(tables, heat),
+                files=lambda folder, _: draw_heat_map(folder, heat),
             )
 
     def write(self, kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
@@ -211,6 +208,12 @@ class EgoSchema:
                 f"[{guessed.low:.1%}, {guessed.high:.1%}], chance {guessed.chance:.1%}"
             )
         return {**found, "notes": said}
+
+
+def draw_heat_map(folder: Path, heat: HeatMap) -> list[RenderableType]:
+    """Draw the heat map into `folder`/pictures; return a line if that fails."""
+    failed = save_picture(folder / "pictures" / "heat_map.png", lambda: clips.draw(heat))
+    return [failed] if failed else []
 
 
 def _place(file: str, target: Path) -> None:

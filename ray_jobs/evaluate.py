@@ -93,10 +93,11 @@ class Evaluate:
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "findings": [dataclasses.asdict(f) for f in reading.findings],
         }
-        records = [other.record for other in others]
-        score_show.write(folder, results, mine, compared, about=about, earlier=records)
+        record = score_show.write(folder, results, mine, compared, about=about)
         self.share(folder, results, list(first(mine)))
-        said: list[RenderableType] = [score_show.made(folder)]
+        records = [*(other.record for other in others), record]
+        failed = score_show.draw(folder, results, records)
+        said: list[RenderableType] = [score_show.made(folder), *failed]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
         if compared:

@@ -15,13 +15,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from actors.judge.bem import Bem
+from mustsee.drawing import new_figure, save_picture
 from mustsee.errors import MustseeError
 from mustsee.evaluate import metrics
 from mustsee.judge import bias as judge_bias
@@ -31,6 +32,9 @@ from mustsee.judge.data import Pair, Sources
 from mustsee.judge.judge import Engine, Item, Judge, JudgeConfig, Record, sigmoid
 from ray_jobs.running import trials
 from ray_jobs.running.launch import launch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +90,9 @@ class JudgeCalibrate:
             ],
         }  # fmt: skip
         (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        draw(folder, [p.label for p in shown], scores, record)
         show(report, record)
+        for failed in draw(folder, [p.label for p in shown], scores, record):
+            Console().print(failed, soft_wrap=True, markup=False)
         return 0
 
 
@@ -144,14 +149,22 @@ def table(
     return rows
 
 
-def draw(folder: Path, labels: Sequence[bool], scores: Sequence[float], record: Record) -> None:
-    """The reliability diagram and the precision-recall curve."""
-    import matplotlib
+def draw(
+    folder: Path, labels: Sequence[bool], scores: Sequence[float], record: Record
+) -> list[str]:
+    """Draw both pictures into `folder`; return a line for each that failed."""
+    failed = [
+        save_picture(folder / "reliability.png", lambda: reliability(labels, scores, record)),
+        save_picture(
+            folder / "precision_recall.png", lambda: precision_recall(labels, scores, record)
+        ),
+    ]
+    return [line for line in failed if line is not None]
 
-    matplotlib.use("agg")
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 5.4), layout="constrained")
+def reliability(labels: Sequence[bool], scores: Sequence[float], record: Record) -> Figure:
+    """The reliability diagram, above how many pairs there are of each score."""
+    figure = new_figure(5, 5.4)
     upper, lower = figure.subplots(2, 1, height_ratios=(4, 1), sharex=True)
     bins = calibrate.reliability(labels, scores)
     upper.plot([0, 1], [0, 1], color="0.7", linewidth=1)
@@ -163,10 +176,13 @@ def draw(folder: Path, labels: Sequence[bool], scores: Sequence[float], record: 
     upper.legend(loc="upper left")
     lower.bar([b.low + 0.05 for b in bins], [b.n for b in bins], width=0.09, color="0.6")
     lower.set(xlabel="score", ylabel="pairs")
-    figure.savefig(folder / "reliability.png", dpi=120)
+    return figure
 
+
+def precision_recall(labels: Sequence[bool], scores: Sequence[float], record: Record) -> Figure:
+    """The precision-recall curve, with the threshold on it."""
     values, precision, recall = calibrate.precision_recall(labels, scores)
-    figure = Figure(figsize=(5, 4.4), layout="constrained")
+    figure = new_figure(5, 4.4)
     axes = figure.subplots()
     axes.plot(recall, precision, color="C0", label=f"AUC {calibrate.auc(labels, scores):.3f}")
     at = int(np.searchsorted(values, record.threshold).clip(0, len(values) - 1))
@@ -174,7 +190,7 @@ def draw(folder: Path, labels: Sequence[bool], scores: Sequence[float], record: 
     axes.axhline(float(np.mean(labels)), color="0.7", linewidth=1, label="always TRUE")
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0, 1.01))
     axes.legend(loc="lower left")
-    figure.savefig(folder / "precision_recall.png", dpi=120)
+    return figure
 
 
 def show(report: dict[str, Any], record: Record) -> None:

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from mustsee.drawing import new_figure, save_picture
 from mustsee.evaluate.certificate import Certificate, summarise
 from mustsee.records import Question
 from mustsee.schemas import load
 from mustsee.stats import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
 
@@ -28,7 +30,7 @@ def certificates(questions: Iterable[Question], name: str = "certificate") -> li
 
 
 def write(folder: Path, found: Sequence[Certificate]) -> None:
-    """The files into `folder`."""
+    """Write the figures into `folder`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -46,9 +48,13 @@ def write(folder: Path, found: Sequence[Certificate]) -> None:
     )
     summary = json.dumps(asdict(summarise(found)), indent=2)
     (folder / "certificate.json").write_text(summary + "\n", encoding="utf-8")
-    if any(c.clip is not None for c in found):
-        (folder / "pictures").mkdir(exist_ok=True)
-        picture(found, folder / "pictures" / "certificate.png")
+
+
+def draw(folder: Path, found: Sequence[Certificate]) -> str | None:
+    """Draw the certificates into `folder`/pictures, if there are any; return a line if it fails."""
+    if not any(c.clip is not None for c in found):
+        return None
+    return save_picture(folder / "pictures" / "certificate.png", lambda: picture(found))
 
 
 def _row(one: Certificate) -> dict[str, Any]:
@@ -80,25 +86,20 @@ def table(found: Sequence[Certificate]) -> Table:
     return made
 
 
-def picture(found: Sequence[Certificate], path: Path) -> None:
+def picture(found: Sequence[Certificate]) -> Figure:
     """How frames, seconds and effort are spread over the questions."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
     held = [(c, c.clip) for c in found if c.clip is not None]
     columns: dict[str, list[float]] = {
         "frames": [float(clip.frames) for _, clip in held],
         "seconds": [clip.span.seconds for _, clip in held],
         "effort score": [c.effort or 0.0 for c, _ in held],
     }
-    figure, panels = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
+    figure = new_figure(10, 3)
+    panels = figure.subplots(1, 3)
     for panel, (name, values) in zip(panels, columns.items(), strict=True):
         panel.hist(values, bins=20, color="#4878a8")
         panel.axvline(sum(values) / len(values), color="#b04a3a", lw=1, ls="--")
         panel.set_xlabel(name)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel(f"questions (n={len(held)} of {len(found)})")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    return figure

@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, Group, Results
@@ -16,6 +18,7 @@ from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
 
@@ -175,11 +178,9 @@ def write(
     found: Sequence[Comparison] = (),
     *,
     about: Mapping[str, Any] | None = None,
-    earlier: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """`results.json`, `replies.parquet` and pictures, where there is something to draw, into
-    `folder`. `about`: what else belongs to the record (frames, findings). `earlier`: records of
-    other runs, for the curve over frames.
+) -> dict[str, Any]:
+    """Write `results.json` and `replies.parquet` into `folder`; return the record in the former.
+    `about`: what else belongs to the record (frames, findings).
     """
     record = {
         **(about or {}),
@@ -189,13 +190,25 @@ def write(
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     write_replies(questions, folder / "replies.parquet")
+    return json.loads(text)
+
+
+def draw(
+    folder: Path, results: Sequence[Results], records: Sequence[Mapping[str, Any]] = ()
+) -> list[str]:
+    """Draw what `write` wrote into `folder`/pictures, where there is something to draw; return a
+    line for each picture that failed. `records`: of this run and of others, for the curve over
+    frames.
+    """
+    pictures = folder / "pictures"
+    failed: list[str | None] = []
     for number, one in enumerate(results):
         if one.types:
             name = re.sub(r"\W+", "-", one.model).strip("-")[:60]
-            bars(one, folder / "pictures" / f"types-{number}-{name}.png")
-    points = saturation_points([*earlier, json.loads(text)])
-    if points:
-        curve(points, folder / "pictures" / "frames.png")
+            failed.append(save_picture(pictures / f"types-{number}-{name}.png", partial(bars, one)))
+    if points := saturation_points(records):
+        failed.append(save_picture(pictures / "frames.png", partial(curve, points)))
+    return [line for line in failed if line is not None]
 
 
 def write_replies(questions: Sequence[Question], path: Path) -> None:
@@ -223,29 +236,10 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
 
 
-def _axes(width: float, height: float) -> tuple[Any, Any]:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _save(figure: Any, path: Path) -> None:
-    from matplotlib import pyplot as plt
-
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
-def bars(one: Results, path: Path) -> None:
+def bars(one: Results) -> Figure:
     """Accuracy per type with 95 % intervals and n; lines for the mean over questions and chance."""
     groups = [(n, g) for n, g in one.types.items() if g.accuracy is not None]
-    figure, axes = _axes(8, 1.2 + 0.42 * len(groups))
+    figure, axes = new_axes(8, 1.2 + 0.42 * len(groups))
     for place, (_, group) in enumerate(groups):
         found = group.accuracy
         assert found is not None
@@ -261,7 +255,7 @@ def bars(one: Results, path: Path) -> None:
     axes.set_title(
         f"{one.model}\nall questions: {percent(one.weighted)} %", fontsize=10, loc="left"
     )
-    _save(figure, path)
+    return figure
 
 
 def saturation_points(
@@ -281,11 +275,11 @@ def saturation_points(
     return {n: list(p) for n, p in several.items()}
 
 
-def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]], path: Path) -> None:
+def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> Figure:
     """Accuracy against the number of frames: where more pictures stop helping, the benchmark is
     saturated (or the model is).
     """
-    figure, axes = _axes(7, 4)
+    figure, axes = new_axes(7, 4)
     for name, line in points.items():
         frames = [f for f, _ in line]
         values = [100 * e["value"] for _, e in line]
@@ -299,4 +293,4 @@ def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]], path:
     axes.set_xlabel("frames")
     axes.set_ylabel("accuracy, %")
     axes.legend(fontsize=8, frameon=False)
-    _save(figure, path)
+    return figure

@@ -70,6 +70,7 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     assert answers(asked) == []
     certificate_show.write(tmp_path, [found])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
+    assert certificate_show.draw(tmp_path, [found]) is None
     assert (tmp_path / "pictures/certificate.png").exists()
 
 
@@ -126,3 +127,5 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     assert [c.clip for c in found] == [None]
     certificate_show.write(tmp_path, found)
     assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1
+    assert certificate_show.draw(tmp_path, found) is None
+    assert not (tmp_path / "pictures").exists()

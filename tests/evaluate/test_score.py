@@ -197,7 +197,8 @@ def test_what_is_written_can_be_read_back(tmp_path: Path) -> None:
     results, compared = score.score(questions), score.compare(questions)
     about = {"frames": 8}
     earlier = [{"frames": 1, "results": [r.plain() for r in results]}]
-    score_show.write(tmp_path, results, questions, compared, about=about, earlier=earlier)
+    written = score_show.write(tmp_path, results, questions, compared, about=about)
+    assert score_show.draw(tmp_path, results, [*earlier, written]) == []
     record = json.loads((tmp_path / "results.json").read_text())
     assert [r["model"] for r in record["results"]] == ["good", "bad", "also bad"]
     assert record["results"][0]["weighted"]["n"] == 240
@@ -265,6 +266,7 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     """The score comes last, in a line; without types there are no pictures, and none are named."""
     drawn = [right(ask(0)), wrong(ask(3))]
     score_show.write(tmp_path, score.score(drawn), drawn)
+    assert score_show.draw(tmp_path, score.score(drawn)) == []
     assert score_show.made(tmp_path).endswith("replies.parquet (2 replies), pictures/ (1)")
     (line,) = score_show.headline(score.score(drawn))
     assert line.startswith("score: m: 50.0 (")
@@ -273,6 +275,7 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
     score_show.write(bare, score.score(written), written)
+    assert score_show.draw(bare, score.score(written)) == []
     assert sorted(p.name for p in bare.iterdir()) == ["replies.parquet", "results.json"]
     assert "pictures" not in score_show.made(bare)
     assert score_show.headline(score.score(written)) == [

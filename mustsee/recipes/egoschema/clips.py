@@ -11,9 +11,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from mustsee.drawing import new_figure
 from mustsee.records import Line, Span, Video
 from mustsee.store import digest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
 
@@ -185,14 +190,10 @@ def _most(windows: Sequence[tuple[int, int]], least: int, reach: int) -> int:
     return count
 
 
-def draw(heat: HeatMap, path: str) -> None:
-    """The heat map as a picture (.png, .svg). Needs matplotlib (`mustsee[plots]`)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.6 + 0.75 * len(heat.densities), 1.4 + 0.5 * len(heat.lengths)))
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+def draw(heat: HeatMap) -> Figure:
+    """The heat map as a picture."""
+    figure = new_figure(1.6 + 0.75 * len(heat.densities), 1.4 + 0.5 * len(heat.lengths))
+    axes = figure.subplots()
     top = max((n for row in heat.counts for n in row), default=1) or 1
     shades = [[math.log1p(n) for n in row] for row in heat.counts]
     axes.imshow(shades, cmap="viridis", aspect="auto", origin="lower")
@@ -205,5 +206,4 @@ def draw(heat: HeatMap, path: str) -> None:
     axes.set_xlabel("narrations a minute, at least")
     axes.set_ylabel("clip length, seconds")
     axes.set_title("Viable clips")
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    return figure

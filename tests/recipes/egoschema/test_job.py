@@ -41,7 +41,7 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
     assert len(kept) == record["questions"]["kept"] == record["no_question"]["questions"]
     assert f"of {len(kept)} right" in done.stdout
     assert "mma" not in done.stdout  # Neptune's
-    assert (out / "export/egoschema/heat_map.png").stat().st_size > 10_000
+    assert (out / "pictures/heat_map.png").stat().st_size > 10_000
 
 
 def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import BadRow, UserError
+from mustsee.extras import need
 from mustsee.nn import weights
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
@@ -35,15 +36,11 @@ def load(
     classes of transformers, such as AutoModelForImageTextToText and AutoProcessor. A `device` of
     "auto" is a GPU where there is one. Raises UserError for what cannot be loaded.
     """
+    need(f"{group}=transformers", "mustsee[torch]", "torch")
+    import torch
+    import transformers
+
     folder = find(model, revision, "config.json")
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise UserError(
-            f"{group}=transformers needs torch ({error}): pip install 'mustsee[torch]', on the "
-            "workers too"
-        ) from error
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}

@@ -13,6 +13,7 @@ from typing import Any
 
 from actors import checkpoint
 from mustsee.errors import UserError
+from mustsee.extras import need
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +36,10 @@ def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
         raise UserError(f"out={out!r} holds a checkpoint already: choose another folder")
     if dtype not in checkpoint.DTYPES:
         raise UserError(f"dtype={dtype!r}: expected one of {', '.join(checkpoint.DTYPES)}")
-    try:
-        import gguf as _  # noqa: F401  (transformers reads the file with it)
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-    except ImportError as error:
-        raise UserError(
-            f"a GGUF file is read with torch and gguf ({error}): pip install 'mustsee[torch,gguf]'"
-        ) from error
+    need("unpack", "mustsee[torch,gguf]", "torch", "gguf")  # transformers reads with gguf
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
     read: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, **read)

@@ -42,7 +42,7 @@ class UserError(MustseeError):
 
 
 class NotInstalled(UserError):
-    """A model comes in a package that is not there; what can do without it may."""
+    """A package that a choice needs is not there; what can do without it may."""
 
 
 class BadRow(MustseeError):

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ray.serve import Application
 
 from mustsee.errors import UserError
+from mustsee.extras import need
 
 
 class Settings(BaseModel):
@@ -80,14 +81,9 @@ def arguments(settings: Settings) -> dict[str, Any]:
 
 def app(settings: Settings) -> Application:
     """The application for `serve run` and `serve deploy`. Raises UserError without vLLM."""
-    try:
-        import vllm  # noqa: F401  # pyright: ignore[reportMissingImports, reportUnusedImport]
-        from ray.serve.llm import LLMConfig, build_openai_app
-    except ImportError as error:
-        raise UserError(
-            f"serve.llm needs vLLM ({error}): pip install 'ray[llm]' on every node with a GPU, "
-            "best in an environment of its own; or point llm=openai at an endpoint"
-        ) from error
+    need("serve.llm (llm=openai asks an endpoint instead)", "ray[llm]", "vllm", "ray.serve.llm")
+    from ray.serve.llm import LLMConfig, build_openai_app
+
     return build_openai_app({"llm_configs": [LLMConfig(**arguments(settings))]})
 
 

@@ -21,7 +21,7 @@ DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
     "mlflow": "mlflow-skinny", "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
 }  # fmt: skip
-TESTED = ("offline", "torch", "hf", "plots", "docs", "postgresql", "gguf", "test")
+TESTED = ("offline", "torch", "hf", "docs", "postgresql", "gguf", "test")
 NO_EXTRA = {"vllm"}  # comes with ray[llm], whose pins want an environment of its own (serve/llm.py)
 IMPORT_ALL = """
 import importlib, pkgutil, sys

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from mustsee.align.sentences import Floats, Sentence
-from mustsee.errors import UserError
+from mustsee.extras import need
 
 
 def _torch() -> tuple[Any, Any]:
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise UserError("classifier=bert needs torch: pip install 'mustsee[torch]'") from error
+    need("classifier=bert", "mustsee[torch]", "torch")
+    import torch
+    import transformers
+
     return torch, transformers
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from actors.part import Opened, RunContext
-from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.media import transcript
 from mustsee.media.speech import RATE, Voice, Window, spoken
 from mustsee.records import Line, Video, Word
@@ -57,12 +57,9 @@ class Sphinx:
 
     def piecework(self) -> Callable[[Window], Heard]:
         """Loads the model. Raises UserError where it is not installed."""
-        try:
-            from pocketsphinx import Decoder
-        except ImportError as error:
-            raise UserError(
-                "hear=sphinx needs pocketsphinx: pip install 'mustsee[offline]'"
-            ) from error
+        need("hear=sphinx", "mustsee[offline]", "pocketsphinx")
+        from pocketsphinx import Decoder
+
         decoder = Decoder(samprate=RATE, loglevel="ERROR")
         return lambda window: Heard(tuple(_lines(decoder, window)))
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.media import transcript
 from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.sound import sound_language
@@ -124,12 +125,9 @@ class Whisper:
     def _load(self) -> Any:
         """The model and its tokenizer. Raises UserError where they are not, or are others."""
         self.check()
-        try:
-            from faster_whisper import BatchedInferencePipeline, WhisperModel
-        except ImportError as error:
-            raise UserError(
-                "hear=whisper needs faster-whisper: pip install 'mustsee[offline]'"
-            ) from error
+        need("hear=whisper", "mustsee[offline]", "faster_whisper")
+        from faster_whisper import BatchedInferencePipeline, WhisperModel
+
         folder = weights.find(self.model, self.revision)
         if self.sha256 is not None:
             weights.check(folder / "model.bin", self.sha256)

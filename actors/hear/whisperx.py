@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.media import transcript
 from mustsee.media.speech import Window, spoken
 from mustsee.nn import weights
@@ -84,15 +85,10 @@ class Ears:
     """The loaded models: Whisper, aligners by language, the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
+        need("hear=whisperx", "mustsee[whisperx]", "whisperx.alignment", "whisperx.asr", "nltk")
         config.check()
-        try:
-            import whisperx.alignment  # pyright: ignore[reportMissingImports, reportUnusedImport]
-            import whisperx.asr  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise UserError(
-                f"hear=whisperx needs whisperx ({error}): pip install 'mustsee[whisperx]', on the "
-                "workers too"
-            ) from error
+        import whisperx.asr  # pyright: ignore[reportMissingImports]
+
         self.config = config
         self._aligners: dict[str, tuple[Any, Any] | None] = {}
         self._vad = _silero() if config.vad == "silero" else None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.judge.judge import hash_files
 from mustsee.nn import weights
 
@@ -23,11 +24,10 @@ def found(model: str, revision: str | None) -> tuple[Path, str]:
 
 
 def libraries() -> tuple[Any, Any]:
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise UserError("this judge needs torch: pip install 'mustsee[torch]'") from error
+    need("this judge", "mustsee[torch]", "torch")
+    import torch
+    import transformers
+
     return torch, transformers
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
 from mustsee.judge.prompt import Triple
 
@@ -46,6 +47,7 @@ class GemEngine:
     """A loaded Gemma. Raises UserError for a checkpoint that cannot be served as asked."""
 
     def __init__(self, config: Gem) -> None:
+        need("judge=gem", "mustsee[torch]", "torch")
         import torch
         from transformers import AutoModelForCausalLM
 

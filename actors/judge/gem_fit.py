@@ -23,6 +23,7 @@ from typing import Any, Literal
 from actors.judge.gem import grown, masks, states, window
 from actors.judge.tokens import GemTokens, Metadata
 from mustsee.errors import MustseeError, UserError
+from mustsee.extras import need
 from mustsee.judge import calibrate
 from mustsee.judge.data import Pair
 from mustsee.judge.judge import TOKENS
@@ -90,6 +91,7 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
 
     A run that was stopped goes on from `out/last.pt`.
     """
+    need("train=gem", "mustsee[torch]", "torch", "peft")
     import torch
 
     folder = Path(out)

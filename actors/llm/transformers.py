@@ -20,6 +20,7 @@ from typing import Any
 from actors import checkpoint
 from actors.part import hardware
 from mustsee.errors import BadRow, UserError
+from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
 from mustsee.thoughts import apart
@@ -81,6 +82,7 @@ class TransformersChat:
     """The loaded model. Raises UserError for what cannot be loaded."""
 
     def __init__(self, config: Transformers) -> None:
+        need("llm=transformers", "mustsee[torch]", "torch")
         self._config, self.identity = config, config.identity
         self._sees = takes_pictures(config)
         self._model, self._reader = checkpoint.load(

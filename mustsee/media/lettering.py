@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.extras import need
+
 Image = NDArray[np.uint8]
 Corners = NDArray[np.float32]  # (4, 2): x and y of a line's corners, clockwise from its beginning
 
@@ -27,6 +29,7 @@ class RapidReader:
     """PP-OCR by rapidocr. Lines are looked for in the picture as large as it is given."""
 
     def __init__(self, threads: int = 1) -> None:
+        need("look.texts (on-screen text)", "mustsee[offline]", "rapidocr")
         from rapidocr import RapidOCR
 
         self._engine: Any = RapidOCR(

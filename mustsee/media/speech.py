@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.records import Span, Video
 
@@ -113,12 +114,9 @@ def _window(start: float, samples: NDArray[np.float32], speech: list[tuple[int, 
 
 def _speech(samples: NDArray[np.float32], voice: Voice) -> list[tuple[int, int]]:
     """First and last sample of each utterance."""
-    try:
-        from faster_whisper.vad import VadOptions, get_speech_timestamps
-    except ImportError as error:
-        raise UserError(
-            "speech detection needs faster-whisper: pip install 'mustsee[offline]'"
-        ) from error
+    need("speech detection", "mustsee[offline]", "faster_whisper")
+    from faster_whisper.vad import VadOptions, get_speech_timestamps
+
     found = get_speech_timestamps(
         samples,
         VadOptions(

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.lettering import Image, RapidReader, Reader, cut_out
 from mustsee.media.onscreen import Box, lines_in, places
 
@@ -83,7 +83,7 @@ class _Readers(threading.local):
     def reader(self) -> Reader | None:
         try:
             return RapidReader()
-        except ImportError:  # without mustsee[offline] nothing can be read, and nothing is claimed
+        except NotInstalled:  # without mustsee[offline] nothing can be read, and nothing is claimed
             return None
 
 

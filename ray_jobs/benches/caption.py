@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from mustsee.errors import UserError
+from mustsee.extras import need
 from ray_jobs.benches.figures import Cell, Figures
 
 PROMPT = [2, 5, 6, 7, 8]  # BOS and a few words
@@ -70,6 +71,7 @@ class CaptionBench:
     seed: int = 0
 
     def __call__(self) -> Figures:
+        need("what=caption", "mustsee[torch]", "torch")
         if self.shape not in SHAPES:
             raise UserError(f"what.shape={self.shape!r}: expected one of {', '.join(SHAPES)}")
         with tempfile.TemporaryDirectory() as folder:
@@ -139,11 +141,9 @@ class Reference:
     """transformers' PaliGemma, on a GPU where there is one."""
 
     def __init__(self, path: str, dtype: str, threads: int) -> None:
-        try:
-            import torch
-            from transformers import PaliGemmaForConditionalGeneration
-        except ImportError as error:
-            raise UserError("what=caption needs torch: pip install 'mustsee[torch]'") from error
+        import torch
+        from transformers import PaliGemmaForConditionalGeneration
+
         torch.set_num_threads(threads)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         model: Any = PaliGemmaForConditionalGeneration.from_pretrained(

@@ -25,6 +25,7 @@ import numpy as np
 
 from actors.part import Part, RunContext
 from mustsee.errors import UserError
+from mustsee.extras import need
 from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import RATE
 from mustsee.records import Line, Video
@@ -164,10 +165,8 @@ def word_errors(
     references: Sequence[str], hypotheses: Sequence[str]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """`[n, 4]`: words of the reference, substitutions, deletions, insertions of each utterance."""
-    try:
-        import jiwer
-    except ImportError as error:
-        raise UserError("what=hear needs jiwer: pip install jiwer") from error
+    need("what=hear", "jiwer", "jiwer")
+    import jiwer
 
     plain = jiwer.Compose(
         [

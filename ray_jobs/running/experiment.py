@@ -6,7 +6,6 @@ What is told comes from the output folder alone: the configuration, the figures 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import netrc
 import os
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from mustsee.errors import UserError, hidden, secret
+from mustsee.extras import need
 from mustsee.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")
@@ -72,7 +72,7 @@ class Wandb:
     mode: str = "online"
 
     def check(self) -> None:
-        _installed("wandb", "wandb")
+        need("log=wandb", "mustsee[wandb]", "wandb")
         if self.mode not in ("online", "offline"):
             raise UserError(f"log.mode={self.mode!r}: choose one of online, offline")
         if self.mode == "online" and not (os.environ.get("WANDB_API_KEY") or _logged_in()):
@@ -112,7 +112,7 @@ class Mlflow:
     name: str | None = None
 
     def check(self) -> None:
-        _installed("mlflow", "mlflow")
+        need("log=mlflow", "mustsee[mlflow]", "mlflow")
         if "@" in urlsplit(self.uri or "").netloc:
             raise UserError(
                 "log.uri= holds a name or password, which run.json would keep: set "
@@ -206,13 +206,6 @@ def _leaves(tree: Any, mark: str, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _is_file(filesystem: fs.FileSystem, path: str) -> bool:
     return filesystem.get_file_info(path).type == fs.FileType.File
-
-
-def _installed(module: str, extra: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise UserError(
-            f"log={module}: its client is not installed: pip install 'mustsee[{extra}]'"
-        )
 
 
 def _logged_in() -> bool:

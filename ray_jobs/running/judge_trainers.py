@@ -13,6 +13,7 @@ import numpy as np
 
 from actors.judge.gem_fit import GemFit, Worker, fit
 from actors.judge.mini import minilm
+from mustsee.extras import need
 from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import mini as cross
@@ -109,6 +110,7 @@ class GemTrainer:
     gpu: bool = False
 
     def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+        need("train=gem", "mustsee[torch]", "torch", "peft")
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
 

@@ -1,0 +1,208 @@
+"""What the base does not bring is imported only behind `mustsee.extras.need`, which says in one
+line what is missing and how to get it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from mustsee.errors import NotInstalled
+from mustsee.extras import need
+from tests.test_package import DISTRIBUTION, OURS, plain
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BASE = {plain(requirement) for requirement in PROJECT["dependencies"]}
+
+# Imports that stand behind a `need` of another function: (file, package) -> the function that asks,
+# without which nobody comes to the import.
+BEHIND = {
+    ("actors/caption/transformers.py", "torch"): "actors/checkpoint.py:load",
+    ("actors/llm/transformers.py", "torch"): "actors/llm/transformers.py:__init__",
+    ("actors/judge/gem.py", "torch"): "actors/judge/gem.py:__init__",
+    ("actors/judge/gem_fit.py", "torch"): "actors/judge/gem_fit.py:fit",
+    ("actors/judge/gem_fit.py", "peft"): "actors/judge/gem_fit.py:fit",
+    ("actors/hear/whisperx.py", "whisperx"): "actors/hear/whisperx.py:__init__",
+    ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
+    ("ray_jobs/benches/caption.py", "torch"): "ray_jobs/benches/caption.py:__call__",
+    ("ray_jobs/running/experiment.py", "wandb"): "ray_jobs/running/experiment.py:check",
+    ("ray_jobs/running/experiment.py", "mlflow"): "ray_jobs/running/experiment.py:check",
+}
+# Left out where it is not there: `inspect_log.there` is asked first, by the job.
+OPTIONAL = {("mustsee/evaluate/inspect_log.py", "inspect_ai")}
+# What these install is no extra of ours.
+OTHERS = {"jiwer": {"jiwer"}, "ray[llm]": {"vllm", "ray"}}
+
+
+@dataclass(frozen=True)
+class Import:
+    """`packages` that a file imports at `line`, in the function `where` (its nodes), if any."""
+
+    file: str
+    package: str
+    line: int
+    where: ast.AST | None
+
+
+def distribution(package: str) -> str:
+    """The distribution that brings an importable package."""
+    if package in DISTRIBUTION:
+        return DISTRIBUTION[package]
+    return plain(installed().get(package, [package])[0])
+
+
+@cache
+def installed() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import of a package that the base does not bring, but for those of type checkers."""
+    file = path.relative_to(ROOT).as_posix()
+
+    def walk(node: ast.AST, where: ast.AST | None) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            for name in names(child):
+                package = name.split(".")[0]
+                known = package in sys.stdlib_module_names or package in OURS
+                if not known and distribution(package) not in BASE:
+                    yield Import(file, package, child.lineno, where)  # type: ignore[attr-defined]
+            yield from walk(child, child if inner else where)
+
+    return walk(ast.parse(path.read_bytes()), None)
+
+
+def names(node: ast.AST) -> list[str]:
+    """The modules that a node imports, by statement or by name."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module] if node.module and not node.level else []
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        name = node.args[0]
+        first = name.values[0] if isinstance(name, ast.JoinedStr) else name
+        return [str(first.value)] if isinstance(first, ast.Constant) else []
+    return []
+
+
+def needs(node: ast.AST) -> Iterator[tuple[int, str, list[str]]]:
+    """The calls of `need` below a node: line, what is to be installed, packages."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "need":
+            _, install, *modules = (
+                ast.literal_eval(a) if isinstance(a, ast.Constant) else "" for a in call.args
+            )
+            yield call.lineno, install, [m.split(".")[0] for m in modules]
+
+
+def functions(file: str, name: str) -> list[ast.AST]:
+    tree = ast.parse((ROOT / file).read_bytes())
+    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+
+
+FOUND = [
+    one
+    for folder in ("mustsee", "actors", "serve", "ray_jobs")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.parent.name != "peer_programs"  # each runs in an environment of its own
+    for one in imports(path)
+]
+
+
+def guarded(one: Import) -> bool:
+    """Whether `need` asks for the package, above it in its function or in the listed one."""
+    if (one.file, one.package) in OPTIONAL:
+        return True
+    here = [] if one.where is None else list(needs(one.where))
+    if any(line < one.line and one.package in asked for line, _, asked in here):
+        return True
+    file, _, name = BEHIND.get((one.file, one.package), ":").partition(":")
+    return any(
+        one.package in asked
+        for function in (functions(file, name) if file else [])
+        for _, _, asked in needs(function)
+    )
+
+
+def test_the_finder_of_imports_finds_them() -> None:
+    packages = {one.package for one in FOUND}
+    assert {"torch", "faster_whisper", "wandb", "inspect_ai", "rapidocr"} <= packages
+    assert not packages & {"ray", "jax", "matplotlib", "cv2", "PIL", "yaml", "numpy"}
+
+
+def test_every_import_that_only_an_extra_brings_is_guarded() -> None:
+    bare = [f"{o.file}:{o.line}: {o.package}" for o in FOUND if not guarded(o)]
+    assert bare == []
+
+
+def test_what_is_listed_is_still_there() -> None:
+    assert {*BEHIND, *OPTIONAL} <= {(o.file, o.package) for o in FOUND}
+
+
+def test_a_guard_names_what_brings_the_package() -> None:
+    extras = {n: {plain(r) for r in rs} for n, rs in PROJECT["optional-dependencies"].items()}
+    for folder in ("mustsee", "actors", "serve", "ray_jobs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for line, install, packages in needs(ast.parse(path.read_bytes())):
+                if install in OTHERS:
+                    assert set(packages) <= OTHERS[install]
+                    continue
+                named = re.fullmatch(r"mustsee\[([\w,]+)\]", install)
+                assert named is not None, f"{path}:{line}: {install!r}"
+                brought = set[str]().union(*(extras[e] for e in named.group(1).split(",")))
+                assert {plain(distribution(p)) for p in packages} <= brought, f"{path}:{line}"
+
+
+def test_need_says_in_one_line_what_to_install() -> None:
+    need("this", "mustsee[torch]", "json")
+    with pytest.raises(NotInstalled) as caught:
+        need("hear=x", "mustsee[x]", "json", "no_such_package.part")
+    assert str(caught.value) == (
+        "hear=x needs no_such_package (No module named 'no_such_package'): pip install "
+        "'mustsee[x]' on every machine that runs it"
+    )
+
+
+CHOICES = {
+    "torch": "from actors.judge.gem import Gem; Gem(path='x').open()",
+    "whisperx": "from actors.hear.whisperx import Ears, WhisperX; Ears(WhisperX(model='x'))",
+    "torch, whatever transformers says": (
+        "from actors.llm.transformers import Transformers; Transformers(model='x').open()"
+    ),
+    "peft": (
+        "from actors.judge.gem_fit import GemFit; from ray_jobs.running.judge_trainers import"
+        " GemTrainer; GemTrainer(fit=GemFit(base='x'))([], [], None, 'x')"
+    ),
+    "rapidocr": "from mustsee.media.lettering import RapidReader; RapidReader()",
+    "faster_whisper": (
+        "import numpy; from mustsee.media.speech import Voice, _speech; "
+        "_speech(numpy.zeros(9, 'float32'), Voice())"
+    ),
+}
+
+
+@pytest.mark.parametrize("package", CHOICES)
+def test_a_choice_without_its_package_ends_in_that_line(package: str) -> None:
+    missing = package.split(",")[0]
+    code = f"import sys; sys.modules[{missing!r}] = None; {CHOICES[package]}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("mustsee.errors.NotInstalled: "), done.stderr
+    assert f"needs {missing} (" in last
+    assert "pip install 'mustsee[" in last

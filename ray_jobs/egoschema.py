@@ -10,9 +10,7 @@ docs/egoschema.md.
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -20,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 from rich.console import RenderableType
 
 from actors.part import Part, Skippable
@@ -31,6 +28,7 @@ from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Again, Questions, by_id, first
+from mustsee.layouts.video_files import place_file
 from mustsee.recipes.egoschema import clips, narrations
 from mustsee.recipes.egoschema.clips import Cut, HeatMap
 from mustsee.recipes.egoschema.narrations import Columns
@@ -38,7 +36,6 @@ from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
-from mustsee.store import resolve
 from mustsee.synth.plan import Plan
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run, standing
@@ -184,7 +181,7 @@ class EgoSchema:
             for question in asked:
                 file = files[question.video_id]
                 if not file.startswith(clips.UNSEEN):
-                    _place(file, folder / "videos" / f"{question.question_id}.mp4")
+                    place_file(file, folder / "videos" / f"{question.question_id}.mp4")
 
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
@@ -214,18 +211,6 @@ def draw_heat_map(folder: Path, heat: HeatMap) -> list[RenderableType]:
     """Draw the heat map into `folder`/pictures; return a line if that fails."""
     failed = save_picture(folder / "pictures" / "heat_map.png", lambda: clips.draw(heat))
     return [failed] if failed else []
-
-
-def _place(file: str, target: Path) -> None:
-    """The file under another name as well: a link where that can be, else a copy."""
-    filesystem, path = resolve(file)
-    if not isinstance(filesystem, fs.LocalFileSystem):
-        fs.copy_files(path, str(target), filesystem, fs.LocalFileSystem())
-        return
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copyfile(path, target)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ from ray_jobs.running.launch import launch
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """`layout`: a layout's writer (questions, folder, videos). `modalities`: a table of what raters
+    """`layout`: a layout's writer (questions, folder, videos), which returns what is to be said of
+    the video files. `modalities`: a table of what raters
     say that questions need (question_id, rater, needs), which makes Neptune's subset `mmh`.
     `push`: the dataset on a hub that the folder becomes, `private` until you say otherwise.
     """
@@ -38,7 +39,7 @@ class Export:
     out: str
     format: str | None
     subset: str | None
-    layout: Callable[..., None]
+    layout: Callable[..., str | None]
     modalities: str | None = None
     push: str | None = None
     private: bool = True
@@ -70,15 +71,17 @@ class Export:
         filesystem, path = resolve(self.out)
         if isinstance(filesystem, fs.LocalFileSystem):
             Path(path).mkdir(parents=True, exist_ok=True)
-            self.layout(chosen, Path(path), source.videos)
+            videos = self.layout(chosen, Path(path), source.videos)
             address = self._pushed(Path(path))
         else:
             with tempfile.TemporaryDirectory() as folder:
-                self.layout(chosen, Path(folder), source.videos)
+                videos = self.layout(chosen, Path(folder), source.videos)
                 fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
                 address = self._pushed(Path(folder))
         console = Console()
         console.print(f"{counts['kept']} of {counts['made']} questions written to {self.out}")
+        if videos:
+            console.print(f"  {videos}", soft_wrap=True, markup=False, highlight=False)
         if address is not None:
             console.print(f"pushed to {address}", soft_wrap=True)
         for what, count in Counter(f.what for f in source.findings).most_common():

@@ -27,7 +27,7 @@ class Card:
 
     title: str = "A long-video question-answering dataset"
     licence: str = "other"
-    video_licence: str = "not included; the rights stay with their owners"
+    video_licence: str = "the rights stay with their owners"
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     audit: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
@@ -101,8 +101,12 @@ class Tally:
         }
 
 
-def card_text(card: Card, tally: Tally, videos: Sequence[Video], *, files: str) -> str:
-    """The README of a dataset folder. `files`: the path of a split's file, with {} for its name."""
+def card_text(
+    card: Card, tally: Tally, videos: Sequence[Video], *, files: str, where: str = ""
+) -> str:
+    """The README of a dataset folder. `files`: the path of a split's file, with {} for its name;
+    `where`: says where the video files are.
+    """
     parts = tally.parts
     listed = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
     if videos:
@@ -125,6 +129,7 @@ def card_text(card: Card, tally: Tally, videos: Sequence[Video], *, files: str) 
         "## Checked\n\n" + _checked(card.run),
         "## Audited\n\n" + _audited(card.audit),
         "## Known biases\n\n" + biases(tally) + _perceived(videos),
+        *([f"## Videos\n\n{where}"] if where else []),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + _licences(videos),
     ]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, answer_of, by_id, kept
 from mustsee.records import Question, Trace, Video
 from mustsee.text import LETTERS
@@ -23,7 +24,7 @@ def write(
     videos: Iterable[Video] = (),
     *,
     traces: bool = True,
-) -> None:
+) -> str:
     """The kept questions as `path` (a .jsonl), or `path/chat.jsonl`. `traces`: with those there
     are.
     """
@@ -37,6 +38,7 @@ def write(
                 said = messages(question, _answered(question, traces=traces))
                 record = {**named(question, video), "messages": list(said)}
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return video_files.as_read(known.values())
 
 
 def _answered(question: Question, *, traces: bool) -> str:

@@ -112,9 +112,9 @@ def _question(number: int, row: Row, notes: Notes, known: Mapping[str, Any]) -> 
     )
 
 
-def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept questions into the folder `path`. Answers of the subset "subset" are public; where
-    no question is in it, all are.
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
+    """Write the kept questions into the folder `path`. Answers of the subset "subset" are public;
+    where no question is in it, all are. Returns a line that says where the clips belong.
     """
     path, chosen, known = Path(path), first(questions), by_id(videos)
     some = any(PUBLIC in q.subsets for q in chosen)
@@ -130,6 +130,7 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
                 answers.add(question.answer_index, uid)
             if video is not None:
                 clips.add(_clip(video), uid)
+    return "the clips are not copied: each belongs into its videos/ as QUESTION_ID.mp4"
 
 
 def _row(question: Question) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A Hugging Face dataset folder: `data/<split>.parquet`, `videos.parquet`, a README card,
 `croissant.json` and `eval.yaml`.
 
-`datasets.load_dataset(folder)` reads it without a network. Films lie in `videos/` where they may be
-published: no path in the folder is absolute.
+`datasets.load_dataset(folder)` reads it without a network. The video files belong into `videos/`,
+where `write` puts them if asked; no path in the folder is absolute.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mustsee import schemas
 from mustsee.layouts import card as cards
-from mustsee.layouts import croissant, eval_yaml
+from mustsee.layouts import croissant, eval_yaml, video_files
 from mustsee.layouts.card import Card, Tally, card_text
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import Questions, by_id
+from mustsee.layouts.video_files import file_name
 from mustsee.records import Question, Video
 
 if TYPE_CHECKING:
@@ -35,16 +36,20 @@ FILM = (
 def write(
     questions: Questions,
     path: str | Path,
-    videos: Iterable[Video] = (),
+    rows: Iterable[Video] = (),
     card: Card | None = None,
-) -> None:
-    """The kept questions into the folder `path`, split by the subsets "train", "validation" and
-    "test" (all of them are "test" where none occurs).
+    *,
+    videos: str = "none",
+) -> str:
+    """Write the kept questions into the folder `path`, split by the subsets "train", "validation"
+    and "test" (all of them are "test" where none occurs). `rows`: what is known of the videos;
+    `videos`: whether their files are taken along, one of `video_files.WAYS`. Returns a line that
+    says where the files are.
     """
     import pyarrow.parquet as pq
 
     path, told, tally = Path(path), card or Card(), Tally()
-    films, split = by_id(videos), splits(questions)
+    films, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:
 
@@ -70,7 +75,10 @@ def write(
         table = _films(known)
         pq.write_table(table, path / "videos.parquet", compression="zstd")
         columns["videos.parquet"] = table.schema
-    text = card_text(told, tally, known, files="data/{}.parquet")
+    names = video_files.include(known, path, videos)
+    included = bool(names) and videos != "none"
+    where = video_files.described(names, included=included)
+    text = card_text(told, tally, known, files="data/{}.parquet", where=where)
     (path / "README.md").write_text(text, encoding="utf-8")
     if (tasks := eval_yaml.text(told.title, tally)) is not None:
         (path / eval_yaml.FILE).write_text(tasks, encoding="utf-8")
@@ -81,6 +89,10 @@ def write(
         licence=told.licence,
         told=_responsible(told, tally, known),
     )
+    if included:
+        return f"the videos are in its {video_files.FOLDER}/ ({len(names)}, layout.videos={videos})"
+    line = video_files.where_to_put(names)
+    return f"{line}, or export with layout.videos=copy or link" if line else ""
 
 
 def with_films(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Table:
@@ -92,7 +104,7 @@ def with_films(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.
     found = schemas.questions_table(questions)
     rows = [films.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
     columns = {
-        "video": pa.array([_file(v) for v in rows], pa.string()),
+        "video": pa.array([file_name(v) for v in rows], pa.string()),
         "start": schemas.column("start", [v.start for v in rows]),
         "end": schemas.column("end", [v.end for v in rows]),
         "film": pa.array([v.source or v.video_id for v in rows], pa.string()),
@@ -104,12 +116,9 @@ def with_films(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.
 
 def _films(videos: Sequence[Video]) -> pa.Table:
     """What a reader must know of the films; `uri` counts from the folder, as in `videos=`."""
-    rows = [replace(v, uri=f"videos/{name}" if (name := _file(v)) else "") for v in videos]
+    folder = video_files.FOLDER
+    rows = [replace(v, uri=f"{folder}/{name}" if (name := file_name(v)) else "") for v in videos]
     return schemas.table(rows, Video).select(FILM)
-
-
-def _file(video: Video) -> str | None:
-    return PurePosixPath(video.uri).name or None
 
 
 def _responsible(card: Card, tally: Tally, films: Iterable[Video]) -> croissant.Responsible:

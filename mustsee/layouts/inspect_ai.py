@@ -24,11 +24,11 @@ def write(
     *,
     name: str = "mustsee",
     tokens: int = 4096,
-) -> None:
+) -> str:
     """The kept questions with a known answer as a task folder at `path`, the multiple-choice ones
     as the task `name`, the others, where there are any, as `<name>_open`.
-    `tokens`: room for a reply with its thoughts. Raises UserError for a name that cannot be a
-    task's.
+    `tokens`: room for a reply with its thoughts. Returns a line that says where the video files
+    belong. Raises UserError for a name that cannot be a task's.
     """
     portable.check_name(name)
     path = Path(path)
@@ -45,3 +45,4 @@ def write(
             "inspect_task.py.j2", path / f"{task}.py", name=task, tokens=str(tokens)
         )
     portable.write_reading(path / "reading")
+    return portable.where_to_put(questions, films)

@@ -85,13 +85,14 @@ def write(
     dataset: str | None = None,
     split: str = "test",
     tokens: int = 4096,
-) -> None:
+) -> str:
     """The kept questions with a known answer as a task folder at `path`, the multiple-choice ones
     as the task `name`, the others, where there are any, as `<name>_open`.
 
     `dataset`: the id of a published folder (`layout=hf`); the task then takes its data from there,
     from its `split`, and the folder holds none. `tokens`: room for a reply with its thoughts.
-    Raises UserError for a name that cannot be a task's.
+    Returns a line that says where the video files belong. Raises UserError for a name that cannot
+    be a task's.
     """
     portable.check_name(name)
     path = Path(path)
@@ -110,3 +111,4 @@ def write(
         (path / f"{task}.yaml").write_text(told, encoding="utf-8")
     (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
     portable.write_reading(path / "reading")
+    return portable.where_to_put(questions, videos)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.layouts import video_files
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
@@ -134,9 +135,10 @@ def _candidates(value: Any) -> Any:
     return found
 
 
-def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept questions as the dev release into the folder `path`: one list per question type,
-    numbered as released; types of other names follow from 10.
+def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
+    """Write the kept questions as the dev release into the folder `path`: one list per question
+    type, numbered as released; types of other names follow from 10. Returns a line that says where
+    the video files belong.
     """
     path, chosen, known = Path(path), first(questions), by_id(videos)
     others = sorted({q.question_type for q in chosen} - set(FILES))
@@ -148,15 +150,19 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
             if name not in lists:
                 lists[name] = files.enter_context(JsonItems(path / f"{name}.json"))
             lists[name].add(_row(question, known))
+    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
 
 
-def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into `path`."""
-    known = by_id(videos)
+def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
+    """Write the kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into
+    `path`. Returns a line that says where the video files belong.
+    """
+    known, chosen = by_id(videos), first(questions)
     with JsonItems(Path(path) / "test_mcq_gt.json") as asked:
-        for question in first(questions):
+        for question in chosen:
             if question.options:
                 asked.add({**_row(question, known), "question_id": question.question_id})
+    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:

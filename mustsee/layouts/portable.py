@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee import extract, overlap, squad, text, thoughts
 from mustsee.errors import UserError
-from mustsee.layouts import asked, hugging_face
+from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
 from mustsee.layouts.reading import BATCH, Again, Questions, answer_of, by_id, first, kept
 from mustsee.records import Question, Video
@@ -75,6 +75,12 @@ def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, An
     films, asked = by_id(videos), iter(questions)
     while some := list(islice(asked, BATCH)):
         yield from hugging_face.with_films(some, films).select(COLUMNS).to_pylist()
+
+
+def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
+    """A line on where a task folder looks for the video files (`asked.film`)."""
+    line = video_files.where_to_put(video_files.names_of(videos, known(questions)))
+    return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
 
 def write_template(asset: str, path: Path, **told: str) -> None:

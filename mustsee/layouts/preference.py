@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mustsee.layouts import video_files
 from mustsee.layouts.chat import lettered, messages, named
 from mustsee.layouts.reading import Questions, by_id, kept
 from mustsee.records import Question, Video
@@ -26,7 +27,7 @@ def write(
     *,
     each: int | None = None,
     seed: int = 0,
-) -> None:
+) -> str:
     """The pairs as `path` (a .jsonl), or `path/preference.jsonl`. `each`: wrong options of one
     question, drawn by the seed; null: all.
     """
@@ -37,6 +38,7 @@ def write(
         for question in kept(questions):
             for pair in _pairs(question, known.get(question.video_id), each, seed):
                 lines.write(json.dumps(pair, ensure_ascii=False) + "\n")
+    return video_files.as_read(known.values())
 
 
 def _pairs(

@@ -28,10 +28,10 @@ def write(
     name: str = "mustsee",
     frames: Sequence[int] = (8, 64),
     model: str = "",
-) -> None:
+) -> str:
     """The kept multiple-choice questions with a known answer as a folder at `path`. `frames`: one
-    entry of the configuration each. `model`: one that the kit knows. Raises UserError for a name
-    that cannot be a task's.
+    entry of the configuration each. `model`: one that the kit knows. Returns a line that
+    says where the video files belong. Raises UserError for a name that cannot be a task's.
     """
     portable.check_name(name)
     path = Path(path)
@@ -50,6 +50,7 @@ def write(
     }
     dump_json({"model": {model: {}} if model else {}, "data": entries}, path / f"{name}.json")
     portable.write_reading(path / "reading")
+    return portable.where_to_put(questions, videos)
 
 
 def _cell(value: Any) -> Any:

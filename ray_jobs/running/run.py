@@ -68,7 +68,7 @@ from ray_jobs.running.summary import Told, listed, summarise
 if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
     from ray.data import Dataset
 
-Layout = Callable[[Again[Question], Path, Again[Video]], None]
+Layout = Callable[[Again[Question], Path, Again[Video]], object]
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
 Page = Callable[[Path, Mapping[str, Any], Store], object]

@@ -79,6 +79,6 @@ def test_clips_come_from_an_object_store_too(tmp_path: Path, monkeypatch) -> Non
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "v.mp4").write_bytes(b"film")
     remote = fs.SubTreeFileSystem(str(tmp_path / "store"), fs.LocalFileSystem())
-    monkeypatch.setattr("ray_jobs.egoschema.resolve", lambda uri: (remote, Path(uri).name))
+    monkeypatch.setattr("mustsee.layouts.video_files.resolve", lambda uri: (remote, Path(uri).name))
     release(tmp_path / "out", [Video(video_id="v", uri="s3://bucket/clips/v.mp4")])
     assert (tmp_path / "out/videos/q-v.mp4").read_bytes() == b"film"

@@ -1,0 +1,124 @@
+"""The video files beside a dataset: where they belong, and how they get there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from pyarrow import fs
+
+from mustsee.errors import UserError
+from mustsee.records import Question, Video
+from mustsee.store import resolve
+
+FOLDER = "videos"
+WAYS = ("copy", "link", "none")
+NAMED = 3  # files named in a message
+LISTED = 50  # files listed in a card
+
+
+def file_name(video: Video) -> str | None:
+    """The name of a video's file, or None where no file is known."""
+    return PurePosixPath(video.uri).name or None
+
+
+def names_of(videos: Iterable[Video], questions: Iterable[Question]) -> list[str]:
+    """The names of the files of those videos that `questions` ask about, each once."""
+    asked = {question.video_id for question in questions}
+    names = (file_name(video) for video in videos if video.video_id in asked)
+    return sorted({name for name in names if name is not None})
+
+
+def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
+    """Put the files of `videos` into `folder`/videos, by one of `WAYS`: "link" makes hard links,
+    and copies what cannot be linked. Returns the names of the files, also for "none". Raises
+    UserError, before any file is copied, for files that are missing and for two of one name.
+    """
+    if way not in WAYS:
+        raise UserError(f"layout.videos={way!r}: choose one of {', '.join(WAYS)}")
+    addresses: dict[str, str] = {}
+    for video in videos:
+        name = file_name(video)
+        if name is None:
+            continue
+        if way != "none" and addresses.get(name, video.uri) != video.uri:
+            raise UserError(
+                f"layout.videos={way}: {addresses[name]!r} and {video.uri!r} would both be "
+                f"{FOLDER}/{name}: rename one of the files"
+            )
+        addresses[name] = video.uri
+    if way != "none":
+        missing = [uri for uri in addresses.values() if not _is_file(uri)]
+        if missing:
+            raise UserError(
+                f"layout.videos={way}: {len(missing)} of {len(addresses)} video files are not "
+                f"there: {_some([repr(uri) for uri in missing])}; run this where they are, or take "
+                "layout.videos=none"
+            )
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        for name, uri in addresses.items():
+            place_file(uri, folder / FOLDER / name, link=way == "link")
+    return sorted(addresses)
+
+
+def place_file(uri: str, target: Path, *, link: bool = True) -> None:
+    """Make `target` the file at `uri`: a hard link where `link` is wanted and possible, else a
+    copy. A file that is at `target` already is replaced.
+    """
+    filesystem, path = resolve(uri)
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        fs.copy_files(path, str(target), filesystem, fs.LocalFileSystem())
+        return
+    if target.exists() and target.resolve() == Path(path).resolve():
+        return
+    target.unlink(missing_ok=True)
+    if link:
+        try:
+            os.link(os.path.realpath(path), target)
+            return
+        except OSError:
+            pass  # on another disk, or on one without links
+    shutil.copyfile(path, target)
+
+
+def where_to_put(names: Sequence[str], folder: str = FOLDER) -> str:
+    """A line for a dataset without its video files: where they have to be put."""
+    if not names:
+        return ""
+    return f"the videos are not copied ({len(names)}): put {_some(names)} into its {folder}/"
+
+
+def as_read(videos: Iterable[Video]) -> str:
+    """A line for records that name each video by the place from which it was read."""
+    some = next((video.uri for video in videos if video.uri), None)
+    return f"records name each video as it was read, such as {some!r}" if some else ""
+
+
+def described(names: Sequence[str], *, included: bool) -> str:
+    """Say in the card of a dataset where its video files are or belong."""
+    if not names:
+        return "No video files are known for these questions."
+    files = "\n".join(f"- `{FOLDER}/{name}`" for name in names[:LISTED])
+    rest = len(names) - LISTED
+    files += f"\n- and {rest} more: the column `uri` of `videos.parquet`" if rest > 0 else ""
+    if included:
+        return f"The video files are in this folder:\n\n{files}"
+    return (
+        "The video files are **not** in this folder. The column `video` names the file of a "
+        f"question, and `uri` of `videos.parquet` its place; put the files there:\n\n{files}"
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _is_file(uri: str) -> bool:
+    try:
+        filesystem, path = resolve(uri)
+    except UserError:
+        return False
+    return filesystem.get_file_info(path).type == fs.FileType.File

@@ -1,5 +1,6 @@
 """What the documentation shows can be pasted: every block marked `bash` runs without a key, a GPU
-or a network, from a folder that has `examples/`.
+or a network, from a folder that has `examples/`, in the environment that `make demo` sets up and
+not in that of the tests.
 
 A block whose first line is `# needs ...` is shown and not run. A command that stands on several
 pages is run once, so that a page may begin with what it builds on.
@@ -11,17 +12,37 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+USER_ENV = ROOT / ".cache" / "user-env"  # by `make .cache/user-env/made`
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Each of these shows a job, and begins with a command on the sample films.
 BEGIN = ("videos", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
-NEEDS = re.compile(r"# needs (a key|a GPU|a network|a cluster|a port|data of your own)\b")
+NEEDS = re.compile(
+    r"# needs (a key|a GPU|a network|a cluster|a port|data of your own|the extra [a-z]+)\b"
+)
+# What the installed requirements of a project bring, their own included, and all that is there.
+INSTALLED = """
+import json, sys
+from importlib.metadata import distribution, distributions
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name as plain
+reached, queue = set(), [(plain(r.name), extra) for r in map(Requirement, sys.argv[1:])
+                         for extra in ("", *r.extras)]
+while queue:
+    name, extra = one = queue.pop()
+    if one not in reached:
+        reached.add(one)
+        for r in map(Requirement, distribution(name).requires or ()):
+            if r.marker is None or r.marker.evaluate({"extra": extra}):
+                queue += [(plain(r.name), more) for more in ("", *r.extras)]
+there = {plain(d.metadata["Name"]) for d in distributions()}
+print(json.dumps(sorted(there - {name for name, _ in reached})))
+"""
 
 
 def blocks(page: Path) -> list[str]:
@@ -51,47 +72,68 @@ def pasted() -> Iterator[tuple[str, str]]:
 COMMANDS = list(pasted())
 
 
+@pytest.fixture(scope="session")
+def user_env() -> Path:
+    """The environment of a user; fails where nobody has set it up."""
+    if not (USER_ENV / "made").exists():
+        pytest.fail(
+            "no environment of a user: run `make .cache/user-env/made` (as `make test` does)"
+        )
+    return USER_ENV
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder, with the sample films in it and the command installed."""
+    """A user's folder, with the sample videos in it."""
     made = tmp_path_factory.mktemp("user")
     (made / "examples").symlink_to(ROOT / "examples")
-    (made / "bin").mkdir()
-    for name, code in (
-        ("python", f'exec {sys.executable} "$@"'),
-        ("mustsee", f'exec {sys.executable} -c "from mustsee.command import main; main()" "$@"'),
-    ):
-        (made / "bin" / name).write_text(f"#!/bin/sh\n{code}\n")
-        (made / "bin" / name).chmod(0o755)
     return made
+
+
+def run_as_user(user_env: Path, folder: Path, *command: str, **more: str) -> tuple[int, str, str]:
+    """Run a command in `folder`, in the user's activated environment. Modules of the checkout are
+    found as from its root, for `python -m ray_jobs...`. Returns the exit code and what it printed.
+    """
+    path = os.pathsep.join([str(user_env / "bin"), os.environ["PATH"]])
+    given = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(user_env), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env={**given, **more}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_the_user_s_environment_holds_what_make_demo_installs_and_nothing_else(
+    user_env: Path, tmp_path: Path
+) -> None:
+    weights = re.search(r"^WEIGHTS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert weights is not None
+    bare = [w.partition("==")[0] for w in weights.group(1).split()]
+    asked = ["python", "-c", INSTALLED, "mustsee[offline]"]
+    code, told, errors = run_as_user(user_env, tmp_path, *asked)
+    assert code == 0, errors
+    assert set(json.loads(told)) <= {*bare, "pip", "setuptools", "wheel"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{p}: {c}" for p, c in COMMANDS])
-def test_a_block_can_be_pasted(page: str, command: str, folder: Path) -> None:
-    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
-        cwd=folder, env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_a_block_can_be_pasted(page: str, command: str, folder: Path, user_env: Path) -> None:
+    shell = ["bash", "-euo", "pipefail", "-c", command]
+    code, _, errors = run_as_user(user_env, folder, *shell)
+    assert code == 0, errors[-2000:]
 
 
 @pytest.mark.slow
-def test_the_notebook_runs(folder: Path) -> None:
+def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
     """On what the page of the first hour makes; what it prints last is a table of right guesses."""
     notebook = ROOT / "examples" / "look_at_a_dataset.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     assert not any(c.get("outputs") for c in cells)  # a checkout holds no results
-    given = {"OUT": "runs/seasons", "FILMS": ".", "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder, env={**os.environ, **given}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert re.search(r"^sight +\d", done.stdout, re.MULTILINE)
+    given = {"OUT": "runs/seasons", "FILMS": ".", "MPLBACKEND": "agg"}
+    ended, told, errors = run_as_user(user_env, folder, "python", "-c", code, **given)
+    assert ended == 0, errors[-2000:]
+    assert re.search(r"^sight +\d", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", BEGIN)

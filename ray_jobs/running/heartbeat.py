@@ -22,6 +22,7 @@ EVERY = 15.0  # seconds between two lines of a plain log
 Told = str | Callable[[], str]
 
 _steps: list[Told | None] = []  # what the job of this process does, the innermost step last
+_between: list[str | None] = ["at work"]  # what it does where no step is named
 
 
 class Heartbeat:
@@ -34,7 +35,7 @@ class Heartbeat:
     def beat(self) -> str | None:
         """The line that is due, if one is."""
         now = self._now()
-        step = _steps[-1] if _steps else "at work"
+        step = _steps[-1] if _steps else _between[0]
         if step is None:
             self._spoken = now
         if now - self._spoken < EVERY or step is None:
@@ -66,6 +67,7 @@ def heartbeat(name: str) -> Generator[None]:
 @contextlib.contextmanager
 def doing(step: Told | None) -> Generator[None]:
     """What the heartbeat says while the block runs."""
+    _between[0] = "at work"
     _steps.append(step)
     try:
         yield
@@ -76,3 +78,8 @@ def doing(step: Told | None) -> Generator[None]:
 def quiet() -> contextlib.AbstractContextManager[None]:
     """While the block runs, the heartbeat says nothing."""
     return doing(None)
+
+
+def finished() -> None:
+    """Say nothing more, until another step begins: the result is said, and only Ray is stopped."""
+    _between[0] = None

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 
-from ray_jobs.running.heartbeat import EVERY, Heartbeat, doing, quiet
+from ray_jobs.running.heartbeat import EVERY, Heartbeat, doing, finished, quiet
 
 
 class Beating:
@@ -46,3 +46,12 @@ def test_a_step_that_fails_is_over() -> None:
     with contextlib.suppress(ValueError), doing("what fails"):
         raise ValueError
     assert beating.lines(16)[0][1].endswith("at work")
+
+
+def test_nothing_is_said_after_the_result_until_the_next_job_begins() -> None:
+    beating = Beating()
+    finished()
+    assert beating.lines(100) == []
+    with doing("starting Ray"):
+        assert beating.lines(20)[0][1].endswith("starting Ray")
+    assert beating.lines(20)[0][1].endswith("at work")

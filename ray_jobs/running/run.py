@@ -59,7 +59,7 @@ from ray_jobs.running.cluster import (
 )
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.experiment import Nowhere, Tracker, tell
-from ray_jobs.running.heartbeat import EVERY, doing, finished
+from ray_jobs.running.heartbeat import EVERY, doing
 from ray_jobs.running.known import Lookups, known
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
@@ -242,7 +242,6 @@ class Running:
             )
         forecast.forget(self.run.out)
         told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
-        finished()
         return summarise(self.record, told, self.run.out, self.run.max_problem_share)
 
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:

@@ -22,6 +22,7 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from ray_jobs.running.forecast import said
+from ray_jobs.running.heartbeat import finished
 
 MOST = 20  # videos named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
@@ -80,6 +81,7 @@ def listed(tables: Tables) -> list[Listed]:
 
 def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
+    finished()
     rows = record.funnel[0].entered
     console = Console()
     console.print()

@@ -100,10 +100,11 @@ class Evaluate:
         said: list[RenderableType] = [score_show.made(folder), *failed]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
+        heads = score_show.labels(results, compared)
         if compared:
-            said.append(score_show.comparisons(compared))
+            said.append(score_show.comparisons(compared, heads))
         lines = Text("\n".join(score_show.headline(results)))
-        return [*said, score_show.table(results), lines]
+        return [*said, score_show.table(results, heads), *score_show.legend(heads), lines]
 
     def share(
         self, folder: Path, results: Sequence[score.Results], asked: Sequence[Question]

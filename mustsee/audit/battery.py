@@ -13,6 +13,7 @@ from mustsee import stats
 from mustsee.audit import guessers
 from mustsee.conditions.options import order
 from mustsee.evaluate.answers import Answer, answers
+from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
@@ -112,7 +113,7 @@ def battery(
     over all of them.
     """
     where = [clusters.get(q.video_id, q.video_id) for q in questions]
-    chances = [1 / len(q.options) for q in questions]
+    chances = [chance_of(q) for q in questions]
     found = [
         tried(name, "guesser", "", some, chances, where)
         for name, some in guessers.hits(questions).items()
@@ -182,7 +183,7 @@ def _condition(
     if not came:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q in came]
-    chances = [1 / len(q.options) for q in came]
+    chances = [chance_of(q) for q in came]
     given = [a for q in came for a in replies.came(q, asked)]
     found = tried(
         asked.condition, "condition", asked.answerer,

@@ -19,6 +19,7 @@ from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.released import released
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import Groups, Twins, groups, twins
+from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, Question, Video
 from mustsee.squad import squad_f1
 from mustsee.stats import Difference, Estimate
@@ -42,9 +43,12 @@ class Scored:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Accuracy within a group of questions (a type, a split)."""
+    """Accuracy within a group of questions (a type, a split). `chance`: what guessing gets of the
+    same questions, null where none was answered.
+    """
 
     accuracy: Estimate | None
+    chance: float | None
     asked: int
     failed: int
     unparsed: float
@@ -73,17 +77,21 @@ class Written:
 class Results:
     """One model on one set of questions.
 
-    `weighted`: over all questions; `macro`: the mean of the types. `named`: the papers' averages
-    under their names. `released`: accuracy by the papers' own scorers. `no_key`: questions without
-    a public answer, answered but not scored. `choice`: accuracy by option log-probability, never
-    mixed with the replies. `twins`: of the questions that have one.
-    `groups`: of those that have siblings, which count nowhere else.
+    `weighted`: over all questions; `macro`: the mean of the types. `chance`, `macro_chance`: what
+    guessing gets of the same questions, null where none has options. `named`: the papers' averages
+    under their names, `named_chance` what guessing gets of them. `released`: accuracy by the
+    papers' own scorers. `no_key`: questions without a public answer, answered but not scored.
+    `choice`: accuracy by option log-probability, never mixed with the replies. `twins`: of the
+    questions that have one. `groups`: of those that have siblings, which count nowhere else.
     """
 
     model: str
     weighted: Estimate | None
+    chance: float | None
     macro: Estimate | None
+    macro_chance: float | None
     named: Mapping[str, float]
+    named_chance: Mapping[str, float]
     types: Mapping[str, Group]
     splits: Mapping[str, Group]
     asked: int
@@ -161,8 +169,11 @@ def _results(
     return Results(
         model=model,
         weighted=_accuracy(good),
+        chance=_chance(good),
         macro=macro,
-        named=_named(types),
+        macro_chance=None if macro is None else mean_of([c for _, c in _chances(types)]),
+        named=_named({t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}),
+        named_chance=_named(dict(_chances(types))),
         types=types,
         splits=_groups(rows, splits),
         asked=len(rows),
@@ -230,6 +241,7 @@ def _groups(rows: Sequence[Scored], names: Callable[[Scored], list[str]]) -> dic
         good = [r for r in group if r.right is not None]
         found[name] = Group(
             accuracy=_accuracy(good),
+            chance=_chance(good),
             asked=len(group),
             failed=len(group) - len(good),
             unparsed=mean_of([r.unparsed for r in good]),
@@ -243,9 +255,16 @@ def _accuracy(rows: Sequence[Scored]) -> Estimate | None:
     return stats.mean([r.right or 0.0 for r in rows], [r.cluster for r in rows])
 
 
-def _named(types: Mapping[str, Group]) -> dict[str, float]:
-    """M-Avg over 7 and 9 tasks (MLVU), where all of their tasks are there."""
-    means = {t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}
+def _chance(rows: Sequence[Scored]) -> float | None:
+    return chance_level(row.question for row in rows)
+
+
+def _chances(types: Mapping[str, Group]) -> list[tuple[str, float]]:
+    return [(name, group.chance) for name, group in types.items() if group.chance is not None]
+
+
+def _named(means: Mapping[str, float]) -> dict[str, float]:
+    """M-Avg over 7 and 9 tasks (MLVU), where all of their tasks are there. `means`: by type."""
     wanted = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}
     return {n: metrics.macro(means, t) for n, t in wanted.items() if set(t) <= set(means)}
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.text import Text
 
 from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate.answers import answers
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
+HEADS = 44  # characters that the models' names may take beside the other columns of a terminal
+
 
 def percent(found: Estimate | Difference | None) -> str:
     """ "61.2 (58.0-64.3)"."""
@@ -30,15 +35,39 @@ def percent(found: Estimate | Difference | None) -> str:
     return f"{100 * found.value:.1f}{span}"
 
 
-def table(results: Sequence[Results]) -> Table:
-    """Rows are types, splits and averages, columns the models; percent with 95 % intervals."""
+def labels(results: Sequence[Results], found: Sequence[Comparison] = ()) -> dict[str, str]:
+    """What each model is called in the tables, by its name: the name where all of them fit, else
+    a number (`legend`).
+    """
+    names = dict.fromkeys([r.model for r in results] + [m for c in found for m in (c.a, c.b)])
+    if sum(len(name) + 2 for name in names) <= HEADS:
+        return {name: name for name in names}
+    return {name: f"model {number}" for number, name in enumerate(names, 1)}
+
+
+def legend(heads: Mapping[str, str]) -> list[Text]:
+    """A line for each model that is numbered in the tables."""
+    return [Text(f"{label}: {name}") for name, label in heads.items() if label != name]
+
+
+def share(value: float | None) -> str:
+    """ "20.0", in percent; empty where there is none."""
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def table(results: Sequence[Results], heads: Mapping[str, str] | None = None) -> Table:
+    """Rows are types, splits and averages, columns the models; percent with 95 % intervals, beside
+    what guessing gets of the same questions. `heads`: what each model is called (`labels`).
+    """
     from rich.table import Table
 
     made = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
     made.add_column("")
     made.add_column("n", justify="right")
+    made.add_column("chance", justify="right")
+    heads = heads or labels(results)
     for one in results:
-        made.add_column(one.model, justify="right", overflow="fold", max_width=34)
+        made.add_column(Text(heads[one.model]), justify="right", overflow="fold")
     names = list(dict.fromkeys(t for r in results for t in r.types))
     parts = list(dict.fromkeys(s for r in results for s in r.splits))
     for key, group in (("types", names), ("splits", parts)):
@@ -46,42 +75,53 @@ def table(results: Sequence[Results]) -> Table:
             found: list[Group | None] = [getattr(r, key).get(name) for r in results]
             count = max((g.asked for g in found if g is not None), default=0)
             cells = [percent(g.accuracy) if g is not None else "-" for g in found]
-            made.add_row(name, str(count), *cells)
+            chance = share(_first(g.chance for g in found if g is not None))
+            made.add_row(escape(name), str(count), chance, *cells)
         made.add_section()
     asked = str(max((r.asked for r in results), default=0))
-    made.add_row("all questions", asked, *(percent(r.weighted) for r in results), style="bold")
-    made.add_row("mean of the types", "", *(percent(r.macro) for r in results), style="bold")
+    chance = share(_first(r.chance for r in results))
+    made.add_row("all questions", asked, chance, *(percent(r.weighted) for r in results))
+    chance = share(_first(r.macro_chance for r in results))
+    made.add_row("mean of the types", "", chance, *(percent(r.macro) for r in results))
+    for row in made.rows[-2:]:
+        row.style = "bold"
     for name in dict.fromkeys(n for r in results for n in r.named):
-        made.add_row(name, "", *(f"{100 * r.named[name]:.1f}" for r in results))
+        chance = share(_first(r.named_chance.get(name) for r in results))
+        made.add_row(name, "", chance, *(share(r.named.get(name)) or "-" for r in results))
     for name in dict.fromkeys(n for r in results for n in r.released):
         shares = [r.released.get(name) for r in results]
         cells = ["-" if s is None else f"{100 * s:.1f}" for s in shares]
-        made.add_row(f"by {name}'s released scorer", "", *cells)
-    made.add_row("unparsed", "", *(f"{100 * r.unparsed:.1f}" for r in results))
-    made.add_row("failed calls", "", *(str(r.failed) for r in results))
+        made.add_row(f"by {name}'s released scorer", "", "", *cells)
+    made.add_row("unparsed", "", "", *(f"{100 * r.unparsed:.1f}" for r in results))
+    made.add_row("failed calls", "", "", *(str(r.failed) for r in results))
     if any(r.no_key for r in results):
-        made.add_row("no public answer", "", *(str(r.no_key) for r in results))
+        made.add_row("no public answer", "", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):
-        made.add_row("by log-probability", "", *(percent(r.choice) for r in results))
+        made.add_row("by log-probability", "", "", *(percent(r.choice) for r in results))
     _siblings(made, results)
     _written(made, results)
     return made
 
 
+def _first(values: Iterable[float | None]) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
 def _siblings(made: Table, results: Sequence[Results]) -> None:
     """Twins, and groups of siblings."""
-    for label, name, key in (
-        ("twins: by choice", "twins", "choice"),
-        ("  in words, judged right", "twins", "written"),
-        ("  gap", "twins", "gap"),
-        ("groups: all right", "groups", "whole"),
-        ("  their questions one by one", "groups", "single"),
+    for label, name, key, guess in (
+        ("twins: by choice", "twins", "choice", "chance"),
+        ("  in words, judged right", "twins", "written", ""),
+        ("  gap", "twins", "gap", ""),
+        ("groups: all right", "groups", "whole", "whole_chance"),
+        ("  their questions one by one", "groups", "single", "single_chance"),
     ):
         pairs = [getattr(r, name) for r in results]
         found = [None if pair is None else getattr(pair, key) for pair in pairs]
         if any(found):
             count = "" if key == "gap" else str(max(e.n for e in found if e is not None))
-            made.add_row(label, count, *("-" if e is None else percent(e) for e in found))
+            chance = share(_first(getattr(p, guess, None) for p in pairs if p is not None))
+            made.add_row(label, count, chance, *("-" if e is None else percent(e) for e in found))
 
 
 def _written(made: Table, results: Sequence[Results]) -> None:
@@ -93,24 +133,26 @@ def _written(made: Table, results: Sequence[Results]) -> None:
             ("  ROUGE-L", "rouge_l"),
         ):
             cells = [percent(getattr(r.written, key)) if r.written else "-" for r in results]
-            made.add_row(label, "", *cells)
+            made.add_row(label, "", "", *cells)
         scores = [r.written.cider_d if r.written else None for r in results]
-        made.add_row("  CIDEr-D", "", *("-" if s is None else f"{s:.3f}" for s in scores))
+        made.add_row("  CIDEr-D", "", "", *("-" if s is None else f"{s:.3f}" for s in scores))
     for name, scales in SCALES.items():
         tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
         if not any(tasks):
             continue
         count = max(t.n for t in tasks if t is not None)
         cells = ["-" if t is None else f"{t.value:.2f}" for t in tasks]
-        made.add_row(f"{name} (2-10)", str(count), *cells)
+        made.add_row(f"{name} (2-10)", str(count), "", *cells)
         for scale in scales:
             means = [r.rubric.scales.get(scale) if r.rubric else None for r in results]
-            made.add_row(f"  {scale} (1-5)", "", *("-" if m is None else f"{m:.2f}" for m in means))
+            made.add_row(
+                f"  {scale} (1-5)", "", "", *("-" if m is None else f"{m:.2f}" for m in means)
+            )
     averages = [r.rubric.g_avg if r.rubric else None for r in results]
     if any(a is not None for a in averages):
-        made.add_row("G-Avg", "", *("-" if a is None else f"{a:.2f}" for a in averages))
+        made.add_row("G-Avg", "", "", *("-" if a is None else f"{a:.2f}" for a in averages))
     if any(r.rubric for r in results):
-        made.add_row("graded by", "", *(r.rubric.grader if r.rubric else "-" for r in results))
+        made.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
 
 
 def made(folder: Path) -> str:
@@ -130,7 +172,8 @@ def headline(results: Sequence[Results]) -> list[str]:
     for one in results:
         found: list[str] = []
         if one.weighted is not None:
-            found.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right")
+            guess = f" (chance {share(one.chance)} %)" if one.chance is not None else ""
+            found.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
         found += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
@@ -156,10 +199,11 @@ def headline(results: Sequence[Results]) -> list[str]:
     return lines
 
 
-def comparisons(found: Sequence[Comparison]) -> Table:
-    """Model against model, in percentage points."""
+def comparisons(found: Sequence[Comparison], heads: Mapping[str, str] | None = None) -> Table:
+    """Model against model, in percentage points. `heads`: what each is called (`labels`)."""
     from rich.table import Table
 
+    heads = heads or labels((), found)
     made = Table(title="model against model, points", title_justify="left", box=None)
     for name in ("A", "B", "A - B", "n", "p", "p (Holm)"):
         made.add_column(name, overflow="fold", justify="left" if len(name) == 1 else "right")
@@ -167,7 +211,7 @@ def comparisons(found: Sequence[Comparison]) -> Table:
         gap = one.difference
         adjusted = gap.p if gap.p_holm is None else gap.p_holm
         cells = (percent(gap), str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
-        made.add_row(one.a, one.b, *cells)
+        made.add_row(Text(heads[one.a]), Text(heads[one.b]), *cells)
     return made
 
 
@@ -252,8 +296,12 @@ def bars(one: Results) -> Figure:
     axes.set_xlabel("accuracy, %; the line is the 95 % interval")
     if one.weighted is not None:
         axes.axvline(100 * one.weighted.value, color="#b04a3a", lw=1, ls="--")
+    if one.chance is not None:
+        axes.axvline(100 * one.chance, color="#888", lw=1, ls=":")
     axes.set_title(
-        f"{one.model}\nall questions: {percent(one.weighted)} %", fontsize=10, loc="left"
+        f"{one.model}\nall questions: {percent(one.weighted)} %, chance {share(one.chance)} %",
+        fontsize=10,
+        loc="left",
     )
     return figure
 

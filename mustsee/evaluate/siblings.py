@@ -4,11 +4,13 @@ how many facts are known however they are asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mustsee import stats
 from mustsee.evaluate.answers import grades_of, mean_of
+from mustsee.questions.chance import chance_level, chance_of
 from mustsee.records import OPEN, Question
 from mustsee.stats import Difference, Estimate
 
@@ -16,10 +18,12 @@ from mustsee.stats import Difference, Estimate
 @dataclass(frozen=True, kw_only=True)
 class Twins:
     """Questions answered both ways: by `choice`, and in words by their open-ended twins (`written`,
-    as the judge says). `gap`: the first less the second, pair by pair.
+    as the judge says). `gap`: the first less the second, pair by pair; `chance`: what guessing gets
+    by choice.
     """
 
     choice: Estimate
+    chance: float | None
     written: Estimate
     gap: Difference
 
@@ -27,11 +31,14 @@ class Twins:
 @dataclass(frozen=True, kw_only=True)
 class Groups:
     """Groups of questions on one fact, as far as all of their members were answered. `single`: of
-    their members one by one; `whole`: of the groups, those of which all members are right at once.
+    their members one by one; `whole`: of the groups, those of which all members are right at once;
+    beside each what guessing gets.
     """
 
     single: Estimate
+    single_chance: float | None
     whole: Estimate
+    whole_chance: float
 
 
 def groups(
@@ -48,6 +55,7 @@ def groups(
             members.setdefault(question.group, []).append(question)
     single: list[tuple[float, str]] = []
     whole: list[tuple[float, str]] = []
+    counted: list[list[Question]] = []
     for some in members.values():
         given = [answered.get(q.question_id, {}) for q in some]
         turns = set[int].intersection(*(set(g) for g in given))
@@ -55,10 +63,18 @@ def groups(
             continue
         where = cluster.get(some[0].video_id, some[0].video_id)
         single += [(mean_of([float(g[t]) for t in turns]), where) for g in given]
+        counted.append(some)
         whole.append((mean_of([float(all(g[t] for g in given)) for t in turns]), where))
     if not whole:
         return None
-    return Groups(single=_mean(single), whole=_mean(whole))
+    return Groups(
+        single=_mean(single),
+        single_chance=chance_level(q for some in counted for q in some),
+        whole=_mean(whole),
+        whole_chance=mean_of(
+            [math.prod(map(chance_of, some)) for some in counted if all(q.options for q in some)]
+        ),
+    )
 
 
 def _mean(scores: Sequence[tuple[float, str]]) -> Estimate:
@@ -75,6 +91,7 @@ def twins(
     those answered by choice; `cluster`: by video.
     """
     pairs: list[tuple[float, float, str]] = []
+    known, chosen = {q.question_id: q for q in questions}, list[Question]()
     for question in questions:
         first = question.sibling_of
         if question.relation != OPEN or first is None or first not in right:
@@ -83,11 +100,13 @@ def twins(
         if told:
             where = cluster.get(question.video_id, question.video_id)
             pairs.append((right[first], mean_of(told), where))
+            chosen.append(known[first])
     if not pairs:
         return None
     choice, written, where = (list(column) for column in zip(*pairs, strict=True))
     return Twins(
         choice=stats.mean(choice, where),
+        chance=chance_level(chosen),
         written=stats.mean(written, where),
         gap=stats.paired(choice, written, where),
     )

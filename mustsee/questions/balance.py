@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import wilson
 from mustsee.text import LETTERS, words
@@ -142,7 +143,7 @@ def _finding(
 ) -> Finding:
     accuracy = sum(hits) / len(hits)
     low, high = wilson(sum(hits), len(hits))
-    chance = sum(1 / len(q.options) for q in asked) / len(asked)
+    chance = sum(chance_of(q) for q in asked) / len(asked)
     return Finding(
         task=task,
         kind=kind,
@@ -189,7 +190,7 @@ def resampled(questions: Sequence[Question], seed: int = 0, least: float = 0.5) 
 
 def _dropped(asked: Sequence[Question], least: int) -> dict[str, str]:
     hits = _hits(asked)
-    chances = [1 / len(q.options) for q in asked]
+    chances = [chance_of(q) for q in asked]
     right = {key: sum(some) for key, some in hits.items()}
     chance, left = sum(chances), list(range(len(asked)))
     reasons: dict[str, str] = {}

@@ -13,6 +13,7 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.extract import extract
 from mustsee.forms import free
 from mustsee.llm import Asker
+from mustsee.questions.chance import chance_of
 from mustsee.recipes.egoschema.ask import narrations_of
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Question, Verdict, Video
@@ -81,7 +82,7 @@ class Baseline:
 def baseline(questions: Iterable[Question]) -> Baseline | None:
     """What the verdicts add up to; None without any."""
     told = [
-        (v.correct, 1 / len(q.options))
+        (v.correct, chance_of(q))
         for q in questions
         for v in q.verdicts
         if v.filter == NAME and v.correct is not None

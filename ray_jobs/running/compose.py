@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secret
+from ray_jobs.running import presets
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
@@ -53,9 +55,12 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job as it is written: what refers to other keys is not resolved."""
     with readable():
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-    deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
-    found = roles(hydras(name, [_text(o) for o in parsed if o not in deep])) if deep else {}
+        given = presets.expand(CONF, name, overrides)
+        parsed = OverridesParser.create().parse_overrides(given)
+    own = [o for o in parsed if _text(o) in overrides]  # a preset sets no role
+    deep = [o for o in own if o.package is None and set("./") & set(o.key_or_group)]
+    plain = tuple(_text(o) for o in parsed if o not in deep)
+    found = _roles_with(CONF, name, plain) if deep else {}
     sets = {role: [o for o in deep if _belongs(o, role)] for role in found}
     rest = [_text(o) for o in parsed if not any(o in its for its in sets.values())]
     _known_roles(rest, found)
@@ -71,9 +76,11 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
     """Raises UserError where an endpoint is set and no part asks one."""
     for key in ("base_url", "key_env"):
         given = next((o for o in overrides if o.startswith(f"{key}=")), None)
+        if given is None:
+            continue
         parts = OmegaConf.masked_copy(config, [str(k) for k in config if k != key])
         written = OmegaConf.to_yaml(parts, resolve=False)
-        if given and "${" + key + "}" not in written and str(config[key]) not in written:
+        if "${" + key + "}" not in written and str(config[key]) not in written:
             groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]
             asking = [f"{g}=openai" for g in groups if "openai" in choices(g)]
             raise UserError(
@@ -81,6 +88,12 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
                 if asking
                 else f"{given} is used by no part of this command: leave it out"
             )
+
+
+@functools.lru_cache
+def _roles_with(conf: Path, name: str, overrides: tuple[str, ...]) -> dict[str, str]:
+    """The roles of a job of the folder `conf`, as these overrides leave them."""
+    return roles(hydras(name, overrides))
 
 
 def roles(config: DictConfig) -> dict[str, str]:

@@ -62,7 +62,7 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         raise UserError(
             f"+experiment={name} is not for {job!r}: it serves {', '.join(served(conf, name))}"
         )
-    groups, keys = _has(conf, job)
+    groups, keys = contents(conf, job)
     choices = {g: c for g, c in choices_of(conf, name).items() if g in groups}
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
     values = _values(_read(conf / "experiment" / f"{name}.yaml"))
@@ -77,11 +77,11 @@ def _serves(conf: Path, name: str, job: str) -> bool:
     preset = _read(conf / "experiment" / f"{name}.yaml")
     if "jobs" in preset:
         return job in preset["jobs"]
-    return not preset or bool(choices_of(conf, name).keys() & _has(conf, job)[0])
+    return not preset or bool(choices_of(conf, name).keys() & contents(conf, job)[0])
 
 
-def _has(conf: Path, job: str) -> tuple[set[str], set[str]]:
-    """The groups and the keys of a job, with those of the files that it takes in."""
+def contents(conf: Path, job: str) -> tuple[set[str], set[str]]:
+    """The groups and the keys of a job, those of the files that it takes in among them."""
     groups, keys = set[str](), set[str]()
     text = _read(conf / f"{job}.yaml")
     keys |= text.keys() - {"defaults"}
@@ -89,7 +89,7 @@ def _has(conf: Path, job: str) -> tuple[set[str], set[str]]:
         if isinstance(item, Mapping):
             groups |= item.keys()
         elif item != "_self_":
-            more = _has(conf, item)
+            more = contents(conf, item)
             groups, keys = groups | more[0], keys | more[1]
     return groups, keys
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import hydra
 import pytest
@@ -18,10 +18,14 @@ from mustsee.filters.videos import by_stage
 from mustsee.llm import Asker
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
+from ray_jobs.running import launch as launching
 from ray_jobs.running import presets
 from ray_jobs.running.cluster import connected, preflight
 from ray_jobs.running.compose import composed, files
+from ray_jobs.running.dry_run import DryRun
+from ray_jobs.running.early import kinds
 from ray_jobs.running.launch import CONF, build, compose, launch
+from ray_jobs.running.run import Run
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {
@@ -167,7 +171,12 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
         (["videos=x", "out="], ["out= is not set"]),
         (["videos=film [1].mp4", "out=y"], ["""'videos="film [1].mp4"'"""]),
-        (["videos", "out=y"], ["'videos'", "key=value"]),
+        (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
+        (["films", "out=y"], ["did you mean videos=films?"]),
+        (["my/film.mp4"], ["did you mean videos=my/film.mp4?"]),
+        (["videos=x", "runs/y"], ["did you mean out=runs/y?"]),
+        (["videos=x", "out=y", "z"], ["'z' is not key=value; mustsee --help"]),
+        (["videos=x", "out=y", "resume=true"], ["'resume', and none is needed", "same command"]),
         (["videos=x", "out=y", "vet.tires=2"], ["'vet.tires'", "did you mean 'vet.tries'"]),
         (["videos=x", "out=y", "llm=openai", "llm.modl=z"], ["did you mean 'llm.model'"]),
         (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),
@@ -197,13 +206,53 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     [
         (["--videos", "films", "out=y"], ["'--videos'", "write videos=films"]),
         (["--budget-usd=5", "videos=x"], ["write budget_usd=5"]),
+        (["--vidoes=a"], ["write videos=a"]),
+        (["--dry-run", "videos=x", "out=y"], ["write dry_run=true"]),
+        (["--llm.model=m", "videos=x"], ["write llm.model=m"]),
+        (["videos=x", "out=y", "--resume"], ["'--resume', and none is needed", "same command"]),
+        (["videos=x", "out=y", "--gpu"], ["'--gpu', and no key of that name"]),
         (["videos=x", "out=y", "total_seconds=3"], ["'total_seconds'", "did you mean"]),
-        (["videos=x", "out=y", "filters.metadata=off"], ["filters.metadata='off'"]),
-        (["-m", "videos=x", "out=y", "seed=1,x"], ["combination seed=x", "int"]),
+        (["-m", "videos=/", "out=y", "seed=1,x"], ["combination seed=x", "int"]),
         (["-m", "videos=x", "out=y", "llm=offline,opnai"], ["combination llm=opnai", "openai"]),
+        (["videos=/", "out=y", "budget_usd=five"], ["budget_usd='five'", "number"]),
+        (["videos=/", "out=y", "dry_run=3"], ["dry_run=3", "bool"]),
         (["videos=/nowhere", "out=y"], ["videos='/nowhere' does not exist"]),
-        (["videos=https://host/film.mp4", "out=y"], ["https://host/film.mp4", "download"]),
+        (["videos=/urs", "out=y"], ["did you mean '/usr'?"]),
+        (["videos=https://host/film.mp4", "out=y"], ["with curl -LO 'https://host/film.mp4'"]),
+        (["videos=https://www.youtube.com/watch?v=a", "out=y"], ["with yt-dlp 'https://www.you"]),
+        (['videos="https://youtu.be/a"', "out=y"], ["with yt-dlp 'https://youtu.be/a'"]),
+        (["videos=/", "out=y", "llm=openai", "key_env=NO_SUCH_KEY"], ["export NO_SUCH_KEY=..."]),
     ],
+)
+def test_a_mistake_is_said_in_one_line_before_the_job_is_imported(
+    given: list[str],
+    parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["neptune", *given])
+    monkeypatch.setattr(launching, "build", None)  # it imports the job, which takes seconds
+    with pytest.raises(SystemExit) as ended:
+        launch("neptune")
+    said = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, len(said)) == (2, 1), said
+    for part in parts:
+        assert part in said[0]
+
+
+def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
+    for job in JOBS:
+        target = OmegaConf.load(CONF / f"{job}.yaml").job
+        read = kinds(target)
+        fields = get_type_hints(hydra.utils.get_class(target))
+        fields |= get_type_hints(Run) | get_type_hints(DryRun) if fields.get("run") is Run else {}
+        assert {key: fields[key] for key in read} == read
+    assert kinds("ray_jobs.neptune.Neptune")["budget_usd"] == float | None
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [(["videos=/", "out=y", "filters.metadata=off"], ["filters.metadata='off'"])],
 )
 def test_a_mistake_ends_a_command_in_one_line_before_any_work(
     given: list[str],

@@ -51,7 +51,7 @@ def check(config: DictConfig) -> None:
 
 
 def kinds(target: str) -> dict[str, Any]:
-    """Key -> plain type, of the job with this class: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
+    """Key -> type, as far as plain, of a job: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
     module, _, name = target.rpartition(".")
     found = _annotations(ROOT / (module.replace(".", "/") + ".py"), name)
     for file, kind in SHARED.items() if found.get("run") == "Run" else ():

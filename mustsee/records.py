@@ -228,7 +228,7 @@ class Question:
 
     @property
     def earlier_verdicts(self) -> int:
-        """How many of the verdicts, from the first, are about an earlier wording of the question."""
+        """How many of the verdicts, from the first, are about an earlier wording."""
         rewordings = [r for r in self.repairs if r.kind == "wording"]
         return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
 

@@ -148,8 +148,8 @@ class Rate:
         kept = f"the votes are kept in {named(self._ballots.where)}"
         into = "annotations.jsonl" if self.form.films else "the questions"
         return (
-            f"stopped: the page is no longer served; {kept}. The same command serves it again under "
-            f"the same links; with do=write they go into {into}"
+            f"stopped: the page is no longer served; {kept}. The same command serves it again, "
+            f"under the same links; with do=write they go into {into}"
         )
 
     def _write(self) -> int:

@@ -225,7 +225,7 @@ class Running:
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
             places = {stage.name: hardware(pool) for pool in found for stage in pool}
-            count = self._input.num_rows
+            count = sum(drop is None for drop in self._input["drop"].to_pylist())
             with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
                 self._watched = progress.watched
                 for block in self._stream():

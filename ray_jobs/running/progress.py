@@ -6,8 +6,8 @@ before (start-up, results from the store, stages that had nothing to do) says no
 left. The run ends when its slowest stage does.
 
 Times left are told from the seconds between rows as the last finished row left them, less the
-seconds since, so they count down between two rows. A row that takes longer than the others does
-not make the rest of them longer: from then on the time is "at least".
+seconds since, up to half a row: they count down between two rows. A row that takes longer than the
+others does not make the time longer; from then on it is "at least".
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class State:
     def left(self) -> float | None:
         if not self.rows_left or self.gap is None:
             return None if self.rows_left else 0.0
-        return self.rows_left * self.gap - min(self.waited, self.gap)
+        return self.rows_left * self.gap - min(self.waited, self.gap / 2)
 
     @property
     def late(self) -> bool:

@@ -142,7 +142,7 @@ def test_a_long_row_does_not_make_the_time_left_run_backwards() -> None:
     assert after == sorted(after, reverse=True)
     assert [late for _, late in told[-46:]] == [False] * 4 + [
         True
-    ] * 42  # "at least 3 s" it is then
+    ] * 42  # then it is "at least 4 s"
 
 
 @given(st.lists(st.integers(5, 8), min_size=10, max_size=40))

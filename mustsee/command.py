@@ -20,6 +20,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("actors", "mustsee", "ray_jobs", "serve")
 SHELLS = ("bash", "zsh")
+FIRST = {  # what most begin with
+    "make questions of your videos": "neptune videos=FOLDER out=runs/mine",
+    "see them in a browser": "report out=runs/mine serve=true",
+    "test a model on them": "evaluate questions=runs/mine videos=FOLDER answer=openai llm=openai "
+    "out=runs/test",
+}
+SECTIONS = {  # --help lists the jobs by what they are for
+    "make questions": ("neptune", "cinepile", "egoschema", "mlvu"),
+    "look at them, check them, pass them on": ("report", "rate", "export"),
+    "test models and datasets": ("evaluate", "audit", "certificate"),
+    "set up, train, measure": (),  # all others
+}
 
 
 def main() -> None:
@@ -79,7 +91,12 @@ def told(known: dict[str, str]) -> str:
     if not known:
         listed = ["this is the library alone; a checkout (pip install -e .) has the jobs"]
     else:
-        listed = [f"  {name:<16} {about}" for name, about in known.items()]
+        listed = ["to begin with:"]
+        listed += [f"  {what:<30} mustsee {command}" for what, command in FIRST.items()]
+        others = known.keys() - {name for names in SECTIONS.values() for name in names}
+        for title, names in SECTIONS.items():
+            of = [name for name in names or sorted(others) if name in known]
+            listed += ["", f"{title}:", *(f"  {name:<16} {known[name]}" for name in of)]
     return "\n".join(
         [
             "mustsee JOB key=value ...   run a job; mustsee JOB --help explains its keys",

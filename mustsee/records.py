@@ -7,6 +7,7 @@ the start of the video. The Arrow schema of every output is derived from these a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -224,6 +225,12 @@ class Question:
     def references(self) -> tuple[str, ...]:
         """The answer, and those that are as good."""
         return (self.answer, *self.variants)
+
+    @property
+    def earlier_verdicts(self) -> int:
+        """How many of the verdicts, from the first, are about an earlier wording."""
+        rewordings = [r for r in self.repairs if r.kind == "wording"]
+        return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
 
     @property
     def unvetted_by(self) -> tuple[str, ...]:

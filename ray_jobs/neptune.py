@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from actors.part import Part, Skippable
 from actors.people import People
+from actors.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import sweep
+from mustsee.filters.blind import Guess, sweep
 from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
@@ -38,7 +39,7 @@ class Neptune:
     embed: Part
     diversity: Diversity
     ask: Part
-    vet: Part
+    vet: Vet
     enrich: Skippable
 
     def __call__(self) -> int:
@@ -64,17 +65,18 @@ class Neptune:
             run.stage("vet", self.vet)
             if self.enrich.on:
                 run.stage("enrich", self.enrich)
-            return run.publish(layouts={"neptune": layout.write}, extra=analysis)
+            return run.publish(layouts={"neptune": layout.write}, extra=self._analysis)
 
-
-def analysis(tables: Tables) -> Mapping[str, object]:
-    """What each threshold of each filter would leave (Fig. 11), and what the sampling did to each
-    kind of video.
-    """
-    found = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
-    sampled = any(cluster is not None for cluster, _ in found)
-    bars = clusters_before_after(*zip(*found, strict=True)) if sampled else ()
-    return {"sweep": sweep(tables.questions("verdicts")), "diversity": dump(bars)}
+    def _analysis(self, tables: Tables) -> Mapping[str, object]:
+        """What each threshold of the guessers would leave (Fig. 11), and what the sampling did to
+        each kind of video.
+        """
+        guessers = [f.name for f in self.vet.filters if isinstance(f, Guess)]
+        fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
+        sampled = any(cluster is not None for cluster, _ in fates)
+        bars = clusters_before_after(*zip(*fates, strict=True)) if sampled else ()
+        asked = tables.questions("verdicts", "repairs", "drop")
+        return {"sweep": sweep(asked, guessers), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

@@ -140,9 +140,17 @@ class Rate:
                 print(f"results: curl -H 'Authorization: Bearer {key}' {address}/results")
             count = len({i.question_id for i in asked if i.round != TRAINING})
             what = "tasks" if self.form.films else "questions"
-            print(f"{count} {what} at {address}; Ctrl-C stops, votes are kept", flush=True)
-            stay_up(create_app(desk), listening)
-        return 0
+            begun = f"{count} {what} at {address}; Ctrl-C stops, votes are kept"
+            return stay_up(create_app(desk), listening, begun, self._stopped())
+
+    def _stopped(self) -> str:
+        """What is said when the page has been served."""
+        kept = f"the votes are kept in {named(self._ballots.where)}"
+        into = "annotations.jsonl" if self.form.films else "the questions"
+        return (
+            f"stopped: the page is no longer served; {kept}. The same command serves it again, "
+            f"under the same links; with do=write they go into {into}"
+        )
 
     def _write(self) -> int:
         asked, votes = self._rated()

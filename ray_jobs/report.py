@@ -70,11 +70,9 @@ class Report:
             print(f"{self.out}/report/index.html")
             if self.picture is not None:
                 print(draw_question(folder, store, Path(self.picture), self.question))
-            if self.serve:
-                self._serve(folder)
-        return 0
+            return self._serve(folder) if self.serve else 0
 
-    def _serve(self, folder: Path) -> None:
+    def _serve(self, folder: Path) -> int:
         """The page with its films, until Ctrl-C."""
         from serve.rater_film import Films
         from serve.report import Watched, create_app
@@ -91,8 +89,13 @@ class Report:
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
             address = f"http://{self.host}:{listening.getsockname()[1]}/r/{watched.token}"
-            print(f"with films: {address} (Ctrl-C stops it)", flush=True)
-            stay_up(create_app(watched), listening)
+            return stay_up(
+                create_app(watched),
+                listening,
+                f"with films: {address} (Ctrl-C stops it)",
+                f"stopped: the page is no longer served; {self.out}/report/index.html is the same "
+                "page without the films",
+            )
 
     def _store(self, record: Mapping[str, Any]) -> str:
         """The one asked for, the run's own, or the one here where the folder was moved."""

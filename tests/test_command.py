@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee.command import FOLDERS, jobs, run
+from mustsee.command import FOLDERS, SECTIONS, jobs, run
 from ray_jobs.running.completion import words
-from ray_jobs.running.compose import CONF
+from ray_jobs.running.compose import CONF, composed
 
 ROOT = CONF.parent
 FILMS = ROOT / "examples" / "videos"
@@ -43,6 +43,23 @@ def test_every_job_is_told_and_is_there() -> None:
     assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
     assert all((ROOT / "ray_jobs" / f"{name}.py").is_file() for name in known)
     assert all(about and not about.startswith("#") for about in known.values())
+
+
+def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["--help"], tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [name for name in jobs(ROOT) for x in lines if x.startswith(f"  {name} ")]
+    assert sorted(listed) == sorted(jobs(ROOT))
+    begin = [
+        x.partition(" mustsee ")[2].split() for x in lines if x[0:1] == " " and " mustsee " in x
+    ]
+    assert [words[0] for words in begin] == ["neptune", "report", "evaluate"]
+    for name, *given in begin:
+        overrides = [word for word in given if "=" in word]
+        assert composed(name, overrides)["out"] in ("runs/mine", "runs/test")
+    assert {name for names in SECTIONS.values() for name in names} < set(jobs(ROOT))
 
 
 def test_help_loads_neither_ray_nor_what_takes_long(tmp_path: Path) -> None:

@@ -319,18 +319,18 @@ class Threshold:
     accuracy: Mapping[str, float | None]
 
 
-def sweep(questions: Iterable[Question]) -> list[dict[str, object]]:
-    """Dataset size and accuracy for each threshold (Neptune, Fig. 11), from the verdicts: first the
-    blind filters alone, then with each further one, in the order in which verdicts name them.
+def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str, object]]:
+    """Dataset size and accuracy for each threshold (Neptune, Fig. 11), from the guessers' verdicts
+    on each question's last wording: first the filter `names[0]` alone, then with each further one.
 
-    A filter's own accuracy on what it let through is low by construction; the other's is the news.
-    Empty where runs were spared: it takes `all_runs` of filters that do not drop.
+    Counted are the questions that all of them tried and no other filter dropped. A filter's own
+    accuracy on what it let through is low by construction; the other's is the news. Empty where
+    runs were spared: it takes `all_runs` of filters that do not drop.
     """
-    told = Counter(_runs(q) for q in questions if any(v.correct is not None for v in q.verdicts))
-    names = list(dict.fromkeys(run.filter for runs in told for run in runs))
-    by_name = {runs: {run.filter: run for run in runs} for runs in told}
-    each = [[found.get(n, Runs(n)) for n in names] for found in by_name.values()]
-    if len({run.verdicts for runs in each for run in runs}) > 1:
+    tried = (_runs(q, names) for q in questions if q.drop is None or _name(q.drop) in names)
+    told = Counter(runs for runs in tried if any(run.right + run.wrong for run in runs))
+    each = list(told)
+    if len({run.verdicts for runs in each for run in runs}) != 1:
         return []
     counts, total = list(told.values()), told.total()
     most = max((run.right + run.wrong for runs in each for run in runs), default=0)
@@ -363,13 +363,19 @@ class Runs(NamedTuple):
     """What a filter's runs said of a question; few questions differ in that."""
 
     filter: str
-    verdicts: int = 0
-    right: int = 0
-    wrong: int = 0
+    verdicts: int
+    right: int
+    wrong: int
 
 
-def _runs(question: Question) -> tuple[Runs, ...]:
-    said: dict[str, list[bool | None]] = {}
-    for verdict in question.verdicts:
-        said.setdefault(verdict.filter, []).append(verdict.correct)
+def _runs(question: Question, names: Sequence[str]) -> tuple[Runs, ...]:
+    said: dict[str, list[bool | None]] = {name: [] for name in names}
+    for verdict in question.verdicts[question.earlier_verdicts :]:
+        if verdict.filter in said:
+            said[verdict.filter].append(verdict.correct)
     return tuple(Runs(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
+
+
+def _name(drop: str) -> str:
+    """The filter that a reason for dropping names."""
+    return drop.partition(":")[0]

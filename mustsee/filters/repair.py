@@ -173,7 +173,7 @@ def fault_of(reason: str) -> str:
 
 def tried(question: Question, by: str) -> Tried:
     """The question as it is worded now, with why it fell and what was said of this wording."""
-    about = [v for v in question.verdicts[_verdicts_before(question) :] if v.filter == by]
+    about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
     return _tried(worded(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
@@ -284,8 +284,3 @@ def worded(question: Question) -> dict[str, Any]:
 
 def _rewordings(question: Question) -> list[Repair]:
     return [r for r in question.repairs if r.kind == "wording"]
-
-
-def _verdicts_before(question: Question) -> int:
-    reworded = _rewordings(question)
-    return int(json.loads(reworded[-1].before)["verdicts"]) if reworded else 0

@@ -188,8 +188,7 @@ def browser(tables: Tables, store: Store | None) -> Browser:
 
 def rulings(question: Question) -> list[Ruling]:
     """The verdicts by filter, those on the wording that it has now first."""
-    reworded = [json.loads(r.before) for r in question.repairs if r.kind == "wording"]
-    since = int(reworded[-1]["verdicts"]) if reworded else 0
+    since = question.earlier_verdicts
     found: list[Ruling] = []
     for part, earlier in ((question.verdicts[since:], False), (question.verdicts[:since], True)):
         for name in dict.fromkeys(v.filter for v in part):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mustsee.command import SHELLS, jobs
+from ray_jobs.running import presets
 from ray_jobs.running.compose import CONF, choices, comments, defaults
 
 
@@ -30,9 +31,8 @@ def words(typed: Sequence[str]) -> list[str]:
 def _keys(job: str, last: str) -> list[str]:
     groups = [g for item in defaults(job) if isinstance(item, dict) for g in item]
     groups = [group for group in groups if choices(group)]
-    presets = [f"+experiment={name}" for name in choices("experiment")]
     if last.startswith("+"):
-        return presets
+        return [f"+experiment={name}" for name in presets.presets(CONF, job)]
     key, given, _ = last.partition("=")
     if given:
         return [f"{key}={choice}" for choice in (choices(key) if key in groups else [])]

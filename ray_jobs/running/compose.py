@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import os
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,15 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secret
+from ray_jobs.running import presets
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
+VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
+INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
+          "durations", "sentences")  # fmt: skip
+AGAIN = "the same command goes on where it stopped, and computes nothing twice"
+RESUMING = ("resume", "continue", "restart")  # what a run needs no flag for
 
 
 def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
@@ -52,10 +60,14 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job as it is written: what refers to other keys is not resolved."""
+    _check_words(name, overrides)
     with readable():
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-    deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
-    found = roles(hydras(name, [_text(o) for o in parsed if o not in deep])) if deep else {}
+        given = presets.expand(CONF, name, overrides)
+        parsed = OverridesParser.create().parse_overrides(given)
+    own = [o for o in parsed if _text(o) in overrides]  # a preset sets no role
+    deep = [o for o in own if o.package is None and set("./") & set(o.key_or_group)]
+    plain = tuple(_text(o) for o in parsed if o not in deep)
+    found = _roles_with(CONF, name, plain) if deep else {}
     sets = {role: [o for o in deep if _belongs(o, role)] for role in found}
     rest = [_text(o) for o in parsed if not any(o in its for its in sets.values())]
     _known_roles(rest, found)
@@ -71,9 +83,11 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
     """Raises UserError where an endpoint is set and no part asks one."""
     for key in ("base_url", "key_env"):
         given = next((o for o in overrides if o.startswith(f"{key}=")), None)
+        if given is None:
+            continue
         parts = OmegaConf.masked_copy(config, [str(k) for k in config if k != key])
         written = OmegaConf.to_yaml(parts, resolve=False)
-        if given and "${" + key + "}" not in written and str(config[key]) not in written:
+        if "${" + key + "}" not in written and str(config[key]) not in written:
             groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]
             asking = [f"{g}=openai" for g in groups if "openai" in choices(g)]
             raise UserError(
@@ -81,6 +95,67 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
                 if asking
                 else f"{given} is used by no part of this command: leave it out"
             )
+
+
+def _check_words(name: str, overrides: Sequence[str]) -> None:
+    """Raises UserError for a word that is no override, and for a web address as an input, which
+    the reader of overrides would only ask to be quoted.
+    """
+    for word in overrides:
+        key, equals, value = word.lstrip("+").partition("=")
+        if not equals and not word.startswith("~"):
+            raise UserError(f"{word!r} is not key=value{_meant(name, word, overrides)}")
+        address = value.strip("'\"")
+        if key in INPUTS and address.startswith(("http://", "https://")):
+            _keep_secret(address)
+            page = key in VIDEOS and not re.search(r"/[^/?#]+\.\w{2,4}$", address)
+            raise UserError(
+                f"{key}={address}: web addresses are not read. Download it first, with "
+                f"{'yt-dlp' if page else 'curl -LO'} '{address}', then give its path"
+            )
+
+
+def _meant(name: str, word: str, overrides: Sequence[str]) -> str:
+    """The key that a word without one is meant for."""
+    if word in known_keys(name):
+        return f": write {word}=..."
+    given = {o.lstrip("+~").partition("=")[0] for o in overrides}
+    texts = "".join(path.read_text() for path in files(name))
+    needed = re.findall(r"(?m)^(\w+): \?\?\?", texts)
+    inputs = [key for key in (*needed, *INPUTS) if key in (*needed, *comments(name))]
+    wanted = [key for key in inputs if key not in given]
+    return f"; did you mean {wanted[0]}={word}?" if wanted else "; mustsee --help shows how"
+
+
+def unknown_flag(name: str, flag: str, value: str) -> str:
+    """What to write in the place of a flag that a job does not have. `value`: what followed it."""
+    key = flag.lstrip("-").replace("-", "_")
+    if key in RESUMING:
+        return f"there is no flag {flag!r}, and none is needed: {AGAIN}"
+    known = known_keys(name)
+    near = difflib.get_close_matches(key, sorted(known), n=1)
+    if key.partition(".")[0] not in known and not near:
+        return f"there is no flag {flag!r}, and no key of that name; --help lists the keys"
+    right = key if key.partition(".")[0] in known else near[0]
+    texts = "".join(path.read_text() for path in files(name))
+    switch = re.search(rf"(?m)^{re.escape(right)}: (true|false)\b", texts)
+    value = value or ("true" if switch else "...")
+    return (
+        f"there is no flag {flag!r}: write {right}={value} (keys have no dashes before them; "
+        "--help lists them)"
+    )
+
+
+def known_keys(name: str) -> set[str]:
+    """What may be set of a job: its keys, its groups, and presets."""
+    groups, keys = presets.contents(CONF, name)
+    return {*groups, *keys, "experiment"} - {*HIDDEN}
+
+
+@functools.lru_cache
+def _roles_with(conf: Path, name: str, overrides: tuple[str, ...]) -> dict[str, str]:
+    """The roles of a job of the folder `conf`, as these overrides leave them."""
+    return roles(hydras(name, overrides))
 
 
 def roles(config: DictConfig) -> dict[str, str]:
@@ -189,8 +264,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         yield
     except OverrideParseException as error:
         key, equals, value = str(error.override).partition("=")
-        account = value.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        secret(account.partition(":")[2])  # SCHEME://USER:PASSWORD@HOST
+        _keep_secret(value)
         quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "
@@ -211,6 +285,12 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         raise UserError(" ".join(str(error).split())) from error
 
 
+def _keep_secret(address: str) -> None:
+    """Keeps the password of SCHEME://USER:PASSWORD@HOST out of messages."""
+    account = address.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    secret(account.partition(":")[2])
+
+
 def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     """A key that is not there: what is meant, who has it, and what there is in its place."""
     wrong, above = str(error.full_key), error.parent_node
@@ -220,6 +300,8 @@ def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     if having:
         others = f" (or {', '.join(having[1:])})" if having[1:] else ""
         return f"there is no key {wrong!r} (in {given!r}) in this {place}: add {having[0]}{others}"
+    if wrong in RESUMING:
+        return f"there is no key {wrong!r}, and none is needed: {AGAIN}"
     keys = sorted(str(k) for k in above or () if str(k) not in HIDDEN and str(k)[0] != "_")
     dot, where = (f"{place}.", f"Keys in {place}, to which + adds one") if place else ("", "Keys")
     listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"

@@ -31,6 +31,7 @@ from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.run.estimate import Tried, chosen
 from ray_jobs.running.barrier import marking, small
+from ray_jobs.running.heartbeat import doing
 from ray_jobs.running.trials import held
 
 BLOCK = 16  # rows looked up at once
@@ -161,6 +162,13 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
     names = chosen({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
     ids = rows["video_id"].to_pylist()
     tables = {name: rows.slice(ids.index(name), 1) for name in names}
+    if names:
+        stand_in = ", with rules in the place of models that cost money" if how.free else ""
+        print(
+            f"dry run: {len(names)} of {len(ids)} rows go through all stages for real{stand_in}",
+            file=sys.stderr,
+            flush=True,
+        )
     found = Rehearsed()
     made_up = False
     for stage in todo.stages:
@@ -175,10 +183,11 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
             stage, session.store, made_up=made_up, budget_usd=budget,
             call_seconds=how.dry_run_call_seconds,
         )  # fmt: skip
-        print(f"trying {stage.name} on {len(names)} rows", file=sys.stderr)
         did: dict[str, Tried] = {}
-        for name in names:
-            tables[name], tried = ray.get(actor.play.remote(tables[name]))
+        for number, name in enumerate(names, 1):
+            step = f"{stage.name} (stage {len(found.did) + 1} of {len(todo.stages)})"
+            with doing(f"dry run: {step} works on row {number} of {len(names)}"):
+                tables[name], tried = ray.get(actor.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried
         took = sum(tried.took for tried in did.values())

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ray_jobs.running import presets
 from ray_jobs.running.compose import CONF, choices, comments, composed, defaults, roles
 
 
@@ -54,7 +55,7 @@ def _choices(name: str) -> Table:
         for option in choices(group):
             mark = "*" if option == chosen else " "
             table.add_row(Text(f"{mark} {group}={option}"), Text(_about(group, option)))
-    for option in choices("experiment"):
+    for option in presets.presets(CONF, name):
         table.add_row(Text(f"  +experiment={option}"), Text(_about("experiment", option)))
     return table
 

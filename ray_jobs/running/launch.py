@@ -22,16 +22,16 @@ from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError
 from mustsee.run.outputs import check_writable
-from ray_jobs.running import explain
+from ray_jobs.running import early, explain
 from ray_jobs.running.build import build
-from ray_jobs.running.compose import CONF, compose, composed, readable
+from ray_jobs.running.compose import CONF, compose, composed, readable, unknown_flag
 from ray_jobs.running.heartbeat import heartbeat
 
 
 def launch(name: str) -> NoReturn:
     """Run the job `conf/<name>.yaml` with the overrides of the command line, and exit."""
     try:
-        given = _given(sys.argv[1:])
+        given = _given(name, sys.argv[1:])
         if given.help:
             explain.job(name, given.overrides)
             sys.exit(0)
@@ -40,7 +40,8 @@ def launch(name: str) -> NoReturn:
             sys.exit(0)
         points = _points(given.overrides) if given.multirun else {"": given.overrides}
         configs = {which: _named(which, compose, name, point) for which, point in points.items()}
-        for config in configs.values():
+        for which, config in configs.items():
+            _named(which, early.check, config)
             if folder := config.get("out"):
                 check_writable("out", folder)
         if any("cluster" in config for config in configs.values()):
@@ -56,7 +57,7 @@ def launch(name: str) -> NoReturn:
     sys.exit(max(codes.values()))
 
 
-def _given(arguments: Sequence[str]) -> argparse.Namespace:
+def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:
     """The flags and the overrides of a command line. Raises UserError for a flag that is none."""
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     flags.add_argument("-h", "--help", action="store_true")
@@ -67,13 +68,9 @@ def _given(arguments: Sequence[str]) -> argparse.Namespace:
     flags.add_argument("overrides", nargs="*")
     given, unknown = flags.parse_known_intermixed_args(arguments)
     if unknown:
-        key, _, value = unknown[0].lstrip("-").partition("=")
-        behind = arguments[arguments.index(unknown[0]) + 1 :]
-        value = value or next(iter(behind), "...")
-        raise UserError(
-            f"there is no flag {unknown[0]!r}: write {key.replace('-', '_')}={value} (keys have no "
-            "dashes before them; --help lists them)"
-        )
+        flag, _, value = unknown[0].partition("=")
+        behind = next(iter(arguments[arguments.index(unknown[0]) + 1 :]), "")
+        raise UserError(unknown_flag(name, flag, value or (behind if "=" not in behind else "")))
     return given
 
 

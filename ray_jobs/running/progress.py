@@ -4,6 +4,10 @@ waits and money.
 Rates are those of now, over the last minute or the last few rows, whichever is longer: what went
 before (start-up, results from the store, stages that had nothing to do) says nothing of what is
 left. The run ends when its slowest stage does.
+
+Times left are told from the seconds between rows as the last finished row left them, less the
+seconds since, up to half a row: they count down between two rows. A row that takes longer than the
+others does not make the time longer; from then on it is "at least".
 """
 
 from __future__ import annotations
@@ -59,23 +63,66 @@ class Rate:
         (since, before), (now, worked) = self._seen[0], self._seen[-1]
         return (worked - before) / (now - since) if now > since else 0.0
 
+    @property
+    def gap(self) -> float | None:
+        """Seconds between two rows, up to the last that finished; None before any has."""
+        if not self._seen:
+            return None
+        (since, before), (_, worked) = self._seen[0], self._seen[-1]
+        return (self._last - since) / (worked - before) if worked > before else None
+
+    @property
+    def waited(self) -> float:
+        """Seconds since a row finished."""
+        return self._seen[-1][0] - self._last if self._seen else 0.0
+
+    @property
+    def _last(self) -> float:
+        worked = self._seen[-1][1]
+        return next(at for at, n in self._seen if n == worked)
+
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """One stage at one moment. `left`: seconds, None where that is not known."""
+    """One stage at one moment. `gap`: seconds between rows, None where that is not known; `waited`:
+    seconds since the last row. `left`: seconds, None where that is not known; at least so many
+    where the next row is `late`.
+    """
 
     name: str
     counts: StageCounts
     begun: bool
     expected: int
     per_second: float
+    gap: float | None
+    waited: float
+
+    @property
+    def rows_left(self) -> int:
+        return max(self.expected - self.counts.finished, 0)
 
     @property
     def left(self) -> float | None:
-        rows = self.expected - self.counts.finished
-        if rows <= 0:
-            return 0.0
-        return rows / self.per_second if self.per_second else None
+        if not self.rows_left or self.gap is None:
+            return None if self.rows_left else 0.0
+        return self.rows_left * self.gap - min(self.waited, self.gap / 2)
+
+    @property
+    def late(self) -> bool:
+        return self.rows_left > 0 and self.gap is not None and self.waited > self.gap
+
+    @property
+    def done(self) -> str:
+        """Rows done of those expected; failed ones are done, and said."""
+        failed = f" ({self.counts.problem} failed)" if self.counts.problem else ""
+        return f"{self.counts.finished}/{self.expected}{failed}"
+
+    @property
+    def time_left(self) -> str:
+        """As a person reads it; empty where there is none, or it is not known."""
+        if not self.left and not self.late:
+            return ""
+        return f"{'at least ' if self.late else ''}{clock(self.left or 0.0)}"
 
 
 class Progress:
@@ -172,6 +219,8 @@ class Progress:
                     begun=begun,
                     expected=max(self._total - fell, 0),
                     per_second=self._rates[stage].per_second,
+                    gap=self._rates[stage].gap,
+                    waited=self._rates[stage].waited,
                 )
             )
         self._calls.see(now, snapshot.llm.total.calls, begun=False)
@@ -195,16 +244,14 @@ class Progress:
         snapshot = self._snapshot()
         states = self.states(snapshot)
         stages = ", ".join(
-            " ".join(filter(None, (s.name, f"{s.counts.finished}/{s.expected}", self._pace(s))))
+            " ".join(filter(None, (s.name, s.done, self._pace(s))))
             for s in states
             if s.counts.finished or s.begun
         )
         reused = sum(s.counts.reused for s in states)
-        fell = sum(s.counts.problem for s in states)
         parts = [
             stages,
             f"{reused} reused" if reused else "",
-            f"{fell} failed" if fell else "",
             self._money(snapshot),
             _whole(states),
         ]
@@ -223,9 +270,9 @@ class Progress:
         """How fast a stage is, or what it waits for."""
         if waits := self._waits(state):
             return waits
-        if not state.left or not state.per_second:
+        if not state.time_left or not state.per_second:
             return ""
-        return f"{state.per_second * 60:.1f}/min {clock(state.left)} left"
+        return f"{state.per_second * 60:.1f}/min {state.time_left} left"
 
     def table(self) -> Table:
         """What a terminal shows."""
@@ -241,7 +288,7 @@ class Progress:
                 f"{counts.finished}/{state.expected}",
                 *(str(n or "") for n in (counts.reused, counts.dropped, counts.problem)),
                 f"{state.per_second * 60:.1f}/min" if state.per_second else "",
-                clock(state.left) if state.left else "",
+                state.time_left,
             )
         table.caption_justify = "left"
         waits = ", ".join(f"{s.name} {told}" for s in states if (told := self._waits(s)))
@@ -276,4 +323,5 @@ def _whole(states: Sequence[State]) -> str:
     longest = max(known, default=0.0)
     if not longest:
         return ""
-    return f"{'at least ' if len(known) < len(states) else ''}{clock(longest)} left"
+    more = len(known) < len(states) or any(s.late for s in states)
+    return f"{'at least ' if more else ''}{clock(longest)} left"

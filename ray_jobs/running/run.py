@@ -225,7 +225,7 @@ class Running:
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
             places = {stage.name: hardware(pool) for pool in found for stage in pool}
-            count = self._input.num_rows
+            count = sum(drop is None for drop in self._input["drop"].to_pylist())
             with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
                 self._watched = progress.watched
                 for block in self._stream():
@@ -248,10 +248,10 @@ class Running:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
         how, began = self.run.rehearsal, time.monotonic() - self.started
-        rows = dry_run.probed(
-            self._steps, self._input, self.session, self._rows_per_block(self._input)
-        )
-        todo = dry_run.left(self._steps, rows, self.session)
+        with doing("dry run: looking up what is finished already"):
+            size = self._rows_per_block(self._input)
+            rows = dry_run.probed(self._steps, self._input, self.session, size)
+            todo = dry_run.left(self._steps, rows, self.session)
         tried = dry_run.rehearsed(todo, rows, self.session, how)
         told = forecast.forecast(todo, tried, how, phases, began)
         forecast.show(told)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 from mustsee.errors import UserError
@@ -23,10 +25,17 @@ def port(host: str, number: int) -> socket.socket:
         ) from None
 
 
-def stay_up(app: Starlette, listening: socket.socket) -> None:
-    """Without an access log: links are in it."""
-    import uvicorn
+def stay_up(app: Starlette, listening: socket.socket, begun: str, ended: str) -> int:
+    """Say `begun`, serve until a signal comes, say `ended`. Returns the exit code of Ctrl-C.
 
-    config = uvicorn.Config(app, access_log=False, log_level="warning", log_config=None)
-    with quiet():
+    Without an access log: links are in it. Where Ctrl-C is ignored, as in the background of a
+    script, the server ends by it all the same.
+    """
+    with quiet(), contextlib.suppress(KeyboardInterrupt):
+        import uvicorn
+
+        config = uvicorn.Config(app, access_log=False, log_level="warning", log_config=None)
+        print(begun, flush=True)
         uvicorn.Server(config).run(sockets=[listening])
+    print(f"mustsee: {ended}", file=sys.stderr)
+    return 130

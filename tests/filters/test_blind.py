@@ -4,24 +4,33 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee import schemas
 from mustsee.conditions.film import Film
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.blind import Guess, judged, ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
-from mustsee.llm import Request
+from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
+from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
+from ray_jobs.running.launch import build, compose
+from tests.support.looker import SCENE, Looker, Stills
+from tests.support.looker import question as kite
+from tests.support.looker import row as looked_at
 from tests.support.neptune_film import Rules, asker, film
 
 BLIND = Guess(name="blind", prompt="filters/blind")
 ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
+GUESSERS = ("blind", "asr")
 
 
 def question(number: int = 0, **changes: object) -> Question:
@@ -283,7 +292,8 @@ def test_the_sweep_counts_what_each_threshold_leaves() -> None:
             told(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
             told(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
             question(4, drop="check: x"),
-        ]
+        ],
+        GUESSERS,
     )
     sizes = {(r["filters"], r["min_failures"]): r["questions"] for r in found}
     assert [sizes["blind", n] for n in range(4)] == [4, 3, 2, 1]
@@ -294,8 +304,52 @@ def test_the_sweep_counts_what_each_threshold_leaves() -> None:
 
 
 def test_an_empty_sweep() -> None:
-    assert sweep([]) == []
-    assert sweep([question()]) == []
+    assert sweep([], GUESSERS) == []
+    assert sweep([question()], GUESSERS) == []
+
+
+def test_a_sweep_of_spared_runs_is_empty() -> None:
+    asked = told(0, blind=(False, False), asr=(True, True, True))
+    assert sweep([asked], GUESSERS) == []
+    by_blind = replace(told(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs")
+    assert sweep([by_blind], GUESSERS) == []
+
+
+def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_at(
+    tmp_path: Path,
+) -> None:
+    """One stays as it was, one is mended, one is dropped by sight."""
+    job = build(compose("neptune", [
+        "videos=x", "out=y", "vet.filters.2.all_runs=true", "vet.filters.3.all_runs=true",
+        "vet.repair.rounds=1",
+    ]))  # fmt: skip
+    assert [f.name for f in job.vet.filters] == ["giveaways", "sight", *GUESSERS]
+    options = ("blue", "red", "green", "yellow", "purple")
+    lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
+    mended = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
+    found: list[Question] = []
+    for world, mend in (
+        ({"red": [SCENE]}, "NONE"),
+        ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
+        ({}, "NONE"),
+    ):
+        asker = Asker(llm=Looker(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1)
+        video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
+        askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
+        vetting = Vetting(askers=askers, film=Stills(video))
+        done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
+        found += done.questions or ()
+    assert [bool(q.repairs) for q in found] == [False, True, False]
+    assert [q.drop is None for q in found] == [True, True, False]
+    pq.write_table(schemas.table(found, Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([looked_at()], Video), tmp_path / "videos.parquet")
+    table = job._analysis(Tables(tmp_path))["sweep"]
+    assert [(r["filters"], r["min_failures"]) for r in table] == [
+        (filters, n) for filters in ("blind", "blind+asr") for n in range(4)
+    ]
+    assert table[0]["questions"] == 2
+    assert table[0]["share"] == 1
+    assert set(table[0]["accuracy"]) == set(GUESSERS)
 
 
 runs = st.tuples(*[st.booleans()] * 3)
@@ -306,7 +360,7 @@ def test_sweeps_fall_and_agree_with_the_filter(
     raw: list[tuple[tuple[bool, ...], tuple[bool, ...]]],
 ) -> None:
     questions = [told(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
-    table = sweep(questions)
+    table = sweep(questions, GUESSERS)
     sizes = [r["questions"] for r in table if r["filters"] == "blind"]
     assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
     for least in range(4):

@@ -3,14 +3,14 @@ mistake gives one line that names the key, the value and the choices.
 """
 
 import re
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import hydra
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from actors.stage import Stage
 from mustsee.errors import UserError
@@ -18,8 +18,14 @@ from mustsee.filters.videos import by_stage
 from mustsee.llm import Asker
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
+from ray_jobs.running import launch as launching
+from ray_jobs.running import presets
 from ray_jobs.running.cluster import connected, preflight
+from ray_jobs.running.compose import composed, files
+from ray_jobs.running.dry_run import DryRun
+from ray_jobs.running.early import kinds
 from ray_jobs.running.launch import CONF, build, compose, launch
+from ray_jobs.running.run import Run
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {
@@ -51,10 +57,27 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def given(job: str, *overrides: str) -> list[str]:
     """The overrides, and a value for every key that is still open: "x"."""
-    with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        config = hydra.compose(job, overrides=list(overrides))
-    missing = _missing(OmegaConf.to_container(config), "")
-    return [*overrides, *(f"{key}=x" for key in missing)]
+    return [*overrides, *(f"{key}=x" for key in _open(job, overrides))]
+
+
+def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
+    """The keys that must be given. Composing takes half a second, which most tests can do without:
+    the defaults leave none open but those of the job's own files.
+    """
+    if overrides:
+        return _missing(OmegaConf.to_container(composed(job, overrides)), "")
+    texts = [path.read_text() for path in files(job)]
+    return [key for text in texts for key in re.findall(r"^(\w+): \?\?\?", text, re.M)]
+
+
+def neptune(*overrides: str) -> DictConfig:
+    """Neptune's configuration, as far as it is composed."""
+    return compose("neptune", ["videos=x", "out=y", *overrides])
+
+
+def part(name: str, *overrides: str) -> Any:
+    """One part of Neptune; the others are not made."""
+    return hydra.utils.instantiate(neptune(*overrides)[name], _convert_="all")
 
 
 def _missing(value: Any, path: str) -> list[str]:
@@ -78,9 +101,54 @@ def test_every_choice_can_be_built(job: str, group: str, choice: str) -> None:
     assert callable(build(compose(job, given(job, f"{group}={choice}"))))
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_preset_can_be_built(name: str) -> None:
-    assert callable(build(compose("neptune", given("neptune", f"+experiment={name}"))))
+PAIRS = [(job, preset) for job in JOBS for preset in EXPERIMENTS]
+SERVED = [(job, preset) for job, preset in PAIRS if preset in presets.presets(CONF, job)]
+
+
+@pytest.mark.parametrize(("job", "preset"), [p for p in SERVED if p[1] != "laptop"])
+def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
+    needed = [f"{key}=x" for key in _open(job)]
+    config = compose(job, [*needed, f"+experiment={preset}"])
+    chosen = presets.choices_of(CONF, preset)
+    taken = [(group, choice) for group, choice in chosen.items() if (job, group) in GROUPS]
+    assert taken
+    for group, choice in taken:
+        text = (CONF / group / f"{choice}.yaml").read_text()
+        assert re.findall(r"^_target_: (\S+)", text, re.M) in ([], [config[group]["_target_"]])
+    assert callable(build(config))
+
+
+@pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
+def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
+    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it serves .*neptune"):
+        compose(job, [f"+experiment={preset}"])
+
+
+def test_the_laptops_preset_is_the_default_of_every_job() -> None:
+    assert [presets.expand(CONF, job, ["+experiment=laptop", "a=1"]) for job in JOBS] == [
+        ["a=1"] for _ in JOBS
+    ]
+
+
+def test_every_job_that_asks_models_takes_the_presets() -> None:
+    asking = {job for job, group in GROUPS if group == "llm"}
+    assert asking == set(presets.served(CONF, "api")) == set(presets.served(CONF, "gpu"))
+    assert presets.served(CONF, "whole_video") == ["neptune"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sets"),
+    [
+        (["+experiment=whole_video"], "google/gemini-2.5-flash"),
+        (["experiment=whole_video", "llm=openai"], "google/gemini-2.5-flash"),
+        (["+experiment=whole_video", "llm=offline"], None),  # nothing for the model of another kind
+        (["+experiment=whole_video", "llm.model=mine"], "mine"),
+    ],
+)
+def test_the_command_line_comes_before_a_preset(given: list[str], sets: str | None) -> None:
+    config = neptune(*given)
+    assert (config.llm.get("model"), config.vet.watch) == (sets, False)
+    assert config.ask.recipe.path.endswith("whole")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +171,12 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
         (["videos=x", "out="], ["out= is not set"]),
         (["videos=film [1].mp4", "out=y"], ["""'videos="film [1].mp4"'"""]),
-        (["videos", "out=y"], ["'videos'", "key=value"]),
+        (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
+        (["films", "out=y"], ["did you mean videos=films?"]),
+        (["my/film.mp4"], ["did you mean videos=my/film.mp4?"]),
+        (["videos=x", "runs/y"], ["did you mean out=runs/y?"]),
+        (["videos=x", "out=y", "z"], ["'z' is not key=value; mustsee --help"]),
+        (["videos=x", "out=y", "resume=true"], ["'resume', and none is needed", "same command"]),
         (["videos=x", "out=y", "vet.tires=2"], ["'vet.tires'", "did you mean 'vet.tries'"]),
         (["videos=x", "out=y", "llm=openai", "llm.modl=z"], ["did you mean 'llm.model'"]),
         (["videos=x", "out=y", "filters.metadata.unsafe_tags=racy"], ["'racy'", "tuple"]),
@@ -133,13 +206,53 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     [
         (["--videos", "films", "out=y"], ["'--videos'", "write videos=films"]),
         (["--budget-usd=5", "videos=x"], ["write budget_usd=5"]),
+        (["--vidoes=a"], ["write videos=a"]),
+        (["--dry-run", "videos=x", "out=y"], ["write dry_run=true"]),
+        (["--llm.model=m", "videos=x"], ["write llm.model=m"]),
+        (["videos=x", "out=y", "--resume"], ["'--resume', and none is needed", "same command"]),
+        (["videos=x", "out=y", "--gpu"], ["'--gpu', and no key of that name"]),
         (["videos=x", "out=y", "total_seconds=3"], ["'total_seconds'", "did you mean"]),
-        (["videos=x", "out=y", "filters.metadata=off"], ["filters.metadata='off'"]),
-        (["-m", "videos=x", "out=y", "seed=1,x"], ["combination seed=x", "int"]),
+        (["-m", "videos=/", "out=y", "seed=1,x"], ["combination seed=x", "int"]),
         (["-m", "videos=x", "out=y", "llm=offline,opnai"], ["combination llm=opnai", "openai"]),
+        (["videos=/", "out=y", "budget_usd=five"], ["budget_usd='five'", "number"]),
+        (["videos=/", "out=y", "dry_run=3"], ["dry_run=3", "bool"]),
         (["videos=/nowhere", "out=y"], ["videos='/nowhere' does not exist"]),
-        (["videos=https://host/film.mp4", "out=y"], ["https://host/film.mp4", "download"]),
+        (["videos=/urs", "out=y"], ["did you mean '/usr'?"]),
+        (["videos=https://host/film.mp4", "out=y"], ["with curl -LO 'https://host/film.mp4'"]),
+        (["videos=https://www.youtube.com/watch?v=a", "out=y"], ["with yt-dlp 'https://www.you"]),
+        (['videos="https://youtu.be/a"', "out=y"], ["with yt-dlp 'https://youtu.be/a'"]),
+        (["videos=/", "out=y", "llm=openai", "key_env=NO_SUCH_KEY"], ["export NO_SUCH_KEY=..."]),
     ],
+)
+def test_a_mistake_is_said_in_one_line_before_the_job_is_imported(
+    given: list[str],
+    parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["neptune", *given])
+    monkeypatch.setattr(launching, "build", None)  # it imports the job, which takes seconds
+    with pytest.raises(SystemExit) as ended:
+        launch("neptune")
+    said = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, len(said)) == (2, 1), said
+    for part in parts:
+        assert part in said[0]
+
+
+def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
+    for job in JOBS:
+        target = OmegaConf.load(CONF / f"{job}.yaml").job
+        read = kinds(target)
+        fields = get_type_hints(hydra.utils.get_class(target))
+        fields |= get_type_hints(Run) | get_type_hints(DryRun) if fields.get("run") is Run else {}
+        assert {key: fields[key] for key in read} == read
+    assert kinds("ray_jobs.neptune.Neptune")["budget_usd"] == float | None
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [(["videos=/", "out=y", "filters.metadata=off"], ["filters.metadata='off'"])],
 )
 def test_a_mistake_ends_a_command_in_one_line_before_any_work(
     given: list[str],
@@ -161,8 +274,7 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
     stages = ("probe", "look", "hear")
 
     def behind(*overrides: str) -> dict[str, list[str]]:
-        job = build(compose("neptune", ["videos=x", "out=y", *overrides]))
-        found = by_stage(job.filters, stages)
+        found = by_stage(part("filters", *overrides), stages)
         return {stage: [type(f).__name__ for f in some] for stage, some in found.items()}
 
     assert behind() == {"probe": ["Metadata"], "look": ["Static", "TalkingHead"], "hear": []}
@@ -176,11 +288,11 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
 def test_the_api_preset_takes_another_model(llm: str) -> None:
     """Its endpoint is that of the parts which ask one, and of no other."""
     overrides = ["base_url=http://host/v1", "key_env=null", f"llm={llm}"]
-    config = compose("neptune", given("neptune", "+experiment=api", *overrides))
+    config = neptune("+experiment=api", *overrides)
     endpoints = [config.hear.model.endpoint, config.caption.endpoint, config.embed.model.endpoint]
     endpoints += [config.llm] if llm == "openai" else []
     assert {(e.base_url, e.key_env) for e in endpoints} == {("http://host/v1", None)}
-    alone = compose("neptune", given("neptune", f"llm={llm}")).llm
+    alone = neptune(f"llm={llm}").llm
     assert llm == "openai" or config.llm == alone
     assert llm != "openai" or alone.base_url.endswith("openai.com/v1")
 
@@ -201,9 +313,9 @@ def test_impossible_hardware_is_said_before_any_work(
     override: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ray.nodes", list)
-    cluster = build(compose("neptune", given("neptune", override))).run.cluster
-    parts: Any = None  # not asked for
-    stages = [Stage(name=n, part=parts, hardware=h) for n, h in cluster.stages.items()]
+    cluster = part("cluster", override)
+    none: Any = None  # not asked for
+    stages = [Stage(name=n, part=none, hardware=h) for n, h in cluster.stages.items()]
     with pytest.raises(UserError, match=re.escape(message)):
         preflight([stages], cluster)
 
@@ -218,14 +330,13 @@ def test_impossible_hardware_is_said_before_any_work(
     ],
 )
 def test_impossible_numbers_are_said_before_any_work(overrides: list[str], message: str) -> None:
-    job = build(compose("neptune", given("neptune", *overrides)))
-    part = getattr(job, overrides[0].split("=")[0].split(".")[0])
+    found = part(overrides[0].split("=")[0].split(".")[0], *overrides)
     with pytest.raises(UserError, match=re.escape(message)):
-        part.check(None)
+        found.check(None)
 
 
 def test_a_budget_is_no_debt() -> None:
-    job = build(compose("neptune", given("neptune", "budget_usd=-1")))
+    job = build(neptune("budget_usd=-1"))
     with pytest.raises(UserError, match="budget_usd=-1"), job.run.open("neptune"):
         pass
 
@@ -244,11 +355,14 @@ def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.Monke
         pass
 
 
-def test_hydras_flags_work_wherever_they_stand() -> None:
-    for given in (["--cfg", "job", "seed=7"], ["seed=7", "-c", "job"]):
-        command = [sys.executable, "-m", "ray_jobs.neptune", *given, "--package", "seed"]
-        run = subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
-        assert (run.stdout.strip(), run.stderr) == ("7", "")
+@pytest.mark.parametrize("given", [["--cfg", "job", "seed=7"], ["seed=7", "-c", "job"]])
+def test_hydras_flags_work_wherever_they_stand(
+    given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["neptune", *given, "--package", "seed"])
+    with pytest.raises(SystemExit) as ended:
+        launch("neptune")
+    assert (ended.value.code, *capsys.readouterr()) == (0, "7\n", "")
 
 
 def test_every_cluster_knows_every_stage() -> None:

@@ -28,7 +28,8 @@ def neptune(out: Path, *overrides: str, **environment: str) -> subprocess.Comple
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "out"
-    done = neptune(folder, "videos=examples/videos")
+    every_run = [f"vet.filters.{number}.all_runs=true" for number in (2, 3)]
+    done = neptune(folder, "videos=examples/videos", *every_run)
     assert done.returncode == 0, done.stderr
     for part in ("pancakes", "talking head", "static", "too short", "next:"):
         assert part in done.stdout
@@ -50,6 +51,17 @@ def test_every_filter_shows_its_work(out: Path) -> None:
     assert set(counted["dropped"]) <= {"sight", "check"}  # guessers mark, they do not drop
     assert 1 <= counted["subsets"]["mma"] < counted["subsets"]["full"] == counted["kept"]
     assert counted["made"] == counted["kept"] + sum(counted["dropped"].values())
+
+
+def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_at(
+    out: Path,
+) -> None:
+    table, kept = record(out)["sweep"], record(out)["questions"]["kept"]
+    assert [(r["filters"], r["min_failures"]) for r in table] == [
+        (filters, least) for filters in ("blind", "blind+asr") for least in range(4)
+    ]
+    assert [r["questions"] for r in table if not r["min_failures"]] == [kept, kept]
+    assert table[0]["questions"] > table[3]["questions"]
 
 
 def test_the_rows_are_what_the_contract_says(out: Path) -> None:

@@ -1,5 +1,6 @@
 """Rates and times left are those of now; the line of a plain log says what one waits for."""
 
+import itertools
 import signal
 import threading
 from collections.abc import Mapping
@@ -97,9 +98,11 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     paid = Entry(outcome="done", model="m", prompt="p", usd=0.5)
     again = Entry(outcome="retry", model="m", prompt="p", retry_after=12.0)
     line = watched.at(60.0, snapshot(stages, paid, again)).line()
-    assert line.startswith("[1:00] probe 40/40, look 10/30 10.0/min 2:00 left, ask 0/29 |")
+    assert line.startswith(
+        "[1:00] probe 40/40, look 10/30 (1 failed) 10.0/min 2:00 left, ask 0/29 |"
+    )
     assert "20 reused" in line
-    assert "1 failed" in line
+    assert line.count("failed") == 1
     assert "1 model call, 1 tried again, 12 s of waits asked for, 0.50 USD" in line
     assert line.endswith("at least 2:00 left")  # ask has not begun
     held = replace(snapshot(stages, paid), held={"tokens_per_minute=200000": 31.4})
@@ -115,6 +118,45 @@ def test_results_from_the_store_make_no_rate() -> None:
     (_, look) = watched.at(21.0, seen).states(seen)
     assert look.per_second == pytest.approx(0.1)
     assert look.left == pytest.approx(80)
+
+
+def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[float, bool]]:
+    """The time left of a stage in each second, and whether its next row is late. `finished`: rows
+    done from a second on.
+    """
+    watched, found = Watched(["look"], rows), list[tuple[float, bool]]()
+    for second in range(seconds):
+        worked = max((n for at, n in finished.items() if at <= second), default=0)
+        seen = snapshot({"look": StageCounts(started=1, computed=worked)})
+        (look,) = watched.at(float(second), seen).states(seen)
+        if look.left is not None:
+            found.append((look.left, look.late))
+    return found
+
+
+def test_a_long_row_does_not_make_the_time_left_run_backwards() -> None:
+    """Seven videos, of which the last two are long: at 15, 30 and 46 s it was 28, 58 and 88 s."""
+    told = left_of(61, {3: 1, 6: 2, 9: 3, 12: 4, 15: 5}, 7)
+    after = [left for left, _ in told[-46:]]
+    assert after[0] == pytest.approx(6)
+    assert after == sorted(after, reverse=True)
+    assert [late for _, late in told[-46:]] == [False] * 4 + [
+        True
+    ] * 42  # then it is "at least 4 s"
+
+
+@given(st.lists(st.integers(5, 8), min_size=10, max_size=40))
+def test_the_time_left_of_rows_much_alike_is_near_what_it_takes(gaps: list[int]) -> None:
+    ends = list(itertools.accumulate(gaps))
+    told = left_of(ends[-1], {end: n for n, end in enumerate(ends, 1)}, len(gaps))
+    for second, (left, _) in zip(range(ends[0], ends[-1]), told, strict=True):
+        assert left == pytest.approx(ends[-1] - second, rel=0.7, abs=8)
+
+
+def test_a_failed_row_is_done_and_said() -> None:
+    watched = Watched(["probe", "look"], 9)
+    seen = snapshot({"probe": StageCounts(computed=8, problem=1), "look": StageCounts(started=1)})
+    assert watched.at(15.0, seen).line() == "[0:15] probe 9/9 (1 failed), look 0/8"
 
 
 def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:

@@ -35,7 +35,7 @@ def served(
     monkeypatch.setattr(
         uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app)
     )
-    assert report(run, "serve=true")() == 0
+    assert report(run, "serve=true")() == 130
     found = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
     assert found is not None
     return TestClient(apps[0], base_url="http://127.0.0.1"), found[1]

@@ -37,6 +37,7 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _BETWEEN = re.compile(r"([\s,;:\"'()]*[\s,;][\s,;:\"'()]*|(?<=[^\W\d])-(?=[^\W\d]))")
+_LEFT = r"(?<!\w)(?<!counter-)(?<!anti-)(?<!non-)(?<!un-)"  # "counter-clockwise" is no clockwise
 _JOINED = r"[\s,;:\"'()-]+"
 _LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 
@@ -85,7 +86,12 @@ def plain(text: str) -> str:
     """Without markdown and LaTeX dress; quotes and dashes in one form."""
     for _ in range(3):
         text = _LATEX.sub(r"\1", text)
-    text = re.sub(r"\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*", "", text, flags=re.M)
+    text = re.sub(
+        r"\\(?:begin|end)\{\w+\}|\\item\b|\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*",
+        "",
+        text,
+        flags=re.M,
+    )
     text = re.sub(r"(?<!\w)_(\w[^_]*)_(?!\w)", r"\1", text)
     return text.translate(_QUOTES).translate(_DASHES).strip()
 
@@ -101,7 +107,7 @@ def found_by(own: str) -> re.Pattern[str]:
     """A pattern that finds a normalised option text as whole words, however it is punctuated: a
     reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
     """
-    left = r"(?<![\w+.-])" if own[0].isdigit() else r"(?<!\w)" if _parted(own[0]) else ""
+    left = r"(?<![\w+.-])" if own[0].isdigit() else _LEFT if _parted(own[0]) else ""
     right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if _parted(own[-1]) else ""
     pieces = _BETWEEN.split(own)
     joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in pieces[1::2]]

@@ -118,7 +118,7 @@ def _cut(options: Sequence[str]) -> list[tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _cores(options: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """What `_cut` leaves; nothing of an option that stays whole, or whose rest another one holds."""
+    """What `_cut` leaves; nothing of an option that stays whole, or whose rest another holds."""
     cut = _cut(options)
     spread = [f" {' '.join(key)} " for key in cut]
     return tuple(

@@ -143,8 +143,8 @@ SUPPOSED = re.compile(
 )
 DENIED = re.compile(
     r"\b(?:no (?:sign|indication|evidence|hint|trace)s?|rul(?:e|es|ed|ing) out|without|at no point|"
-    r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing)|as opposed to|in contrast to|compared (?:to|with)|"
-    r"other than|(?:different|distinct|differs) from|nobody|no one|none of)\b"
+    r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing)|as opposed to|in contrast to|"
+    r"compared (?:to|with)|other than|(?:different|distinct|differs) from|nobody|no one|none of)\b"
 )
 LISTED = re.compile(  # what follows an item of "no A, B or C": more short items up to the "or"
     r"[^\w,;:.]*,?\s+(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{1,40},\s*)*"
@@ -166,8 +166,8 @@ RULED_OUT = re.compile(
 ENDS_A_CLAUSE = re.compile(
     r"[\"')]*\s*(?:$|[.,;:!]|-\s|(?:in|on|at|from|to|along|towards?|through|throughout|with|as|"
     r"because|since|during|within|inside|for|over|across|around|side|rather|instead|not|by|when|"
-    r"while|which|and|near|under|behind|before|after|based|due|according|where|of the (?:screen|frame|"
-    r"video|camera)|speed|rate|pace|manner|fashion|motion|mode|direction|effect|activity|action)\b)"
+    r"while|which|and|near|under|behind|before|after|based|due|according|where|"
+    r"of the (?:screen|frame|video|camera)|speed|rate|pace|manner|fashion|motion|mode|direction|effect|activity|action)\b)"
 )
 TURN = re.compile(
     r"\W*(?:but|however|wait|actually|correction|no|yet|nevertheless|in fact|then again|"
@@ -180,8 +180,8 @@ LEADING = re.compile(  # a verb that says little of what is done
     r"showing|heading|travell?ing)\s"
 )
 PREDICATE = re.compile(  # what stands before a word that is said of a subject
-    r"(?<!there )\b(?:is|are|was|were|be|been|being|seems?|appears?|remains?|becom(?:es?|ing)|turn(?:s|ing)?|"
-    r"get(?:s|ting)|mov(?:es?|ing)|go(?:es|ing)|head(?:s|ing)|rotat(?:es?|ing)|spin(?:s|ning)|"
+    r"(?<!there )\b(?:is|are|was|were|be|been|being|seems?|appears?|remains?|becom(?:es?|ing)|"
+    r"turn(?:s|ing)?|get(?:s|ting)|mov(?:es?|ing)|go(?:es|ing)|head(?:s|ing)|rotat(?:es?|ing)|spin(?:s|ning)|"
     r"travel(?:s|l?ing)|play(?:s|ing))(?: clearly| actually| indeed| mostly| slowly| quickly)?"
     r"(?: (?:in|at|as|to be))?(?: an?| the)?\s*[\"'(*]*$"
 )

@@ -167,7 +167,8 @@ ENDS_A_CLAUSE = re.compile(
     r"[\"')]*\s*(?:$|[.,;:!]|-\s|(?:in|on|at|from|to|along|towards?|through|throughout|with|as|"
     r"because|since|during|within|inside|for|over|across|around|side|rather|instead|not|by|when|"
     r"while|which|and|near|under|behind|before|after|based|due|according|where|"
-    r"of the (?:screen|frame|video|camera)|speed|rate|pace|manner|fashion|motion|mode|direction|effect|activity|action)\b)"
+    r"of the (?:screen|frame|video|camera)|speed|rate|pace|manner|fashion|motion|mode|direction|"
+    r"effect|activity|action)\b)"
 )
 TURN = re.compile(
     r"\W*(?:but|however|wait|actually|correction|no|yet|nevertheless|in fact|then again|"

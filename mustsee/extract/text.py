@@ -74,7 +74,9 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     while position >= 0:
         try:
             value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError of its own
+        except RecursionError:  # deeper than any reply; each of its braces would be tried for long
+            return
+        except ValueError:  # also a number of 5,000 digits
             position += 1
         else:
             if isinstance(value, dict):

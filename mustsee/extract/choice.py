@@ -18,7 +18,7 @@ from functools import cached_property
 
 from mustsee.extract.explained import meant
 from mustsee.extract.languages import tongue
-from mustsee.extract.text import begins, mentions, norm, plain, spoken, wrapped
+from mustsee.extract.text import begins, mentions, norm, plain, spoken, unquoted, wrapped
 from mustsee.extract.words import (
     BUT,
     CHOOSING,
@@ -71,11 +71,24 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     if (foreign := tongue(text)) is not None:
         text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
-    for kind, content in wrapped(text):
-        inner = question.read(plain(content))
+    for kind, contents in wrapped(text):
+        inner = _agreed([question.read(plain(content)) for content in contents])
         if inner.letter or inner.ambiguous:
             return replace(inner, rule=f"{kind}, {inner.rule}")
-    return question.read(plain(text))
+        if kind == "json" and text.strip().startswith("{") and text.strip().endswith("}"):
+            return inner
+    found, own = question.read(plain(text)), unquoted(text)
+    if own == text or not own.strip():
+        return found
+    return _agreed([found, question.read(plain(own))])
+
+
+def _agreed(found: Sequence[Extraction]) -> Extraction:
+    """What readings of parts of a reply come to: one letter, or none where they differ."""
+    letters = {one.letter for one in found if one.letter}
+    if len(letters) > 1:
+        return Extraction(None, "several", ambiguous=True)
+    return next((one for one in found if one.letter), found[0])
 
 
 @dataclass(frozen=True)

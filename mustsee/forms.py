@@ -71,23 +71,69 @@ def free(text: Callable[[str], T]) -> Form[T]:
 
 
 def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
-    """A reply of several parts. A JSON object, alone, in a fence or with words around it, is read
-    by `shape`; anything else, and an object with parts of its own making, by `text`, which raises
-    Unparsed.
+    """A reply of several parts. A reply that is a JSON object, alone or in a fence, is read by
+    `shape`, whatever its texts hold; anything else, and an object with parts of its own making, by
+    `text`, which raises Unparsed. An object with words around it is read by `shape` unless the
+    words say something else.
+
+    What a model quotes is not what it answers, and where it cannot be told which is which, the
+    reply is Unparsed: lines of one label that differ, a second answer in a fence or in an object.
     """
     parts = set[str](shape.schema.get("required", ()))
+    once = tuple(_once(shape.schema))
+
+    def in_words(reply: str) -> T:
+        said = tidied(reply)
+        _check_said_once(said, once)
+        found = text(said)
+        apart = _BLOCK.sub("\n", reply)
+        if apart != reply and (other := _tried(text, tidied(apart))) and other != found:
+            raise Unparsed("it answers once in a fence and once outside of it, and not the same")
+        return found
 
     def read(reply: str) -> T:
         value = in_json(reply, parts)
         if value is None:
-            return text(tidied(reply))
+            return in_words(reply)
         there = named(cast(dict[str, Any], value)).keys() if isinstance(value, dict) else ()
         if len(parts) > 1 and not parts <= set(there):
             with suppress(Unparsed):
-                return text(tidied(reply))
-        return shape.read(value, "the reply")
+                return in_words(reply)
+        found = shape.read(value, "the reply")
+        if rest := without_json(reply, parts):
+            said = tidied(rest)
+            _check_said_once(said, once)
+            if (other := _tried(text, said)) and other != found:
+                raise Unparsed("it answers once in JSON and once in words, and not the same")
+        return found
 
     return Form(shape.schema, read)
+
+
+def _tried(text: Callable[[str], T], said: str) -> T | None:
+    """What a reader makes of a text; null where that is nothing."""
+    with suppress(Unparsed):
+        return text(said)
+    return None
+
+
+def _once(schema: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The labels that a reply in lines has once: the parts of an object that stand in one line."""
+    for name, part in cast(Mapping[str, Any], schema.get("properties", {})).items():
+        items = part.get("items", {})
+        if part.get("type") != "array" or "enum" in items or items.get("type") == "integer":
+            label = re.escape(name).replace("_", r"[\s_-]+")
+            line = rf"^[\s>*_#`•-]*(?:final\s+|correct\s+)?{label}[\s*_]*[:：=][\s*_]*(.*)$"
+            yield name, re.compile(line, re.IGNORECASE | re.MULTILINE)
+
+
+def _check_said_once(text: str, labels: Sequence[tuple[str, re.Pattern[str]]]) -> None:
+    """Raises Unparsed where lines of one label differ."""
+    for name, line in labels:
+        values = (" ".join(value.split()).casefold() for value in line.findall(text))
+        if len({value.strip(" *_.`\"'") for value in values}) > 1:
+            label = name.replace("_", " ").upper()
+            raise Unparsed(f"it has several lines '* {label}: ...' that differ; one is wanted")
 
 
 def words(about: str) -> Shape[str]:
@@ -202,6 +248,7 @@ def _short(value: Any) -> str:
 
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(r"^[ \t]*```[^\n]*\n.*?\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 def in_json(reply: str, keys: Collection[str] = ()) -> Any:
@@ -210,15 +257,34 @@ def in_json(reply: str, keys: Collection[str] = ()) -> Any:
 
     Raises Unparsed for JSON that is broken, and for objects that differ.
     """
-    text = reply.replace("\r\n", "\n").strip("\ufeff \n\t")
-    found = [v for v in map(_loaded, (text, *_FENCE.findall(text))) if isinstance(v, (dict, list))]
-    if not found and keys:
-        found = [o for o in _objects(text) if set(keys) <= named(o).keys()]
+    text = _trimmed(reply)
+    if isinstance(alone := _loaded(text), (dict, list)):
+        return cast(Any, alone)
+    found = [v for v in map(_loaded, _FENCE.findall(text)) if isinstance(v, (dict, list))]
+    if keys:
+        among = (value for value, _, _ in _objects(text))
+        found += [o for o in among if set(keys) <= named(o).keys()]
     if any(other != found[0] for other in found[1:]):
         raise Unparsed("it holds several JSON objects that differ; one is wanted")
     if not found and re.match(r'(?:```(?:json)?\s*)?\{\s*"', text):
         raise Unparsed("it begins as a JSON object, but is none that can be read")
     return found[0] if found else None
+
+
+def without_json(reply: str, keys: Collection[str] = ()) -> str:
+    """The words around the JSON that `in_json` finds in a reply; none where it is all of it."""
+    text = _trimmed(reply)
+    if isinstance(_loaded(text), (dict, list)):
+        return ""
+    text = _FENCE.sub(lambda m: m[0] if _loaded(m[1]) is None else "\n", text)
+    for value, start, end in reversed(list(_objects(text))):
+        if not keys or set(keys) <= named(value).keys():
+            text = f"{text[:start]}\n{text[end:]}"
+    return text.strip()
+
+
+def _trimmed(reply: str) -> str:
+    return reply.replace("\r\n", "\n").strip("\ufeff \n\t")
 
 
 def _loaded(text: str) -> Any:
@@ -228,16 +294,18 @@ def _loaded(text: str) -> Any:
         return None
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, those within others left out."""
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The JSON objects in a text with their places, those within others left out."""
     decoder, at = json.JSONDecoder(strict=False), text.find("{")
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except RecursionError:  # deeper than any reply; each of its braces would be tried for long
+            return
+        except ValueError:
             end = at + 1
         else:
-            yield value
+            yield value, at, end
         at = text.find("{", end)
 
 

@@ -4,8 +4,8 @@
     {% block user %}{{ transcript | untrusted }}{% endblock %}
 
 An undefined variable is an error. Text that people or models wrote (transcripts, titles, candidate
-answers) goes through `| untrusted`, which fences it and takes its power to close the fence or to
-open a chat turn.
+answers) goes through `| untrusted`, which puts it into a fence, or through `| inline` within a line
+of the prompt's own. Neither can end its fence or line, or open a chat turn.
 """
 
 from __future__ import annotations
@@ -22,30 +22,70 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 from mustsee.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent / "prompts"
-_TOKENS = (
-    r"start_of_turn|end_of_turn|bos|eos|s>|im_start|im_end|endoftext|eot_id|begin_of_text|"
-    r"start_header_id|end_header_id|system|user|assistant|think|\|"
+_TAGS = (  # control tokens that look like tags: of Gemma, Llama 2, GLM, Qwen, T5 and their like
+    r"bos|eos|pad|unk|mask|sep|cls|s>|system|user|assistant|human|model>|think|thinking|thought|"
+    r"reasoning|reflection|analysis|tools?>|function|parameter|image>|video>|audio>|sop>|eop>|"
+    r"unused\d|fim|\w+[_:]\w"
 )
-_CONTROL = re.compile(rf"<(?=[|/]?\s*(?:{_TOKENS}))|\[(?=/?INST\])", re.IGNORECASE)
+_WORDS = (  # and in square brackets: of Mistral, GLM; [music] and [APPLAUSE] are none
+    r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|IMG|"
+    r"IMG_BREAK|IMG_END|THINK|BEGIN_AUDIO|BEGIN_SYSTEM|PREFIX|SUFFIX|MIDDLE|gMASK|CLS|SEP|MASK|PAD"
+)
+_CONTROL = re.compile(
+    rf"<(?=[|｜]|/?\s*(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"<{3,}|>{3,}")  # two are an arrow, or a change of speakers in captions
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffc]")
 OPEN, CLOSE = "<<<", ">>>"
+MARK_LENGTH = 8  # hexadecimal digits of a fence's mark
+_FENCE = re.compile(
+    rf"^{OPEN}([0-9a-f]{{{MARK_LENGTH}}}|)\n(.*?)\n\1{CLOSE}$", re.DOTALL | re.MULTILINE
+)
 ENGLISH = "English"
 NOTE = "_language.j2"  # what is said of the language; another folder of prompts may do without
 _LANGUAGE = re.compile(r"[A-Z][^\W\d_]+(?:[ -][^\W\d_]+)*(?: \([^\W\d_ ]+\))?")
 
 
 def neutral(text: str) -> str:
-    """Text without chat control tokens, fence marks and unprintable characters; what a reader sees
-    stays the same.
+    """Text without chat control tokens of any model, fence marks and unprintable characters; what a
+    reader sees stays the same.
     """
     text = _UNPRINTABLE.sub(" ", text)
     text = _CONTROL.sub(lambda m: m.group() + " ", text)
-    return text.replace(OPEN, "<< <").replace(CLOSE, "> >>")
+    return _RUN.sub(lambda m: " ".join(m.group()), text)
 
 
-def untrusted(text: object) -> str:
-    """The text between fences that it cannot close."""
-    return f"{OPEN}\n{neutral(str(text)).strip()}\n{CLOSE}"
+def inline(text: object) -> str:
+    """Text for within a line: neutral, and without line ends, so that it begins no line."""
+    return " ".join(neutral(str(text)).split())
+
+
+def untrusted(text: object, *, marked: bool = True) -> str:
+    """The text in a fence that it cannot close: both ends bear a mark that the text does not hold,
+    from a hash of the text, so that the same text always has the same fence. `marked=False`: none,
+    where the bytes around the text are a trained model's; then `neutral` alone keeps it in.
+    """
+    bare = neutral(str(text)).strip()
+    mark = _mark(bare) if marked else ""
+    return f"{OPEN}{mark}\n{bare}\n{mark}{CLOSE}"
+
+
+def _mark(text: str) -> str:
+    digits = hashlib.sha256(text.encode()).hexdigest()
+    while digits[:MARK_LENGTH] in text:
+        digits = hashlib.sha256(digits.encode()).hexdigest()
+    return digits[:MARK_LENGTH]
+
+
+def fenced_texts(prompt: str) -> list[str]:
+    """What stands in the fences of a rendered prompt, in order."""
+    return [match[2] for match in _FENCE.finditer(prompt)]
+
+
+def without_fenced_texts(prompt: str) -> str:
+    """A rendered prompt's own words: its fences are left, empty."""
+    return _FENCE.sub(f"{OPEN}\n{CLOSE}", prompt)
 
 
 @dataclass(frozen=True)
@@ -83,7 +123,7 @@ class Prompts:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        env.filters.update(untrusted=untrusted, neutral=neutral)
+        env.filters.update(untrusted=untrusted, neutral=neutral, inline=inline)
         return env
 
     @property

@@ -35,6 +35,8 @@ class OpenAI(Endpoint):
     tokens. `thought_tokens`: how many a model may think with beside those of its reply;
     `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
+    `opens_thoughts`: the chat template writes the opening tag of the thoughts, and the server does
+    not tell them apart, so that replies begin in their midst.
     `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
     `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
     {model: M, base_url: U, key_env: K}.
@@ -46,6 +48,7 @@ class OpenAI(Endpoint):
     token_limit: str = "max_completion_tokens"
     thought_tokens: int = 0
     reasoning_effort: str | None = None
+    opens_thoughts: bool = False
     detail: Literal["auto", "low", "high"] = "auto"
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -220,7 +223,8 @@ class OpenAIChat:
         try:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
-            declined, spoken = message.get("refusal"), _spoken(message)
+            declined = message.get("refusal")
+            spoken = _spoken(message, opened=self._config.opens_thoughts)
         except (LookupError, TypeError, AttributeError):
             raise Transient(f"{where}: the reply holds no choices") from None
         if finish == "content_filter":
@@ -284,9 +288,10 @@ class _Used(NamedTuple):
     tokens_thought: int
 
 
-def _spoken(message: Mapping[str, Any]) -> Spoken:
+def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> Spoken:
     """What an answer says and thinks, wherever the endpoint puts the thoughts: a field of the
-    message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), tags in the text.
+    message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), or, where it marks
+    none, tags at the beginning of the text. `opened`: the text begins in the midst of thoughts.
     """
     field_of_its_own = message.get("reasoning_content") or message.get("reasoning") or ""
     content: Any = message.get("content") or ""
@@ -295,7 +300,8 @@ def _spoken(message: Mapping[str, Any]) -> Spoken:
         parts = cast(list[Mapping[str, Any]], content)
         thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
         content = "".join(p["text"] for p in parts if p.get("type") == "text")
-    spoken = apart(hidden(str(content)))
+    said = hidden(str(content))
+    spoken = Spoken(said=said) if any(thoughts) else apart(said, opened=opened)
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
     return Spoken(said=spoken.said, thoughts=hidden(told), unfinished=spoken.unfinished)
 

@@ -23,8 +23,9 @@ from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from mustsee.thoughts import apart
+from mustsee.thoughts import apart, leaves_open
 
+LAST = 8  # tokens of a prompt in which a template may open the thoughts of the reply
 GATHER = 0.005  # seconds for which calls are gathered into one batch
 
 
@@ -174,8 +175,9 @@ class TransformersChat:
                 return_dict_in_generate=True,
             )
         rows = found.sequences[:, inputs["input_ids"].shape[1] :].tolist()
+        opened = leaves_open(self._tokenizer.decode(inputs["input_ids"][0][-LAST:]))
         return [
-            self._reply(request.sampling, lengths[i], rows[i], _row(found.logits, i))
+            self._reply(request.sampling, lengths[i], rows[i], _row(found.logits, i), opened)
             for i, request in enumerate(requests)
         ]
 
@@ -226,10 +228,13 @@ class TransformersChat:
         turns = ((p if isinstance(p, str) else place for p in m.parts) for m in messages)
         return "\n\n".join(map("".join, turns))
 
-    def _reply(self, sampling: Sampling, length: int, row: list[int], logits: Any) -> Reply:
+    def _reply(
+        self, sampling: Sampling, length: int, row: list[int], logits: Any, opened: bool
+    ) -> Reply:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
         said = row if end is None else row[:end]
-        spoken = apart(self._tokenizer.decode(said, skip_special_tokens=True).strip())
+        text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
+        spoken = apart(text, opened=opened)
         return Reply(
             text=spoken.said,
             model=self._config.model,

@@ -18,8 +18,9 @@ from functools import cached_property
 
 from mustsee.extract.explained import meant
 from mustsee.extract.languages import tongue
-from mustsee.extract.text import begins, norm, plain, spoken, wrapped
+from mustsee.extract.text import begins, mentions, norm, plain, spoken, unquoted, wrapped
 from mustsee.extract.words import (
+    BUT,
     CHOOSING,
     DOUBT,
     ELIMINATED,
@@ -30,6 +31,7 @@ from mustsee.extract.words import (
     LABELLED,
     NEGATION,
     NEGATIVE_TAIL,
+    NOT_ONLY,
     POSITIVE_TAIL,
     REASON,
     REFUSAL,
@@ -69,11 +71,24 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     if (foreign := tongue(text)) is not None:
         text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
-    for kind, content in wrapped(text):
-        inner = question.read(plain(content))
+    for kind, contents in wrapped(text):
+        inner = _agreed([question.read(plain(content)) for content in contents])
         if inner.letter or inner.ambiguous:
             return replace(inner, rule=f"{kind}, {inner.rule}")
-    return question.read(plain(text))
+        if kind == "json" and text.strip().startswith("{") and text.strip().endswith("}"):
+            return inner
+    found, own = question.read(plain(text)), unquoted(text)
+    if own == text or not own.strip():
+        return found
+    return _agreed([found, question.read(plain(own))])
+
+
+def _agreed(found: Sequence[Extraction]) -> Extraction:
+    """What readings of parts of a reply come to: one letter, or none where they differ."""
+    letters = {one.letter for one in found if one.letter}
+    if len(letters) > 1:
+        return Extraction(None, "several", ambiguous=True)
+    return next((one for one in found if one.letter), found[0])
 
 
 @dataclass(frozen=True)
@@ -115,17 +130,17 @@ class _Question:
     def read(self, text: str) -> Extraction:
         if not text:
             return Extraction(None, "empty")
-        for rule in (
-            self._equal,
-            self._single,
-            self._ranked,
-            self._declared,
-            self._ticked,
-            self._labelled,
+        for rule in (  # in order: the first that finds anything decides
+            self._equal,  # "Slow motion."
+            self._single,  # "(B)"
+            self._ranked,  # "C > A > B"
+            self._declared,  # "The answer is B.", "It is not A, B or C, but D."
+            self._ticked,  # "B. slow motion ✓"
+            self._labelled,  # "Caption B: ...", "B because ..."
         ):
             if (found := rule(text)) is not None:
                 return found
-        return self._inside(text)
+        return self._inside(text)  # "It plays in slow motion. There is no sign of a time-lapse."
 
     def _answer(self, index: int | None, rule: str) -> Extraction:
         if index is None:
@@ -181,6 +196,10 @@ class _Question:
                 yield from self._after(text, match, firm=True)
         for pattern in (IT_IS, HEDGE):
             for match in pattern.finditer(text):
+                yield from self._after(text, match, firm=False)
+        for match in BUT.finditer(text):
+            before = re.split(r"[.!?;\n]", text[: match.start()])[-1]
+            if NEGATION.search(before) and not NOT_ONLY.search(before):
                 yield from self._after(text, match, firm=False)
         for match in re.finditer(rf"(option |choice )?([(\[\"']?){self.label}", text, re.I):
             if POSITIVE_TAIL.match(text, match.end()) and self._sure(
@@ -326,7 +345,9 @@ class _Question:
             )
         ):
             return None
-        line = re.compile(rf"^\W*(?:option\s*)?{self.label}\s*(?:{_CLOSE}|[.:](?=\s|$)|\()", re.M)
+        line = re.compile(
+            rf"^\W*(?:(?:{LABELLED})\s*)?{self.label}\s*(?:{_CLOSE}|[.:](?=\s|$)|\()", re.M | re.I
+        )
         labels = {m[1].upper() for m in line.finditer(text)}
         if index is None:
             return Extraction(None, "out of range")
@@ -347,7 +368,7 @@ class _Question:
         return praised is None or not re.match(ends, text[praised.end() :], re.IGNORECASE)
 
     def _inside(self, text: str) -> Extraction:
-        """The one option whose text the reply contains, or that the reply begins."""
+        """The one option whose text the reply contains, or nearly, or that the reply begins."""
         found = meant(text.casefold(), self.texts)
         if len(found) > 1:
             return Extraction(None, "several", ambiguous=True)
@@ -355,7 +376,8 @@ class _Question:
             marks = {self.index(m) for m in re.findall(rf"[(\[]{self.label}[)\]]", text)}
             if marks - {*found, None}:
                 return Extraction(None, "conflict", ambiguous=True)
-            return self._answer(found[0], "text inside")
+            written = any(mentions(text.casefold(), self.texts[found[0]]))
+            return self._answer(found[0], "text inside" if written else "other words")
         whole = norm(text)
         cut = [i for i, own in enumerate(self.texts) if own.startswith(whole)]
         if not found and len(whole.split()) >= 4 and len(cut) == 1:

@@ -10,8 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mustsee.extract.text import mentions
-from mustsee.extract.words import ASIDE, DENIED, ENDS_A_CLAUSE, NEGATION, RULED_OUT, SUPPOSED, TURN
+from mustsee.extract.reworded import WAYS, Found, joined_to
+from mustsee.extract.words import (
+    ASIDE,
+    DENIED,
+    ENDS_A_CLAUSE,
+    LISTED,
+    NEGATION,
+    NO,
+    NONE_OF,
+    RULED_OUT,
+    SUPPOSED,
+    TURN,
+)
 
 _ENDS = re.compile(r"(?<![^\w][a-z])[.!?][\"')]*(?:\s+|$)|\n+")  # "b. swimming" goes on
 _NEAR = 6  # words before an option that may deny it
@@ -32,7 +43,14 @@ def meant(reply: str, options: Sequence[str]) -> tuple[int, ...]:
     normalised texts.
     """
     sentences = tuple(_sentences(reply))
-    said = [m for n, s in enumerate(sentences) for m in _mentions(n, s, options)]
+    said: list[_Mention] = []
+    for ways in WAYS:
+        for number, sentence in enumerate(sentences):
+            found = [f for way in ways for f in way(sentence, options)]
+            found += [other for f in found for other in joined_to(sentence, f[1], options)]
+            said += _mentions(number, sentence, found)
+        if said:
+            break
     said = [m for m in said if not m.aside] or said
     found = tuple(dict.fromkeys(m.index for m in said))
     if len(found) < 2 or said[0].aside:
@@ -55,22 +73,32 @@ def _sentences(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _mentions(number: int, sentence: str, options: Sequence[str]) -> Iterator[_Mention]:
+def _mentions(number: int, sentence: str, spans: Sequence[Found]) -> Iterator[_Mention]:
     """What a sentence names and does not deny, in order; of texts that overlap, the longest."""
     if SUPPOSED.search(sentence):
         return
-    spans = [
-        (start, end, index)
-        for index, own in enumerate(options)
-        if not (len(own) == 1 and own.isalpha())
-        for start, end in mentions(sentence, own)
-    ]
-    for start, end, index in sorted(spans):
+    for start, end, index in sorted(set(spans)):
         within = any(a <= start and end <= b and b - a > end - start for a, b, _ in spans)
-        near = " ".join(re.split(r"[;:,]|\bbut\b", sentence[:start])[-1].split()[-_NEAR:])
-        denied = NEGATION.search(near) or DENIED.search(near) or RULED_OUT.match(sentence, end)
-        if within or denied:
+        if within or _is_denied(sentence, start, end):
             continue
+        near = _near(sentence[:start])
         closes = ENDS_A_CLAUSE.match(sentence, end) is not None
         aside = ASIDE.search(near) is not None
         yield _Mention(index=index, sentence=number, closes=closes, aside=aside)
+
+
+def _near(before: str) -> str:
+    """The last words of a clause."""
+    return " ".join(re.split(r"[;:,]|\bbut\b", before)[-1].split()[-_NEAR:])
+
+
+def _is_denied(sentence: str, start: int, end: int) -> bool:
+    """Whether a place of a sentence is denied, alone or in a list: "no A, B or C"."""
+    if RULED_OUT.match(sentence, end):
+        return True
+    before = sentence[:start]
+    near = _near(before)
+    if LISTED.match(sentence, end) or re.search(r"\b(?:or|nor)\b", near):
+        near = re.split(r"[;:]|\bbut\b", before)[-1]
+        return any(word.search(near) for word in (NEGATION, DENIED, NONE_OF))
+    return any(word.search(near) for word in (NEGATION, DENIED)) or NO.search(before) is not None

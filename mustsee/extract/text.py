@@ -19,6 +19,14 @@ _END = re.compile(
     r"|<｜end▁of▁sentence｜>|\[/?INST\]",
     re.IGNORECASE,
 )
+_TURN = re.compile(  # where a model goes on into the next turn
+    rf"(?:{_END.pattern})\s*(?:<s>|<bos>|<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|\[INST\])",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(  # a block, or words in quotation marks that speak of an answer
+    r"```.*?```|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
+    re.DOTALL | re.IGNORECASE,
+)
 _ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)
 _TAG = re.compile(
     r"<(answer|final_answer|choice|option|final|response)>(.*?)(?:</\1>|$)",
@@ -37,35 +45,44 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _BETWEEN = re.compile(r"([\s,;:\"'()]*[\s,;][\s,;:\"'()]*|(?<=[^\W\d])-(?=[^\W\d]))")
+_LEFT = r"(?<!\w)(?<!counter-)(?<!anti-)(?<!non-)(?<!un-)"  # "counter-clockwise" is no clockwise
 _JOINED = r"[\s,;:\"'()-]+"
 _LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 
 
 def spoken(reply: str) -> str | None:
     """The reply without reasoning and control tokens; None when the reasoning never ended."""
-    text = html.unescape(unicodedata.normalize("NFKC", reply))
-    heard = apart(text)
+    heard = apart(reply)
     if heard.unfinished:
         return None
-    text = _BEGIN.sub(" ", re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", heard.said))
-    parts = [p for p in _END.split(text) if p.strip()]
-    return _ROLE.sub("", parts[0]) if parts else ""
+    text = html.unescape(unicodedata.normalize("NFKC", heard.said))
+    text = re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", text)
+    if re.match(r"\s*\{", text):  # within JSON, all marks are words
+        return text
+    text = _TURN.split(_BEGIN.sub(" ", text, count=1) if _BEGIN.match(text.lstrip()) else text)[0]
+    return _ROLE.sub("", _END.sub(" ", text))
 
 
-def wrapped(text: str) -> Iterator[tuple[str, str]]:
-    """What a reply puts into JSON, an answer tag or a box, the last of each."""
-    for value in reversed(list(_objects(text))):
-        found = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
-        for item in found[-1:]:
+def unquoted(text: str) -> str:
+    """A reply without the blocks and the answers that it quotes."""
+    return _QUOTED.sub(" ", text)
+
+
+def wrapped(text: str) -> Iterator[tuple[str, list[str]]]:
+    """What a reply puts into JSON, answer tags or boxes: of each kind all that differ."""
+    found: list[str] = []
+    for value in _objects(text):
+        named = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
+        for item in named[-1:]:
             items = cast(list[Any], item) if isinstance(item, list) else [item]
             if items and all(isinstance(i, str | int) for i in items):
-                yield "json", " and ".join(str(i) for i in items)
-        if found:
-            break
-    if tags := [t for t in _TAG.findall(text) if t[1].strip()]:
-        yield "tag", tags[-1][1]
+                found.append(" and ".join(str(i) for i in items))
+    if found:
+        yield "json", list(dict.fromkeys(found))
+    if tags := [t[1].strip() for t in _TAG.findall(text) if t[1].strip()]:
+        yield "tag", list(dict.fromkeys(tags))
     if boxes := [b for b in _BOX.findall(text) if b.strip()]:
-        yield "box", boxes[-1]
+        yield "box", list(dict.fromkeys(boxes))
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
@@ -73,7 +90,9 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     while position >= 0:
         try:
             value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError of its own
+        except RecursionError:  # deeper than any reply; each of its braces would be tried for long
+            return
+        except ValueError:  # also a number of 5,000 digits
             position += 1
         else:
             if isinstance(value, dict):
@@ -85,7 +104,12 @@ def plain(text: str) -> str:
     """Without markdown and LaTeX dress; quotes and dashes in one form."""
     for _ in range(3):
         text = _LATEX.sub(r"\1", text)
-    text = re.sub(r"\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*", "", text, flags=re.M)
+    text = re.sub(
+        r"\\(?:begin|end)\{\w+\}|\\item\b|\\[()\[\]]|\\left|\\right|[*$]|~~|__|^#+ |```\w*",
+        "",
+        text,
+        flags=re.M,
+    )
     text = re.sub(r"(?<!\w)_(\w[^_]*)_(?!\w)", r"\1", text)
     return text.translate(_QUOTES).translate(_DASHES).strip()
 
@@ -101,7 +125,7 @@ def found_by(own: str) -> re.Pattern[str]:
     """A pattern that finds a normalised option text as whole words, however it is punctuated: a
     reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
     """
-    left = r"(?<![\w+.-])" if own[0].isdigit() else r"(?<!\w)" if _parted(own[0]) else ""
+    left = r"(?<![\w+.-])" if own[0].isdigit() else _LEFT if _parted(own[0]) else ""
     right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if _parted(own[-1]) else ""
     pieces = _BETWEEN.split(own)
     joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in pieces[1::2]]

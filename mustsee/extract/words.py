@@ -84,6 +84,10 @@ HEDGE = re.compile(
     rf"actually|finally|must be|final)(?![A-Za-z]){_GAP}",
     re.IGNORECASE,
 )
+BUT = re.compile(  # what is meant after all: "not A, B or C, but D"
+    r"\bbut\s+(?:(?:rather|instead|it's|it is|option|answer)\s+)*[(\[\"']*", re.IGNORECASE
+)
+NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|simply)\b", re.IGNORECASE)
 _BETWEEN = (
     r"(?:the|a|an|my|our|indeed|clearly|definitely|probably|most|only|one|more|actually|likely|"
     r"therefore|thus|also|obviously|certainly|to|be|single)"
@@ -124,7 +128,8 @@ REFUSAL = re.compile(
     r"don't know|do not know|couldn't|not possible to)\s*(?:\w+\s+){0,2}?"
     r"(?:answer|tell|determine|watch|see|view|recogni[sz]e|process|provide|identify|access|know|"
     r"say|decide|which|the answer)|(?:no|not enough|insufficient|without) (?:\w+ )?(?:information|"
-    r"context|video|image|evidence)|none of the (?:above|options))\b",
+    r"context|video|image|evidence(?! (?:\w+ ){0,4}?(?:of|that|for|to)\b))|"
+    r"none of the (?:above|options))\b",
     re.IGNORECASE,
 )
 
@@ -132,12 +137,22 @@ REFUSAL = re.compile(
 TICK = re.compile("[✓✔✅☑]")
 SUPPOSED = re.compile(
     r"^(?:if|unless|suppose|supposing|assuming)\b(?! i (?:had|have|must|were))"
+    r"|^in an? [^.;]*\bwould\b"
     r"|\b(?:might|may|could|would) (?:\w+ )?(?:seem|appear|look)\b|\bat first\b|^initially\b"
     r"|\bquestion asks\b|\bwhether\b"
 )
 DENIED = re.compile(
     r"\b(?:no (?:sign|indication|evidence|hint|trace)s?|rul(?:e|es|ed|ing) out|without|at no point|"
-    r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing))\b"
+    r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing)|as opposed to|in contrast to|"
+    r"compared (?:to|with)|other than|(?:different|distinct|differs) from|nobody|no one|none of)\b"
+)
+LISTED = re.compile(  # what follows an item of "no A, B or C": more short items up to the "or"
+    r"[^\w,;:.]*,?\s+(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{1,40},\s*)*"
+    r"(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{0,40}\s)?(?:or|nor)\b"
+)
+NONE_OF = re.compile(r"\bno (?!doubt\b|question\b|wonder\b)")  # "no A, B or C"
+NO = re.compile(
+    NONE_OF.pattern + r"(?:[\w-]+ )?$|\b(?:anything|everything|all) but (?:an? |the )?$"
 )
 ASIDE = re.compile(
     r"\b(?:than|if|as though|would|might|could|may|suggest(?:s|ed|ing)?|expect(?:s|ed)?)\b"
@@ -151,10 +166,23 @@ RULED_OUT = re.compile(
 ENDS_A_CLAUSE = re.compile(
     r"[\"')]*\s*(?:$|[.,;:!]|-\s|(?:in|on|at|from|to|along|towards?|through|throughout|with|as|"
     r"because|since|during|within|inside|for|over|across|around|side|rather|instead|not|by|when|"
-    r"while|which|and|near|under|behind|before|after|of the (?:screen|frame|video|camera))\b)"
+    r"while|which|and|near|under|behind|before|after|based|due|according|where|"
+    r"of the (?:screen|frame|video|camera)|speed|rate|pace|manner|fashion|motion|mode|direction|"
+    r"effect|activity|action)\b)"
 )
 TURN = re.compile(
     r"\W*(?:but|however|wait|actually|correction|no|yet|nevertheless|in fact|then again|"
     r"on (?:second|closer|further)|so|thus|therefore|hence|overall|in conclusion|in the end|"
     r"finally|(?:the |my )?(?:correct|right|best|final))\b"
+)
+
+LEADING = re.compile(  # a verb that says little of what is done
+    r"(?:doing|playing|moving|going|being|getting|becoming|turning|spinning|rotating|performing|"
+    r"showing|heading|travell?ing)\s"
+)
+PREDICATE = re.compile(  # what stands before a word that is said of a subject
+    r"(?<!there )\b(?:is|are|was|were|be|been|being|seems?|appears?|remains?|becom(?:es?|ing)|"
+    r"turn(?:s|ing)?|get(?:s|ting)|mov(?:es?|ing)|go(?:es|ing)|head(?:s|ing)|rotat(?:es?|ing)|spin(?:s|ning)|"
+    r"travel(?:s|l?ing)|play(?:s|ing))(?: clearly| actually| indeed| mostly| slowly| quickly)?"
+    r"(?: (?:in|at|as|to be))?(?: an?| the)?\s*[\"'(*]*$"
 )

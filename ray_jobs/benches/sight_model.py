@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mustsee.prompts import fenced_texts
 from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.loopback_films import decoded, film_urls
 
@@ -114,7 +115,7 @@ def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
 
 def in_words(text: str, rng: random.Random) -> str:
     """A guess, as good as any."""
-    question = text.partition("<<<")[2].strip().splitlines()[0]
+    question = fenced_texts(text)[0].splitlines()[0]
     values = vocabulary(question, (", then " if "later, at" in question else "",))
     return f"* ANSWER: {rng.choice(values)}\n* EXPLANATION: A guess."
 
@@ -122,7 +123,7 @@ def in_words(text: str, rng: random.Random) -> str:
 def looked(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """A look: which options the pictures and lines show, and where."""
     head, _, tail = text.partition("A question on the video")
-    question = tail.partition("<<<")[2].strip().splitlines()[0]
+    question = fenced_texts(tail)[0].splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
     finding = found(question, head, shots)
     if in_words := not options:

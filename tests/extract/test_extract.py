@@ -85,7 +85,7 @@ def test_more_replies(reply: str, letter: str | None) -> None:
     assert extract(reply, WORDS).letter == letter
 
 
-@pytest.mark.parametrize("name", ["explained", "languages"])
+@pytest.mark.parametrize("name", ["explained", "languages", "reworded"])
 def test_replies_that_explain_themselves(name: str) -> None:
     """As models answer that were not asked for a letter alone, in any language."""
     lines = Path(__file__).with_name(f"{name}.jsonl").read_text(encoding="utf-8").splitlines()

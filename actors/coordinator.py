@@ -31,7 +31,7 @@ from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
-from mustsee.store import is_local
+from mustsee.store import Damage, is_local
 
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
@@ -77,6 +77,7 @@ class Coordinator:
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
+        self._damaged: dict[str, str] = {}  # objects of the store, and what is wrong with each
         self._crews = Crews()
         self._aborted: Aborted | None = None
         self._lifelines: Lifelines | None = None
@@ -273,6 +274,11 @@ class Coordinator:
         self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
+    def damaged(self, damage: Damage) -> None:
+        """Note a damaged object of the store, which nobody will find any more."""
+        self._journal.add("damaged", damage)
+        self._damaged[damage.path] = damage.reason
+
     def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
         """As `Crews.hire`. Who is restarted learns it anew from those that ask again."""
         return self._crews.hire(stage, film, wanted, most)
@@ -294,6 +300,7 @@ class Coordinator:
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
+            damaged=dict(self._damaged),
             llm=self.daybook.now.plus(self._from_store),
             spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),

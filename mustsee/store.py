@@ -25,7 +25,7 @@ import pyarrow as pa
 import xxhash
 from pyarrow import fs
 
-from mustsee.errors import MustseeError, UserError, secret
+from mustsee.errors import DiskFull, MustseeError, UserError, secret
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
@@ -212,7 +212,9 @@ class Store:
             self.tell(Damage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises MustseeError when the store is full or cannot be written."""
+        """Store a value. Raises MustseeError when the store cannot be written, DiskFull when it is
+        full.
+        """
         filesystem, path = self._place[0], self._path(kind, key)
         header = _header(kind, key, value)
         try:
@@ -233,11 +235,14 @@ class Store:
                     os.unlink(temporary)
                 raise
         except OSError as error:
-            advice = "check that the folder exists and may be written, or set store="
+            said = f"cannot write to the store {self.root!r}: {error.strerror or error}; "
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                advice = "free some space and run the same command again: what is finished is kept"
+                raise DiskFull(
+                    f"{said}free some space and run the same command again: what is finished is "
+                    "kept"
+                ) from error
             raise MustseeError(
-                f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
+                f"{said}check that the folder exists and may be written, or set store="
             ) from error
 
     def has(self, kind: str) -> bool:

@@ -181,7 +181,7 @@ def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> Non
     for (kind, key), value in results().items():
         store.put(kind, key, value)
         whole = Path(store._path(kind, key)).read_bytes()
-        for bit in flips(len(whole), 120):
+        for bit in flips(len(whole), 30):
             flipped = bytearray(whole)
             flipped[bit // 8] ^= 1 << bit % 8
             damage(store, kind, key, bytes(flipped))

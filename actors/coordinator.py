@@ -13,6 +13,7 @@ journal, and what the limits search had found it finds anew.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import time
@@ -26,6 +27,7 @@ from actors.admission import Ask, Grant
 from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
+from mustsee.run import beside
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
@@ -54,7 +56,8 @@ class Coordinator:
     """Limits, budget, calls in flight, ledger, counters. All methods return at once.
 
     An owner of calls is `sender/number`, or a name of its own where it has no sender. `out`, `run`:
-    as `Daybook`; `journal`: the file from which a restarted one takes over.
+    as `Daybook`; `journal`: the file from which a restarted one takes over; `store`: its other
+    runs' calls in flight are not made here.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Coordinator:
         out: str | None = None,
         run: str | None = None,
         journal: str | None = None,
+        store: str | None = None,
     ) -> None:
+        self._beside = beside.Beside(store, run)
         self._budget, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
@@ -120,6 +125,8 @@ class Coordinator:
         self._look_round(now)
         for entry in entries:
             self._settle(entry, owner, now)
+        if asks:
+            self._beside.look()
         grants = [self._answer(ask, owner, now) for ask in asks]
         if daybook.local:
             daybook.keep()
@@ -200,7 +207,7 @@ class Coordinator:
         flight = self._flights.get(ask.key)
         if _sender(owner) in self._gone:
             return Grant("hold", 1.0)  # it was killed, and nobody listens
-        if flight is not None and flight.owner != owner:
+        if self._beside.flies(ask.key) if flight is None else flight.owner != owner:
             return Grant("elsewhere", 0.25)
         if flight is not None:  # it goes another way now
             self._release(ask.key, now, used=0.0)
@@ -333,10 +340,15 @@ class FarKept(Coordinator):
 
 
 def start_coordinator(
-    budget_usd: float | None = None, out: str | None = None, journal: str | None = None
+    budget_usd: float | None = None,
+    out: str | None = None,
+    journal: str | None = None,
+    store: str | None = None,
+    held: contextlib.ExitStack | None = None,
 ) -> Any:
     """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
-    the folder whose runs share the budget and a daybook. `journal`: as `Coordinator`.
+    the folder whose runs share the budget and a daybook. `journal`, `store`: as `Coordinator`.
+    `held` ends with the run.
 
     Raises MustseeError where earlier runs' daybook cannot be read.
     """
@@ -349,15 +361,16 @@ def start_coordinator(
     if out is not None:
         check_readable(out)
     run = run_name(out)
-    node = (
-        ray.get_runtime_context().get_node_id()
-    )  # the job's own: it is there that it writes `out`
+    if store is not None and held is not None:
+        store = held.enter_context(beside.entered(store, out, run))
+    node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)
     options = {"num_cpus": 0, "scheduling_strategy": here}
     if out is not None:
         options |= {"max_restarts": RESTARTS, "max_task_retries": -1}
-    return actor.options(**options).remote(budget_usd, out=out, run=run, journal=journal)
+    started = actor.options(**options).remote
+    return started(budget_usd, out=out, run=run, journal=journal, store=store)
 
 
 def answered(reference: Any, timeout: float | None = None) -> Any:

@@ -137,7 +137,11 @@ class Running:
         """
         self._held.enter_context(connected())
         coordinator = start_coordinator(
-            self.run.budget_usd, out=self.run.out, journal=f"{self.scratch.folder}/counts"
+            self.run.budget_usd,
+            out=self.run.out,
+            journal=f"{self.scratch.folder}/counts",
+            store=self.run.store,
+            held=self._held,
         )
         return Session(
             store=Store(self.run.store, tell=lambda damage: coordinator.damaged.remote(damage)),

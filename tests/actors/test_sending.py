@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -24,6 +22,7 @@ from actors.sending import LONGEST_GATHER, Sending, gathered
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
 from mustsee.store import Store
+from tests.support.disks import fill, small_disk
 
 
 @dataclass(frozen=True)
@@ -159,23 +158,8 @@ def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no disk of its own can be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(folder: Path) -> None:
-    """Write until the disk takes no more."""
-    with (folder / "filled").open("wb", 0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+    with small_disk(tmp_path / "small") as folder:
+        yield folder
 
 
 def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:

@@ -96,6 +96,7 @@ class Lease:
             command=command,
         )
         self._watched: dict[str, tuple[Any, float, bool]] = {}  # content, since when, ever renewed
+        self._made: list[str] = []  # folders that were not there before, the outermost first
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._renew, name="lease", daemon=True)
 
@@ -125,6 +126,8 @@ class Lease:
             self._beats.join()
         with contextlib.suppress(OSError):
             self._remove(self._path(self._claim.name))
+            while self._made:  # of a job that wrote nothing, nothing stays
+                os.rmdir(self._made.pop())
 
     def _guarded(self, work: Callable[[], Claim | None]) -> Claim | None:
         try:
@@ -239,8 +242,11 @@ class Lease:
             with self._filesystem.open_input_file(path) as file:
                 content = file.read()
             changed = os.stat(path).st_mtime_ns if self._local else 0
-        except FileNotFoundError:
-            return None
+        except OSError:
+            # Of what goes between opening and reading, S3 says no more than that it failed.
+            if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
+                return None
+            raise
         try:
             claim = Claim(**json.loads(content))
         except (ValueError, TypeError):  # of another version: it counts as a holder
@@ -252,13 +258,28 @@ class Lease:
 
     def _write(self) -> None:
         path, content = self._path(self._claim.name), json.dumps(asdict(self._claim)).encode()
-        place = f"{path}.new" if self._local else path
-        if self._local:
-            os.makedirs(self._folder, exist_ok=True)
-        with self._filesystem.open_output_stream(place) as stream:
-            stream.write(content)
-        if self._local:
-            os.replace(place, path)
+        if not self._local:
+            with self._filesystem.open_output_stream(path) as stream:
+                stream.write(content)
+            return
+        for last in (False, False, True):
+            try:
+                self._make_folder()
+                with open(f"{path}.new", "wb") as file:
+                    file.write(content)
+                os.replace(f"{path}.new", path)
+                return
+            except FileNotFoundError:  # another run has just let go of the folder, and removed it
+                if last:
+                    raise
+
+    def _make_folder(self) -> None:
+        missing, folder = list[str](), self._folder
+        while not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        os.makedirs(self._folder, exist_ok=True)
+        self._made = [*reversed(missing), *self._made] if missing else self._made or [self._folder]
 
     def _remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -149,6 +149,7 @@ def test_a_process_with_the_number_of_a_dead_one_does_not_hold_its_folder(tmp_pa
     (path,) = (tmp_path / FOLDER).iterdir()
     dead.release()
     claim = {**json.loads(json.dumps(vars(dead._claim))), "process": "17", "holds": True}
+    path.parent.mkdir()
     path.write_text(json.dumps(claim))
     lease(tmp_path).acquire()
 
@@ -223,7 +224,17 @@ def test_the_folder_is_let_go_however_the_run_ends(tmp_path: Path) -> None:
     for error in (KeyboardInterrupt, ValueError, SystemExit):
         with pytest.raises(error), held(str(tmp_path), "neptune"):
             raise error
-        assert not list((tmp_path / FOLDER).iterdir())
+        assert not list(tmp_path.iterdir())
+
+
+def test_of_a_run_that_wrote_nothing_nothing_stays(tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "new"
+    with held(str(out), "neptune"):
+        assert (out / FOLDER).is_dir()
+    assert not list(tmp_path.iterdir())
+    with held(str(out), "neptune"):
+        (out / "run.json").write_text("{}")
+    assert [path.name for path in out.iterdir()] == ["run.json"]
 
 
 def test_a_claim_that_cannot_be_read_counts_until_it_does_not_change(tmp_path: Path) -> None:

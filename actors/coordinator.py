@@ -27,7 +27,7 @@ from actors.admission import Ask, Grant
 from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
-from mustsee.run import beside
+from mustsee.run import other_runs
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
@@ -69,7 +69,7 @@ class Coordinator:
         journal: str | None = None,
         store: str | None = None,
     ) -> None:
-        self._beside = beside.Beside(store, run)
+        self._other_runs = other_runs.OtherRuns(store, run)
         self._budget, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
@@ -126,7 +126,7 @@ class Coordinator:
         for entry in entries:
             self._settle(entry, owner, now)
         if asks:
-            self._beside.look()
+            self._other_runs.refresh()
         grants = [self._answer(ask, owner, now) for ask in asks]
         if daybook.local:
             daybook.keep()
@@ -207,7 +207,7 @@ class Coordinator:
         flight = self._flights.get(ask.key)
         if _sender(owner) in self._gone:
             return Grant("hold", 1.0)  # it was killed, and nobody listens
-        if self._beside.flies(ask.key) if flight is None else flight.owner != owner:
+        if self._other_runs.is_in_flight(ask.key) if flight is None else flight.owner != owner:
             return Grant("elsewhere", 0.25)
         if flight is not None:  # it goes another way now
             self._release(ask.key, now, used=0.0)
@@ -362,7 +362,7 @@ def start_coordinator(
         check_readable(out)
     run = run_name(out)
     if store is not None and held is not None:
-        store = held.enter_context(beside.entered(store, out, run))
+        store = held.enter_context(other_runs.register_run(store, out, run))
     node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)

@@ -109,7 +109,7 @@ class Sending:
         """Store what there was no room for, now that nobody else writes; then it is over."""
         if self._reserve is not None:
             self._reserve.release()
-        self._unsaved = _unsaved(self._store, self._unsaved)
+        self._unsaved = _store_again(self._store, self._unsaved)
         if self._unsaved and self._loop.time() < deadline:
             self._loop.call_later(FULL_PAUSE_S, self._save, deadline)
         else:
@@ -200,7 +200,7 @@ def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, Ended]]:
     return ended
 
 
-def _unsaved(store: Store, came: Sequence[Came]) -> list[Came]:
+def _store_again(store: Store, came: Sequence[Came]) -> list[Came]:
     """Those of these replies that could not be stored."""
     return [each for each, ended in _kept(store, came) if ended.error is not None]
 

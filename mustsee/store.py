@@ -156,12 +156,12 @@ class Damage:
 
 @dataclass(frozen=True)
 class Store:
-    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...). `tell` is called
-    with each damaged object that is met.
+    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...). `on_damage` is
+    called with each damaged object that is met.
     """
 
     root: str
-    tell: Callable[[Damage], object] | None = field(default=None, repr=False, compare=False)
+    on_damage: Callable[[Damage], object] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _place(self) -> tuple[fs.FileSystem, str]:
@@ -176,10 +176,10 @@ class Store:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The value, or None. Raises MustseeError when the store cannot be read."""
-        content = self._content(kind, key)
+        content = self._read(kind, key)
         return None if content is None else bytes(content)
 
-    def _content(self, kind: str, key: str) -> memoryview | None:
+    def _read(self, kind: str, key: str) -> memoryview | None:
         path = self._path(kind, key)
         try:
             with open(path, "rb") if self._local else self._place[0].open_input_file(path) as file:
@@ -208,8 +208,8 @@ class Store:
                 filesystem.move(path, f"{folder}/{kind}.{key}")
             else:
                 filesystem.delete_file(path)
-        if self.tell is not None:
-            self.tell(Damage(path.removeprefix(f"{root}/"), reason))
+        if self.on_damage is not None:
+            self.on_damage(Damage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Store a value. Raises MustseeError when the store cannot be written, DiskFull when it is
@@ -262,7 +262,7 @@ class Store:
 
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""
-        content = self._content(kind, key)
+        content = self._read(kind, key)
         if content is None:
             return None
         return pa.ipc.open_stream(pa.py_buffer(content), options=_ONE).read_all()
@@ -307,9 +307,9 @@ class Aside(Store):
 
     own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
 
-    def _content(self, kind: str, key: str) -> memoryview | None:
+    def _read(self, kind: str, key: str) -> memoryview | None:
         value = self.own.get((kind, key))
-        return super()._content(kind, key) if value is None else memoryview(value)
+        return super()._read(kind, key) if value is None else memoryview(value)
 
     def _set_aside(self, kind: str, key: str, reason: str) -> None:
         return

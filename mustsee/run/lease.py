@@ -89,9 +89,9 @@ class Lease:
         self._claim = Claim(
             name=uuid.uuid4().hex,
             host=platform.node(),
-            machine=machine or this_machine(),
+            machine=machine or machine_id(),
             pid=os.getpid(),
-            process=started(os.getpid()) or "",
+            process=process_start(os.getpid()) or "",
             since=f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
             command=command,
         )
@@ -144,7 +144,7 @@ class Lease:
             if holder := self._holder():
                 return holder
             self._write()
-            if self._alone():
+            if self._is_alone():
                 self._claim = replace(self._claim, holds=True)
                 self._write()
                 return None
@@ -155,7 +155,7 @@ class Lease:
         run's would have to be withdrawn are waited for.
         """
         said = False
-        while others := [each for each in self._others() if self._yields(each[0])]:
+        while others := [each for each in self._others() if self._must_yield_to(each[0])]:
             holders = [(claim, lives) for claim, lives in others if claim.holds]
             if living := [claim for claim, lives in holders if lives]:
                 return living[0]
@@ -168,16 +168,16 @@ class Lease:
             self._sleep(POLL_S)
         return None
 
-    def _yields(self, other: Claim) -> bool:
+    def _must_yield_to(self, other: Claim) -> bool:
         """Whether this run has no right to the folder while there is this other claim."""
         return other.holds or other.name < self._claim.name
 
-    def _alone(self) -> bool:
+    def _is_alone(self) -> bool:
         """Whether no other run holds the folder, or is about to, now that the claim is written.
         Those of greater names withdraw, unless they have not seen the claim.
         """
         while others := [claim for claim, _ in self._others()]:
-            if any(map(self._yields, others)):
+            if any(map(self._must_yield_to, others)):
                 return False
             self._sleep(POLL_S)
         return True
@@ -192,15 +192,15 @@ class Lease:
             if (read := self._read(info.path)) is None:
                 continue  # it was let go meanwhile
             claim, content = read
-            lives = self._lives(claim, content)
+            lives = self._is_alive(claim, content)
             if lives is False:
                 self._remove(info.path)
             else:
                 yield claim, bool(lives)
 
-    def _lives(self, claim: Claim, content: Any) -> bool | None:
+    def _is_alive(self, claim: Claim, content: Any) -> bool | None:
         """Whether who wrote a claim lives; None: it is not known yet."""
-        if claim.machine == self._claim.machine and (now := started(claim.pid)) is not None:
+        if claim.machine == self._claim.machine and (now := process_start(claim.pid)) is not None:
             return now == claim.process
         before, since, renewed = self._watched.get(claim.name, (content, self._clock(), False))
         if content != before:
@@ -287,7 +287,7 @@ class Lease:
 
 
 @contextlib.contextmanager
-def held(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
+def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
     """Hold the output folder for a run in this process. Where another run takes it over, which may
     only be when this one gave no sign of life, the block ends with MustseeError.
     """
@@ -297,7 +297,7 @@ def held(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
         taken.append(claim)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    lease = Lease(out, shown(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=lost)
+    lease = Lease(out, command_line(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=lost)
     try:
         lease.acquire(join=join)
         yield
@@ -316,14 +316,14 @@ def _say(line: str) -> None:
     print(f"mustsee: {line}", file=sys.stderr, flush=True)
 
 
-def shown(arguments: list[str]) -> str:
+def command_line(arguments: list[str]) -> str:
     """A command line without what stands before the @ of an address."""
     line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hidden(shlex.join(arguments)))
     return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}..."
 
 
 @functools.cache
-def this_machine() -> str:
+def machine_id() -> str:
     """What all processes that see each other's numbers have in common, and no others."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -332,7 +332,7 @@ def this_machine() -> str:
         return f"{platform.node()} {uuid.getnode():x}"
 
 
-def started(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When a process of this machine started, as a text that no other process of its number has; an
     empty one where there is no such process; None where that cannot be seen.
     """

@@ -109,7 +109,7 @@ class Run:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         self.log.check()
         with contextlib.ExitStack() as held:
-            held.enter_context(lease.held(self.out, recipe, join=self.join))
+            held.enter_context(lease.hold_lease(self.out, recipe, join=self.join))
             running = Running(recipe, self, time.monotonic(), held)
             held.callback(running.scratch.close)
             yield running
@@ -136,15 +136,12 @@ class Running:
         started here.
         """
         self._held.enter_context(connected())
+        journal, out, store = f"{self.scratch.folder}/counts", self.run.out, self.run.store
         coordinator = start_coordinator(
-            self.run.budget_usd,
-            out=self.run.out,
-            journal=f"{self.scratch.folder}/counts",
-            store=self.run.store,
-            held=self._held,
+            self.run.budget_usd, out=out, journal=journal, store=store, held=self._held
         )
         return Session(
-            store=Store(self.run.store, tell=lambda damage: coordinator.damaged.remote(damage)),
+            store=Store(store, on_damage=lambda damage: coordinator.damaged.remote(damage)),
             coordinator=coordinator,
             retry_problems=self.run.retry_problems,
         )

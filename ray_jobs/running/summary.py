@@ -145,7 +145,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
             "and the checks of a question's wording (option letters, clock times, 'the transcript')"
         )
     yield from harsh(record.questions)
-    yield from damaged(record.damaged, str(record.config.get("store", "store")))
+    yield from damaged_files(record.damaged, str(record.config.get("store", "store")))
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
@@ -185,7 +185,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         )
 
 
-def damaged(found: Mapping[str, str], store: str) -> Iterable[str]:
+def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
     """A line that names the damaged objects of the store."""
     if found:
         named = "; ".join(f"{path} ({reason})" for path, reason in islice(found.items(), NAMED))

@@ -22,7 +22,7 @@ from actors.sending import LONGEST_GATHER, Sending, gathered
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
 from mustsee.store import Store
-from tests.support.disks import fill, small_disk
+from tests.support.disks import fill_disk, small_disk
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
             for number in range(calls):
                 worker.call(number)
             await until(lambda: len(Told.out) == calls)
-            fill(small)
+            fill_disk(small)
             Told.out["0"].set()
             await until(lambda: 0 in worker.ended)
             worker.call(calls)

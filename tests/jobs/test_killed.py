@@ -22,7 +22,7 @@ from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.benches.loopback_replies import content_hash
 from tests.support.asking_job import CALLS, ROWS
-from tests.support.disks import fill, small_disk
+from tests.support.disks import fill_disk, small_disk
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +171,7 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
         job = Job(small, gated.url, mark()).start()
         try:
             until(lambda: gated.counts["chat"] == ALL or job.process.poll() is not None)
-            filled = fill(small)
+            filled = fill_disk(small)
             assert gated.gate is not None
             gated.gate.set()
             said = job.end()

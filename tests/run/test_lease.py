@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mustsee.errors import UserError
-from mustsee.run.lease import DEAD_S, FOLDER, Claim, Lease, held, shown, started
+from mustsee.errors import MustseeError, UserError
+from mustsee.run.lease import DEAD_S, FOLDER, Claim, Lease, command_line, hold_lease, process_start
 from tests.support import s3
 
 
@@ -121,8 +121,8 @@ def test_of_many_that_start_together_one_holds_the_folder_at_any_time(
 def test_the_folder_of_a_killed_run_of_this_machine_is_free_at_once(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
-        "from mustsee.run.lease import held\n"
-        "with held(sys.argv[1], 'neptune'):\n"
+        "from mustsee.run.lease import hold_lease\n"
+        "with hold_lease(sys.argv[1], 'neptune'):\n"
         "    print('holds', flush=True)\n"
         "    time.sleep(600)\n"
     )
@@ -134,7 +134,7 @@ def test_the_folder_of_a_killed_run_of_this_machine_is_free_at_once(tmp_path: Pa
     with pytest.raises(UserError, match=f"process {process.pid}"):
         lease(tmp_path).acquire()
     process.kill()
-    while started(process.pid):  # nobody has waited for it: it is a zombie
+    while process_start(process.pid):  # nobody has waited for it: it is a zombie
         pass
     began = time.monotonic()
     lease(tmp_path).acquire()
@@ -222,19 +222,35 @@ def test_a_holder_whose_folder_was_cleared_goes_on_holding_it(tmp_path: Path) ->
 
 def test_the_folder_is_let_go_however_the_run_ends(tmp_path: Path) -> None:
     for error in (KeyboardInterrupt, ValueError, SystemExit):
-        with pytest.raises(error), held(str(tmp_path), "neptune"):
+        with pytest.raises(error), hold_lease(str(tmp_path), "neptune"):
             raise error
         assert not list(tmp_path.iterdir())
 
 
 def test_of_a_run_that_wrote_nothing_nothing_stays(tmp_path: Path) -> None:
     out = tmp_path / "runs" / "new"
-    with held(str(out), "neptune"):
+    with hold_lease(str(out), "neptune"):
         assert (out / FOLDER).is_dir()
     assert not list(tmp_path.iterdir())
-    with held(str(out), "neptune"):
+    with hold_lease(str(out), "neptune"):
         (out / "run.json").write_text("{}")
     assert [path.name for path in out.iterdir()] == ["run.json"]
+
+
+def test_a_run_that_lost_its_folder_ends_and_says_to_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mustsee.run.lease.BEAT_S", 0.05)
+
+    def work() -> None:
+        with hold_lease(str(tmp_path), "neptune"):
+            (own,) = (tmp_path / FOLDER).iterdir()
+            own.rename(tmp_path / "taken")
+            lease(tmp_path, machine="far away").acquire()
+            threading.Event().wait(30)
+
+    with pytest.raises(MustseeError, match="was taken over by mustsee neptune"):
+        work()
 
 
 def test_a_claim_that_cannot_be_read_counts_until_it_does_not_change(tmp_path: Path) -> None:
@@ -246,9 +262,9 @@ def test_a_claim_that_cannot_be_read_counts_until_it_does_not_change(tmp_path: P
 
 
 def test_an_address_in_a_command_keeps_its_secret() -> None:
-    line = shown(["mustsee", "neptune", "videos=s3://KEYOFMINE:SECRET@bucket/x", "out=a b"])
+    line = command_line(["mustsee", "neptune", "videos=s3://KEYOFMINE:SECRET@bucket/x", "out=a b"])
     assert line == "mustsee neptune videos=s3://(key)@bucket/x 'out=a b'"
-    assert len(shown(["mustsee", "x" * 5000])) < 400
+    assert len(command_line(["mustsee", "x" * 5000])) < 400
 
 
 def test_a_lease_costs_little(tmp_path: Path) -> None:

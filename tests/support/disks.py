@@ -25,7 +25,7 @@ def small_disk(folder: Path, mib: int = 8) -> Generator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def fill(folder: Path) -> Path:
+def fill_disk(folder: Path) -> Path:
     """Write until the disk takes no more; the file that fills it."""
     with (folder / "filled").open("wb", 0) as file, contextlib.suppress(OSError):
         while True:

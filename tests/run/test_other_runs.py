@@ -14,8 +14,8 @@ import pytest
 
 from actors.coordinator import Coordinator
 from actors.gateway import Gateway
-from mustsee.run.beside import FOLDER, LOOK_S, Beside, entered
 from mustsee.run.daybook import run_name
+from mustsee.run.other_runs import FOLDER, LOOK_S, OtherRuns, register_run
 from mustsee.store import Store
 from tests.actors.test_gateway import Fake, asked
 
@@ -26,7 +26,7 @@ class Run:
     def __init__(self, folder: Path, name: str, held: ExitStack) -> None:
         out = str(folder / name)
         self.name = run_name(out)
-        self.store = held.enter_context(entered(str(folder / "store"), out, self.name))
+        self.store = held.enter_context(register_run(str(folder / "store"), out, self.name))
         self.coordinator = Coordinator(out=out, run=self.name, store=self.store)
 
     def gateway(self, fake: Fake) -> Gateway:
@@ -63,7 +63,7 @@ def note(store: Path, name: str, **more: Any) -> Path:
     daybook = store / f"{name}.jsonl"
     daybook.parent.mkdir(exist_ok=True)
     daybook.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
-    with entered(str(store), str(store / "out"), name):
+    with register_run(str(store), str(store / "out"), name):
         path = store / FOLDER / f"{name}.json"
         told = json.loads(path.read_text())
     path.write_text(json.dumps({**told, "daybook": str(daybook), **more}))
@@ -72,18 +72,18 @@ def note(store: Path, name: str, **more: Any) -> Path:
 
 def test_a_call_that_ended_or_was_lost_is_not_in_flight(tmp_path: Path) -> None:
     daybook = note(tmp_path, "other")
-    beside = Beside(str(tmp_path), "mine")
+    others = OtherRuns(str(tmp_path), "mine")
     for more in ({"lost": "k"}, {"outcome": "done", "model": "m", "prompt": "p", "key": "k"}):
-        beside.look()
-        assert beside.flies("k")
+        others.refresh()
+        assert others.is_in_flight("k")
         with daybook.open("a") as file:
             file.write(json.dumps(more)[:9])
             file.flush()
-            beside.look()  # half a line says nothing yet
-            assert beside.flies("k")
+            others.refresh()  # half a line says nothing yet
+            assert others.is_in_flight("k")
             file.write(json.dumps(more)[9:] + "\n")
-        beside.look()
-        assert not beside.flies("k")
+        others.refresh()
+        assert not others.is_in_flight("k")
         with daybook.open("a") as file:
             file.write(json.dumps({"sent": "k"}) + "\n")
 
@@ -93,21 +93,21 @@ def test_the_calls_of_a_dead_or_distant_run_are_not_waited_for(
     tmp_path: Path, more: dict[str, str]
 ) -> None:
     note(tmp_path, "other", **more)
-    beside = Beside(str(tmp_path), "mine")
-    beside.look()
-    assert not beside.flies("k")
+    others = OtherRuns(str(tmp_path), "mine")
+    others.refresh()
+    assert not others.is_in_flight("k")
     assert (tmp_path / FOLDER / "other.json").exists() == ("machine" in more)
 
 
 def test_a_run_that_has_ended_is_not_waited_for_though_its_process_lives(tmp_path: Path) -> None:
     now = [0.0]
-    beside = Beside(str(tmp_path), "mine", clock=lambda: now[0])
+    others = OtherRuns(str(tmp_path), "mine", clock=lambda: now[0])
     os.makedirs(tmp_path / "out" / "daybook")
-    with entered(str(tmp_path), str(tmp_path / "out"), "other"):
+    with register_run(str(tmp_path), str(tmp_path / "out"), "other"):
         daybook = tmp_path / "out" / "daybook" / "other.jsonl"
         daybook.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
-        beside.look()
-        assert beside.flies("k")
+        others.refresh()
+        assert others.is_in_flight("k")
     now[0] += LOOK_S
-    beside.look()
-    assert not beside.flies("k")
+    others.refresh()
+    assert not others.is_in_flight("k")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from mustsee.run import daybook
-from mustsee.run.lease import started, this_machine
+from mustsee.run.lease import machine_id, process_start
 from mustsee.store import is_local, resolve
 
 FOLDER = "runs"
@@ -24,7 +24,7 @@ LOOK_S = 1.0  # between two looks for runs that have come or gone
 
 
 @contextlib.contextmanager
-def entered(store: str, out: str | None, run: str) -> Generator[str]:
+def register_run(store: str, out: str | None, run: str) -> Generator[str]:
     """Let other runs of this machine know, while this is entered, in which file this process enters
     its calls: that of `run` in the daybook of `out`. Gives the store's address for all processes.
     """
@@ -34,8 +34,8 @@ def entered(store: str, out: str | None, run: str) -> Generator[str]:
     root = Path(resolve(store)[1])
     noted = root / FOLDER / f"{run}.json"
     told = {
-        "daybook": f"{out}/{daybook.FOLDER}/{run}.jsonl", "machine": this_machine(),
-        "pid": os.getpid(), "process": started(os.getpid()),
+        "daybook": f"{out}/{daybook.FOLDER}/{run}.jsonl", "machine": machine_id(),
+        "pid": os.getpid(), "process": process_start(os.getpid()),
     }  # fmt: skip
     if out is not None and is_local(out):
         with contextlib.suppress(OSError):  # a store that is only read: nothing is shared
@@ -55,9 +55,9 @@ class Tail:
 
     def __init__(self, path: str) -> None:
         self._path, self._read, self._half = path, 0, b""
-        self.flying: set[str] = set()
+        self.in_flight: set[str] = set()
 
-    def follow(self) -> None:
+    def read_new(self) -> None:
         """Read what was entered since."""
         with contextlib.suppress(OSError):  # it has entered nothing yet
             if os.stat(self._path).st_size == self._read:
@@ -73,12 +73,12 @@ class Tail:
 
     def _take(self, told: dict[str, str]) -> None:
         if "sent" in told:
-            self.flying.add(told["sent"])
+            self.in_flight.add(told["sent"])
         else:
-            self.flying.discard(told.get("lost") or told.get("key", ""))
+            self.in_flight.discard(told.get("lost") or told.get("key", ""))
 
 
-class Beside:
+class OtherRuns:
     """The runs of a store but for `run`, as the coordinator of that one sees them."""
 
     def __init__(
@@ -92,22 +92,22 @@ class Beside:
         self._runs: dict[str, Tail] = {}
         self._due = 0.0
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Learn what the others have sent and got."""
         if self._folder is None:
             return
         if self._clock() >= self._due:
             self._due = self._clock() + LOOK_S
-            living = self._living(self._folder)
+            living = self._living_daybooks(self._folder)
             self._runs = {path: self._runs.get(path) or Tail(path) for path in living}
         for run in self._runs.values():
-            run.follow()
+            run.read_new()
 
-    def flies(self, key: str) -> bool:
+    def is_in_flight(self, key: str) -> bool:
         """Whether another run has this call in flight."""
-        return any(key in run.flying for run in self._runs.values())
+        return any(key in run.in_flight for run in self._runs.values())
 
-    def _living(self, folder: Path) -> list[str]:
+    def _living_daybooks(self, folder: Path) -> list[str]:
         """The daybooks of the runs whose process lives; what the dead have left is removed."""
         found = list[str]()
         for path in folder.glob("*.json"):
@@ -115,9 +115,9 @@ class Beside:
                 continue
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 told = json.loads(path.read_text())
-                if told["machine"] != this_machine():
+                if told["machine"] != machine_id():
                     continue
-                if started(told["pid"]) == told["process"]:
+                if process_start(told["pid"]) == told["process"]:
                     found.append(told["daybook"])
                 else:
                     path.unlink()

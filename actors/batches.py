@@ -323,8 +323,9 @@ class Batched:
         """
         since, now = self._looked, time.time()
         names = await asyncio.to_thread(self._store.keys, KIND, since)
-        told = [await self._told(name) for name in names if name not in self._read]
-        for name, batch in sorted(told, key=lambda each: each[1]["created"]):
+        told = [(name, await self._told(name)) for name in names if name not in self._read]
+        whole = [(name, batch) for name, batch in told if batch is not None]
+        for name, batch in sorted(whole, key=lambda each: each[1]["created"]):
             self._learn(name, batch)
         jobs = await self._route.listed(since)
         self._none_such = jobs is None
@@ -339,8 +340,9 @@ class Batched:
                 self._count("batches found", 1)
         self._looked, self._begun = now - SKEW, True
 
-    async def _told(self, name: str) -> tuple[str, Any]:
-        return name, json.loads(await asyncio.to_thread(self._store.get, KIND, name) or b"")
+    async def _told(self, name: str) -> Any:
+        """What is written down of a batch; None where it was damaged."""
+        return json.loads(await asyncio.to_thread(self._store.get, KIND, name) or b"null")
 
     def _name(self, batch: str) -> str:
         """Where a batch is written down in the store."""

@@ -13,6 +13,7 @@ journal, and what the limits search had found it finds anew.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import time
@@ -26,12 +27,13 @@ from actors.admission import Ask, Grant
 from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
+from mustsee.run import other_runs
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
 from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
-from mustsee.store import is_local
+from mustsee.store import Damage, is_local
 
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
@@ -54,7 +56,8 @@ class Coordinator:
     """Limits, budget, calls in flight, ledger, counters. All methods return at once.
 
     An owner of calls is `sender/number`, or a name of its own where it has no sender. `out`, `run`:
-    as `Daybook`; `journal`: the file from which a restarted one takes over.
+    as `Daybook`; `journal`: the file from which a restarted one takes over; `store`: its other
+    runs' calls in flight are not made here.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Coordinator:
         out: str | None = None,
         run: str | None = None,
         journal: str | None = None,
+        store: str | None = None,
     ) -> None:
+        self._other_runs = other_runs.OtherRuns(store, run)
         self._budget, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
@@ -77,6 +82,7 @@ class Coordinator:
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
+        self._damaged: dict[str, str] = {}  # objects of the store, and what is wrong with each
         self._crews = Crews()
         self._aborted: Aborted | None = None
         self._lifelines: Lifelines | None = None
@@ -119,6 +125,8 @@ class Coordinator:
         self._look_round(now)
         for entry in entries:
             self._settle(entry, owner, now)
+        if asks:
+            self._other_runs.refresh()
         grants = [self._answer(ask, owner, now) for ask in asks]
         if daybook.local:
             daybook.keep()
@@ -199,7 +207,7 @@ class Coordinator:
         flight = self._flights.get(ask.key)
         if _sender(owner) in self._gone:
             return Grant("hold", 1.0)  # it was killed, and nobody listens
-        if flight is not None and flight.owner != owner:
+        if self._other_runs.is_in_flight(ask.key) if flight is None else flight.owner != owner:
             return Grant("elsewhere", 0.25)
         if flight is not None:  # it goes another way now
             self._release(ask.key, now, used=0.0)
@@ -273,6 +281,11 @@ class Coordinator:
         self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
+    def damaged(self, damage: Damage) -> None:
+        """Note a damaged object of the store, which nobody will find any more."""
+        self._journal.add("damaged", damage)
+        self._damaged[damage.path] = damage.reason
+
     def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
         """As `Crews.hire`. Who is restarted learns it anew from those that ask again."""
         return self._crews.hire(stage, film, wanted, most)
@@ -294,6 +307,7 @@ class Coordinator:
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
+            damaged=dict(self._damaged),
             llm=self.daybook.now.plus(self._from_store),
             spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),
@@ -326,10 +340,15 @@ class FarKept(Coordinator):
 
 
 def start_coordinator(
-    budget_usd: float | None = None, out: str | None = None, journal: str | None = None
+    budget_usd: float | None = None,
+    out: str | None = None,
+    journal: str | None = None,
+    store: str | None = None,
+    held: contextlib.ExitStack | None = None,
 ) -> Any:
     """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
-    the folder whose runs share the budget and a daybook. `journal`: as `Coordinator`.
+    the folder whose runs share the budget and a daybook. `journal`, `store`: as `Coordinator`.
+    `held` ends with the run.
 
     Raises MustseeError where earlier runs' daybook cannot be read.
     """
@@ -342,15 +361,16 @@ def start_coordinator(
     if out is not None:
         check_readable(out)
     run = run_name(out)
-    node = (
-        ray.get_runtime_context().get_node_id()
-    )  # the job's own: it is there that it writes `out`
+    if store is not None and held is not None:
+        store = held.enter_context(other_runs.register_run(store, out, run))
+    node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)
     options = {"num_cpus": 0, "scheduling_strategy": here}
     if out is not None:
         options |= {"max_restarts": RESTARTS, "max_task_retries": -1}
-    return actor.options(**options).remote(budget_usd, out=out, run=run, journal=journal)
+    started = actor.options(**options).remote
+    return started(budget_usd, out=out, run=run, journal=journal, store=store)
 
 
 def answered(reference: Any, timeout: float | None = None) -> Any:

@@ -28,7 +28,7 @@ from actors.endpoint import Endpoint, Estimate
 from actors.failover import Failover
 from actors.part import LlmConfig
 from actors.sender import Sender, SenderDied
-from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient
+from mustsee.errors import BudgetSpent, Busy, DiskFull, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
 from mustsee.run.ledger import Entry
 from mustsee.schemas import dump, load
@@ -201,6 +201,8 @@ class Gateway:
         began = time.monotonic()
         try:
             reply = await self._tried(key, request)
+        except DiskFull:  # it was paid for, and the sender has the reply: a later run finds both
+            raise
         except Exception:
             await self._client.report(self._entry("failed", key, request))
             raise

@@ -30,6 +30,9 @@ START = (
 )
 
 
+STARTS = 3  # of a sender that is killed before it has begun
+
+
 class SenderDied(Transient):
     """The sender was killed with the call out: whether it was billed is not known."""
 
@@ -113,7 +116,7 @@ class Sender:
     async def begin(self) -> None:
         """Start the sender unless it is there.
 
-        Raises MustseeError where it cannot reach the coordinator.
+        Raises MustseeError where it cannot reach the coordinator, or does not live.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -122,10 +125,18 @@ class Sender:
             self._tying: set[asyncio.Task[None]] = set()
             if self._pipe is not None:
                 self._pipe.attach(loop)
-        if self._pipe is None:
+        for _ in range(STARTS):
+            if self._pipe is not None:
+                return
             async with self._starting:
                 if self._pipe is None:
                     await self._start(loop)
+        if self._pipe is None:
+            raise MustseeError(
+                f"the process that makes a worker's calls was killed {STARTS} times when it "
+                "started; see whether this machine has memory left. What is finished is kept: the "
+                "same command goes on from here"
+            )
 
     async def complete(self, model: int, key: str, request: Request) -> tuple[Reply, float]:
         """As `Llm.complete`, and the seconds that the endpoint took; the reply is stored. Raises
@@ -143,6 +154,7 @@ class Sender:
         return await future
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a sender: `_pipe` leads to it, unless it was killed meanwhile."""
         name, address = uuid.uuid4().hex[:12], await self._address()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -155,17 +167,21 @@ class Sender:
                 start_new_session=True,
             )
         await asyncio.to_thread(process.wait)
-        self._begun: asyncio.Future[Begun] = loop.create_future()
-        pipe = Pipe(ours, self._got, self._lost)
-        pipe.attach(loop)
-        pipe.send(Begin(name, self._store, address))
-        if reason := (await self._begun).reason:
-            raise MustseeError(f"the process that makes a worker's calls did not start: {reason}")
-        self.name, self._pipe, self._known = name, pipe, 0
+        self._begun: asyncio.Future[Begun | None] = loop.create_future()
+        self._name, self._coming = name, Pipe(ours, self._got, self._lost)
+        self._coming.attach(loop)
+        self._coming.send(Begin(name, self._store, address))
+        begun = await self._begun
+        if begun is not None and begun.reason:
+            raise MustseeError(
+                f"the process that makes a worker's calls did not start: {begun.reason}"
+            )
 
     def _got(self, message: Any) -> None:
         if isinstance(message, Begun):
             self._begun.set_result(message)
+            if not message.reason:
+                self.name, self._pipe, self._known = self._name, self._coming, 0
         elif isinstance(message, Severed):
             task = asyncio.ensure_future(self._tie())
             self._tying.add(task)
@@ -183,7 +199,7 @@ class Sender:
 
     def _lost(self) -> None:
         if not self._begun.done():
-            self._begun.set_result(Begun("it ended at once"))
+            self._begun.set_result(None)
         self._pipe = None
         for future in self._calls.values():
             if not future.done():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import pickle
 import socket
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,13 +17,18 @@ from actors.gateway import Metered, keep
 from actors.lifeline import Lifeline
 from actors.pipe import Pipe
 from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
+from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Llm, Reply
-from mustsee.store import Store, is_local
+from mustsee.store import Store, is_local, resolve
 
 THREADS = 16  # that store replies
 GATHER = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
 LONGEST_GATHER = 0.05  # seconds; ... handed on together: each alone would wake three processes
 PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
+RESERVE = 4 << 20  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
+FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
+FULL_PAUSE_S = 0.5  # between two tries
+Came = tuple[Call, Reply, float]  # a call, its reply, and the seconds that it took
 
 
 class Sending:
@@ -34,9 +41,12 @@ class Sending:
         self._out: dict[int, str] = {}  # calls by number, and their keys
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(THREADS)
-        self._came: list[tuple[Call, Reply, float]] = []
+        self._came: list[Came] = []
         self._takes = 0.0  # seconds, of late
         self._lifeline: Lifeline | None = None
+        self._reserve: Reserve | None = None
+        self._full: DiskFull | None = None
+        self._unsaved: list[Came] = []  # for which there was no room
         self._over = loop.create_future()
 
     async def wait(self) -> None:
@@ -59,6 +69,7 @@ class Sending:
         elif isinstance(message, Begin):
             self._name, self._store = message.name, Store(message.store)
             self._on_disk = is_local(message.store)
+            self._reserve = Reserve(message.store) if self._on_disk else None
             self._pipe.send(Begun(self._tie(message.address)))
 
     def _tie(self, address: tuple[str, int]) -> str:
@@ -92,6 +103,16 @@ class Sending:
 
     def _end(self) -> None:
         if self._alone and not self._out and not self._over.done():
+            self._save(self._loop.time() + FULL_S)
+
+    def _save(self, deadline: float) -> None:
+        """Store what there was no room for, now that nobody else writes; then it is over."""
+        if self._reserve is not None:
+            self._reserve.release()
+        self._unsaved = _store_again(self._store, self._unsaved)
+        if self._unsaved and self._loop.time() < deadline:
+            self._loop.call_later(FULL_PAUSE_S, self._save, deadline)
+        else:
             self._over.set_result(None)
 
     async def _call(self, call: Call) -> None:
@@ -101,6 +122,8 @@ class Sending:
         llm, room = self._models[call.model]
         try:
             async with room:
+                if self._full is not None:  # it is not sent
+                    raise MustseeError(str(self._full))
                 began = self._loop.time()
                 reply = await llm.complete(call.request)
         except Exception as error:
@@ -119,7 +142,14 @@ class Sending:
         came, self._came = self._came, []
         for some in [came] if self._on_disk else [[one] for one in came]:
             kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
-            kept.add_done_callback(lambda done: [self._hand(ended) for ended in done.result()])
+            kept.add_done_callback(lambda done: self._kept(done.result()))
+
+    def _kept(self, ended: Sequence[tuple[Came, Ended]]) -> None:
+        for came, each in ended:
+            if isinstance(each.error, DiskFull):  # which ends the run
+                self._full = each.error
+                self._unsaved.append(came)
+            self._hand(each)
 
     def _hand(self, ended: Ended) -> None:
         if not self._alone:
@@ -136,17 +166,43 @@ def gathered(takes: float, out: int) -> float:
     return wait if out * wait > takes else 0.0
 
 
-def _kept(store: Store, came: Sequence[tuple[Call, Reply, float]]) -> list[Ended]:
+class Reserve:
+    """Room on the store's disk, held by a file without a name: who else writes there meets a full
+    disk while there is still room for the replies that are out. It goes with its process.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._file: Any = None
+        with contextlib.suppress(OSError, AttributeError):  # full already, or no such call here
+            folder = resolve(root)[1]
+            os.makedirs(folder, exist_ok=True)
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+            os.posix_fallocate(self._file.fileno(), 0, RESERVE)
+
+    def release(self) -> None:
+        """Make room."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, Ended]]:
     """How calls ended whose replies are stored by now."""
-    ended: list[Ended] = []
-    for call, reply, took in came:
+    ended: list[tuple[Came, Ended]] = []
+    for each in came:
+        call, reply, took = each
         try:
             keep(store, call.key, reply)
         except Exception as error:
-            ended.append(Ended(call.number, None, error=_portable(error)))
+            ended.append((each, Ended(call.number, None, error=_portable(error))))
         else:
-            ended.append(Ended(call.number, reply, took))
+            ended.append((each, Ended(call.number, reply, took)))
     return ended
+
+
+def _store_again(store: Store, came: Sequence[Came]) -> list[Came]:
+    """Those of these replies that could not be stored."""
+    return [each for each, ended in _kept(store, came) if ended.error is not None]
 
 
 def _portable(error: Exception) -> Exception:

@@ -72,6 +72,10 @@ class NoAnswer(Transient):
     """The endpoint has answered nothing for longer than we have patience."""
 
 
+class DiskFull(MustseeError):
+    """The disk of the store takes no more."""
+
+
 class BudgetSpent(MustseeError):
     """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
 

@@ -1,8 +1,9 @@
 """A content-addressed store on `pyarrow.fs`: a local folder, S3 or GCS.
 
-A key is the hash of everything that decides a value, so a value is never wrong, only present or
-absent. Writes are atomic (temporary file and rename, or one PUT), so that several processes may
-share a store and a kill leaves no half of a value.
+A key is the hash of everything that decides a value. Writes are atomic (temporary file and rename,
+or one PUT), so that several processes may share a store and a kill leaves no half of a value. Every
+object begins with a checksum of its content and its name, which is checked whenever it is read: a
+damaged object is moved to `damaged/` and counts as absent.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import xxhash
 from pyarrow import fs
 
-from mustsee.errors import MustseeError, UserError, secret
+from mustsee.errors import DiskFull, MustseeError, UserError, secret
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
+MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
+HEADER = 16  # bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
+FORM = "1"  # in the name of an object: objects of another form are not looked at
+DAMAGED = "damaged"  # the folder of objects that were set aside
+MAX_DAMAGED = 100  # objects kept there; a further one is removed
 _ONE = pa.ipc.IpcReadOptions(use_threads=False)  # a row is small: handing it to threads costs more
 
 
@@ -138,10 +145,23 @@ def digest(value: Any) -> str:
 
 
 @dataclass(frozen=True)
+class Damage:
+    """An object of the store that was not what had been written: its path below the root, and what
+    is wrong with it.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Store:
-    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...)."""
+    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...). `on_damage` is
+    called with each damaged object that is met.
+    """
 
     root: str
+    on_damage: Callable[[Damage], object] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _place(self) -> tuple[fs.FileSystem, str]:
@@ -152,14 +172,18 @@ class Store:
         return isinstance(self._place[0], fs.LocalFileSystem)
 
     def _path(self, kind: str, key: str) -> str:
-        return f"{self._place[1]}/{kind}/{key[:2]}/{key}"
+        return f"{self._place[1]}/{kind}/{key[:2]}/{key}.{FORM}"
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The value, or None. Raises MustseeError when the store cannot be read."""
+        content = self._read(kind, key)
+        return None if content is None else bytes(content)
+
+    def _read(self, kind: str, key: str) -> memoryview | None:
         path = self._path(kind, key)
         try:
             with open(path, "rb") if self._local else self._place[0].open_input_file(path) as file:
-                return file.read()
+                value = file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -167,19 +191,43 @@ class Store:
                 f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
                 "be read, or set store="
             ) from error
+        content = memoryview(value)[HEADER:]
+        if value[:HEADER] == _header(kind, key, content):
+            return content
+        self._set_aside(kind, key, _reason(value))
+        return None
+
+    def _set_aside(self, kind: str, key: str, reason: str) -> None:
+        """Move a damaged object to where it can be looked at, and tell of it."""
+        filesystem, root = self._place
+        path, folder = self._path(kind, key), f"{root}/{DAMAGED}"
+        with contextlib.suppress(OSError):  # moved by another process, or nothing may be written
+            filesystem.create_dir(folder)
+            there = filesystem.get_file_info(fs.FileSelector(folder))
+            if len(there) < MAX_DAMAGED:
+                filesystem.move(path, f"{folder}/{kind}.{key}")
+            else:
+                filesystem.delete_file(path)
+        if self.on_damage is not None:
+            self.on_damage(Damage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises MustseeError when the store is full or cannot be written."""
+        """Store a value. Raises MustseeError when the store cannot be written, DiskFull when it is
+        full.
+        """
         filesystem, path = self._place[0], self._path(kind, key)
+        header = _header(kind, key, value)
         try:
             if not self._local:
                 with filesystem.open_output_stream(path) as stream:
+                    stream.write(header)
                     stream.write(value)
                 return
             folder = os.path.dirname(path)
             temporary = f"{folder}/.{uuid.uuid4().hex}"
             try:
                 with _created(temporary) as file:
+                    file.write(header)
                     file.write(value)
                 os.replace(temporary, path)
             except BaseException:
@@ -187,11 +235,14 @@ class Store:
                     os.unlink(temporary)
                 raise
         except OSError as error:
-            advice = "check that the folder exists and may be written, or set store="
+            said = f"cannot write to the store {self.root!r}: {error.strerror or error}; "
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                advice = "free some space and run the same command again: what is finished is kept"
+                raise DiskFull(
+                    f"{said}free some space and run the same command again: what is finished is "
+                    "kept"
+                ) from error
             raise MustseeError(
-                f"cannot write to the store {self.root!r}: {error.strerror or error}; {advice}"
+                f"{said}check that the folder exists and may be written, or set store="
             ) from error
 
     def has(self, kind: str) -> bool:
@@ -202,17 +253,19 @@ class Store:
         """The keys of a kind's values that were stored since a UNIX time."""
         place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)
         return sorted(
-            info.base_name
+            info.base_name.removesuffix(f".{FORM}")
             for info in self._place[0].get_file_info(place)
             if info.type == fs.FileType.File
-            and not info.base_name.startswith(".")
+            and info.base_name.endswith(f".{FORM}")
             and info.mtime.timestamp() >= since
         )
 
     def get_table(self, kind: str, key: str) -> pa.Table | None:
         """A stored Arrow table, or None."""
-        value = self.get(kind, key)
-        return None if value is None else pa.ipc.open_stream(value, options=_ONE).read_all()
+        content = self._read(kind, key)
+        if content is None:
+            return None
+        return pa.ipc.open_stream(pa.py_buffer(content), options=_ONE).read_all()
 
     def put_table(self, kind: str, key: str, table: pa.Table) -> None:
         """Store an Arrow table (IPC stream, zstd)."""
@@ -221,6 +274,22 @@ class Store:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
         self.put(kind, key, sink.getvalue().to_pybytes())
+
+
+def _header(kind: str, key: str, content: bytes | memoryview) -> bytes:
+    """What stands before a content that is stored under that name."""
+    checksum = xxhash.xxh3_64(f"{kind}/{key}\n".encode())
+    checksum.update(content)
+    return MAGIC + checksum.digest()
+
+
+def _reason(value: bytes) -> str:
+    """What is wrong with an object that does not fit its checksum."""
+    if not value:
+        return "empty"
+    if len(value) < HEADER:
+        return f"cut off after {len(value)} bytes"
+    return f"{len(value)} bytes that do not fit their checksum"
 
 
 def _created(path: str) -> BinaryIO:
@@ -238,9 +307,12 @@ class Aside(Store):
 
     own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
 
-    def get(self, kind: str, key: str) -> bytes | None:
+    def _read(self, kind: str, key: str) -> memoryview | None:
         value = self.own.get((kind, key))
-        return super().get(kind, key) if value is None else value
+        return super()._read(kind, key) if value is None else memoryview(value)
+
+    def _set_aside(self, kind: str, key: str, reason: str) -> None:
+        return
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         self.own[kind, key] = value

@@ -1,12 +1,15 @@
 """The store: what is put is got, half a value never, and identity is what decides a result."""
 
 import dataclasses
+import json
 import os
+import random
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +17,20 @@ from hypothesis import strategies as st
 from actors.part import hardware
 from mustsee import errors
 from mustsee.errors import MustseeError, UserError
-from mustsee.store import Store, digest, identity, resolve
+from mustsee.records import Keyframe, Line, Problem, Video
+from mustsee.schemas import table
+from mustsee.store import (
+    DAMAGED,
+    HEADER,
+    MAX_DAMAGED,
+    Aside,
+    Damage,
+    Store,
+    digest,
+    identity,
+    resolve,
+)
+from tests.support import s3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,3 +128,126 @@ def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UserError):
         resolve("s3://bucket/longname@home?no_such_option=1")  # no account
     assert errors.hidden("longname") == "longname"
+
+
+def test_keys_leave_out_what_is_set_aside(tmp_path: Path) -> None:
+    told: list[Damage] = []
+    store = Store(str(tmp_path), told.append)
+    store.put("batches", "a" * 8, b"1")
+    store.put("batches", "b" * 8, b"2")
+    damage(store, "batches", "a" * 8, b"")
+    assert store.get("batches", "a" * 8) is None
+    assert store.keys("batches") == ["b" * 8]
+
+
+def damage(store: Store, kind: str, key: str, content: bytes) -> None:
+    Path(store._path(kind, key)).write_bytes(content)
+
+
+def results() -> dict[tuple[str, str], bytes]:
+    """Objects as stages and models leave them: tables with numbers, words and pictures, a failure,
+    replies, a piece of film.
+    """
+    rng = random.Random(0)
+    frames = tuple(Keyframe(shot=n, time=n / 3, jpeg=rng.randbytes(900)) for n in range(6))
+    lines = tuple(Line(start=n, end=n + 0.5, text=f"the {n}th thing said") for n in range(40))
+    problem = Problem(stage="look", error="BadRow", message="unreadable")
+    rows = {
+        "look": Video(video_id="v", uri="v.mp4", keyframes=frames),
+        "hear": Video(video_id="v", uri="v.mp4", lines=lines, duration=61.5),
+        "embed": Video(video_id="v", uri="v.mp4", embedding=tuple(rng.random() for _ in range(90))),
+        "probe": Video(video_id="v", uri="v.mp4", problem=problem),
+    }
+    reply = json.dumps({"model": "m", "text": "* ANSWER: B", "tokens_in": 12, "usd": 0.004})
+    made: dict[tuple[str, str], bytes] = {("llm", "9" * 64): reply.encode()}
+    made["clip", "8" * 64] = b"\0\0\0 ftypisom" + rng.randbytes(3000)
+    with_tables = Aside("/nowhere")
+    for kind, row in rows.items():
+        with_tables.put_table(kind, digest(kind), table([row], Video))
+    return {**made, **with_tables.own}
+
+
+def flips(size: int, many: int) -> list[int]:
+    """Bits of an object: each of its header, and others spread over the rest."""
+    rest = range(8 * HEADER, 8 * size)
+    drawn = random.Random(size).sample(rest, min(many, len(rest)))
+    return [*range(8 * HEADER), *drawn]
+
+
+def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> None:
+    told: list[Damage] = []
+    store = Store(str(tmp_path), told.append)
+    tried = 0
+    for (kind, key), value in results().items():
+        store.put(kind, key, value)
+        whole = Path(store._path(kind, key)).read_bytes()
+        for bit in flips(len(whole), 30):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << bit % 8
+            damage(store, kind, key, bytes(flipped))
+            assert (store.get(kind, key) if bit % 2 else store.get_table(kind, key)) is None
+            tried += 1
+        store.put(kind, key, value)
+        assert store.get(kind, key) == value
+    assert tried >= 840
+    assert len(told) == tried
+
+
+@pytest.mark.parametrize("length", [0, 1, HEADER - 1, HEADER, HEADER + 1, -1])
+def test_a_cut_object_is_a_miss_and_is_kept_to_look_at(tmp_path: Path, length: int) -> None:
+    told: list[Damage] = []
+    store = Store(str(tmp_path), told.append)
+    store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
+    path = Path(store._path("look", "ab12"))
+    cut = path.read_bytes()[:length]
+    path.write_bytes(cut)
+    assert store.get_table("look", "ab12") is None
+    assert [each.path for each in told] == ["look/ab/ab12.1"]
+    assert (tmp_path / DAMAGED / "look.ab12").read_bytes() == cut
+    assert store.get_table("look", "ab12") is None
+    assert len(told) == 1  # it is gone, so nobody else meets it
+    store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
+    assert store.get_table("look", "ab12") == pa.table({"a": [1, 2]})
+
+
+def test_an_object_under_another_name_is_not_believed(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.put("llm", "ab12", b"yes")
+    store.put("llm", "ab34", b"no")
+    damage(store, "llm", "ab12", Path(store._path("llm", "ab34")).read_bytes())
+    assert store.get("llm", "ab12") is None
+
+
+def test_no_more_damaged_objects_are_kept_than_a_few(tmp_path: Path) -> None:
+    told: list[Damage] = []
+    store = Store(str(tmp_path), told.append)
+    for number in range(MAX_DAMAGED + 5):
+        store.put("llm", f"{number:08}", b"yes")
+        damage(store, "llm", f"{number:08}", b"no")
+        assert store.get("llm", f"{number:08}") is None
+    assert len(told) == MAX_DAMAGED + 5
+    assert len(list((tmp_path / DAMAGED).iterdir())) == MAX_DAMAGED
+    assert store.keys("llm") == []
+
+
+def test_a_store_that_is_only_read_leaves_the_damaged_where_it_is(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.put("llm", "ab12", b"yes")
+    damage(store, "llm", "ab12", b"no")
+    assert Aside(str(tmp_path)).get("llm", "ab12") is None
+    assert Path(store._path("llm", "ab12")).read_bytes() == b"no"
+
+
+def test_an_object_store_keeps_the_checksum_in_the_object(tmp_path: Path) -> None:
+    told: list[Damage] = []
+    with s3.served() as (objects, address):
+        store = Store(address.format("store"), told.append)
+        store.put("llm", "ab12", b"yes")
+        assert objects.asked["PUT"] == 1
+        assert store.get("llm", "ab12") == b"yes"
+        (name,) = objects.kept
+        objects.kept[name] = objects.kept[name][:-1] + b"t"
+        assert store.get("llm", "ab12") is None
+        assert [each.path for each in told] == ["llm/ab/ab12.1"]
+        kept = [n for n in objects.kept if not n.endswith("/")]
+        assert kept == ["store/damaged/llm.ab12"]

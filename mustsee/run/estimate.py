@@ -228,7 +228,14 @@ def against(
     return {"tried": told["tried"], "asked": told["asked"], **compared}
 
 
-OTHERWISE = ("dry_run", "budget_usd", "try_endpoints", "max_problem_share", "retry_problems")
+OTHERWISE = (
+    "dry_run",
+    "budget_usd",
+    "try_endpoints",
+    "max_problem_share",
+    "retry_problems",
+    "join",
+)
 
 
 def _same(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mustsee.errors import MustseeError, UserError
 from mustsee.run import pace
 from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Ledger, Tally
@@ -74,12 +75,18 @@ class Aborted:
     error: str
     message: str
 
+    def raised(self) -> MustseeError:
+        """The error, to be raised where the run ends."""
+        kind = UserError if self.error == "UserError" else MustseeError
+        return kind(self.message)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
     run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
-    `held`: seconds in which calls had to wait for a limit of conf, by `name=value`.
+    `held`: seconds in which calls had to wait for a limit of conf, by `name=value`. `damaged`:
+    objects of the store that were not what had been written, and what is wrong with each.
     """
 
     stages: Mapping[str, StageCounts]
@@ -88,6 +95,7 @@ class Snapshot:
     spent: Spent = field(default_factory=Spent)
     in_batches: int = 0
     held: Mapping[str, float] = field(default_factory=dict[str, float])
+    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:
@@ -149,8 +157,8 @@ class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
     None until all is written. `spent`: by all runs of the output folder. `film_seconds`: of all
     rows together; `cores`: of the cluster; `watched`: what was seen of each stage while rows were
-    streaming; `allowed`: by stage, by the endpoint that it asks; `held`: as in `Snapshot`. `extra`:
-    what the recipe adds, at the top level of `run.json`.
+    streaming; `allowed`: by stage, by the endpoint that it asks; `held`, `damaged`: as in
+    `Snapshot`. `extra`: what the recipe adds, at the top level of `run.json`.
     """
 
     recipe: str
@@ -171,6 +179,7 @@ class RunRecord:
     watched: Mapping[str, pace.Watched] = field(default_factory=dict[str, pace.Watched])
     allowed: Mapping[str, pace.Allowed] = field(default_factory=dict[str, pace.Allowed])
     held: Mapping[str, float] = field(default_factory=dict[str, float])
+    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def finished(self, seconds: float) -> RunRecord:
@@ -245,6 +254,7 @@ class RunRecord:
                 "usd_per_kept_question": self.usd_per_kept_question,
             },
             "counts": dict(self.counts),
+            "damaged": dict(sorted(self.damaged.items())),
             "seconds": seconds,
             "cpu_seconds": {n: round(each.cpu_seconds, 3) for n, each in self.stages.items()},
             "pace": self.pace(),

@@ -3,8 +3,8 @@ any folder, composes `conf/NAME.yaml` and runs it.
 
 `--help` explains every key; `--cfg job` shows what a command composes to (`--package KEY`: a part
 of it; `--resolve`: with what it refers to); `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0
-done; 1 failed; 2 wrong configuration or input, said before any work; 3 more problems than allowed;
-130 Ctrl-C.
+done; 1 failed; 2 wrong configuration or input, or an output folder in use by another run, said
+before any work; 3 more problems than allowed; 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -31,11 +31,11 @@ from actors.session import Session
 from actors.stage import Filter, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import UserError
 from mustsee.layouts.reading import Again, kept
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
-from mustsee.run import litter, outputs, tables
+from mustsee.run import lease, litter, outputs, tables
 from mustsee.run.best import best
 from mustsee.run.estimate import costs
 from mustsee.run.inputs import begun
@@ -87,6 +87,7 @@ class Run:
     retry_problems: bool = False
     rows_per_block: int | None = None
     try_endpoints: bool = True
+    join: bool = False
     rehearsal: DryRun = field(default_factory=DryRun)
     log: Tracker = field(default_factory=Nowhere)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -108,6 +109,7 @@ class Run:
             raise UserError(f"budget_usd={self.budget_usd!r}: 0 or more, or null for no limit")
         self.log.check()
         with contextlib.ExitStack() as held:
+            held.enter_context(lease.hold_lease(self.out, recipe, join=self.join))
             running = Running(recipe, self, time.monotonic(), held)
             held.callback(running.scratch.close)
             yield running
@@ -134,11 +136,13 @@ class Running:
         started here.
         """
         self._held.enter_context(connected())
+        journal, out, store = f"{self.scratch.folder}/counts", self.run.out, self.run.store
+        coordinator = start_coordinator(
+            self.run.budget_usd, out=out, journal=journal, store=store, held=self._held
+        )
         return Session(
-            store=Store(self.run.store),
-            coordinator=start_coordinator(
-                self.run.budget_usd, out=self.run.out, journal=f"{self.scratch.folder}/counts"
-            ),
+            store=Store(store, on_damage=lambda damage: coordinator.damaged.remote(damage)),
+            coordinator=coordinator,
             retry_problems=self.run.retry_problems,
         )
 
@@ -231,10 +235,9 @@ class Running:
                 for block in self._stream():
                     self.scratch.add(block)
         except Exception as error:
-            cause = aborted(self.snapshot())
-            if cause is None:
+            if (aborted := self.snapshot().aborted) is None:
                 raise
-            raise cause from error
+            raise aborted.raised() from error
         with doing("writing the tables and the report"):
             outputs.publish(
                 self.run.out,
@@ -338,6 +341,7 @@ class Running:
             counts=snapshot.counts,
             spent=snapshot.spent,
             held=snapshot.held,
+            damaged=snapshot.damaged,
             film_seconds=tables.film_seconds(written),
             cores=cores(),
             watched=self._watched,
@@ -390,11 +394,3 @@ def standing(rows: pa.Table) -> list[Question]:
         if drop is None and problem is None
         for question in asked or ()
     ]
-
-
-def aborted(snapshot: Snapshot) -> MustseeError | None:
-    """The error of a worker that ended the run, if one of ours did."""
-    cause = snapshot.aborted
-    if cause is None:
-        return None
-    return UserError(cause.message) if cause.error == "UserError" else MustseeError(cause.message)

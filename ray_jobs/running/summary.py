@@ -21,10 +21,12 @@ from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
+from mustsee.store import DAMAGED
 from ray_jobs.running.forecast import said
 from ray_jobs.running.heartbeat import finished
 
 MOST = 20  # videos named one by one
+NAMED = 5  # damaged files named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
 HARSH = 0.8  # share of its questions that a filter may take without a word
 HELD = 0.05  # of a run's time may calls wait for a ceiling of conf without a word
@@ -145,6 +147,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
             "and the checks of a question's wording (option letters, clock times, 'the transcript')"
         )
     yield from harsh(record.questions)
+    yield from damaged_files(record.damaged, str(record.config.get("store", "store")))
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
@@ -181,6 +184,18 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
+        )
+
+
+def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
+    """A line that names the damaged objects of the store."""
+    if found:
+        named = "; ".join(f"{path} ({reason})" for path, reason in islice(found.items(), NAMED))
+        more = f"; {len(found) - NAMED} more in run.json" if len(found) > NAMED else ""
+        yield (
+            f"{len(found)} files of the store were damaged, and their content was computed or "
+            f"asked for anew: {named}{more}; kept in {store}/{DAMAGED} to look at. If they were "
+            "not changed by hand, check the disk"
         )
 
 

@@ -124,6 +124,18 @@ def test_a_stored_reply_is_not_asked_for_again(tmp_path):
     ) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("cut", [0, 9, 40])
+def test_a_damaged_reply_is_asked_for_anew(tmp_path, cut):
+    fake = Fake(usd=0.5)
+    asyncio.run(gateway(fake, tmp_path)[0].complete(asked("a")))
+    (path,) = (p for p in tmp_path.rglob("*.1"))
+    path.write_bytes(path.read_bytes()[:cut])
+    llm, coordinator = gateway(fake, tmp_path)
+    assert asyncio.run(llm.complete(asked("a"))).text == "a"
+    assert (len(fake.calls), total(coordinator)["usd"]) == (2, 0.5)
+    assert asyncio.run(llm.complete(asked("a"))).cached
+
+
 def test_what_decides_the_reply_is_in_the_key(tmp_path):
     fake = Fake()
     llm, _ = gateway(fake, tmp_path)

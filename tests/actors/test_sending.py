@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +14,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from actors import sending
+from actors import sender, sending
 from actors.gateway import KIND
 from actors.pipe import Pipe
-from actors.sender import Begin, Call, Ended, Model, Severed
+from actors.sender import STARTS, Begin, Call, Ended, Model, Sender, Severed
 from actors.sending import LONGEST_GATHER, Sending, gathered
+from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
 from mustsee.store import Store
+from tests.support.disks import fill_disk, small_disk
 
 
 @dataclass(frozen=True)
@@ -152,3 +154,76 @@ def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
     assert gathered(0.1, 256) == pytest.approx(0.002)
     assert gathered(10.0, 256) == LONGEST_GATHER
     assert gathered(60.0, 256) == 0.0
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small") as folder:
+        yield folder
+
+
+def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
+    calls = 200
+
+    async def work() -> dict[int, Ended]:
+        async with begun(small / "store", most=calls) as worker:
+            for number in range(calls):
+                worker.call(number)
+            await until(lambda: len(Told.out) == calls)
+            fill_disk(small)
+            Told.out["0"].set()
+            await until(lambda: 0 in worker.ended)
+            worker.call(calls)
+            await until(lambda: calls in worker.ended)
+            assert len(Told.out) == calls - 1  # the one that came late is not sent
+            for event in Told.out.values():
+                event.set()
+            await until(lambda: len(worker.ended) == calls + 1)
+            return worker.ended
+
+    ended = asyncio.run(work())
+    assert all(isinstance(ended[number].error, DiskFull) for number in range(calls))
+    late = ended[calls].error
+    assert isinstance(late, MustseeError)
+    assert not isinstance(late, DiskFull)  # so that it does not count as paid
+    stored = Store(str(small / "store")).keys(KIND)
+    assert len(stored) == calls
+    assert all(Store(str(small / "store")).get(KIND, name) for name in stored)
+
+
+@pytest.fixture
+def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Sender]]:
+    """Makes a sender that runs a code when it starts; `$DO` is what senders do."""
+    made: list[Sender] = []
+    with socket.create_server(("127.0.0.1", 0)) as coordinator:
+
+        async def address() -> tuple[str, int]:
+            return coordinator.getsockname()
+
+        def start(code: str) -> Sender:
+            monkeypatch.setattr(sender, "START", code.replace("$DO", sender.START))
+            made.append(Sender(str(tmp_path / "store"), address))
+            return made[-1]
+
+        yield start
+        for each in made:
+            if each._pipe is not None:
+                each._pipe._socket.close()
+
+
+def test_a_sender_that_is_killed_at_its_start_is_started_again(
+    starting: Callable[[str], Sender], tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    dies = f"open({str(seen)!r}, 'w'); os.kill(os.getpid(), 9)"
+    started = starting(f"import os\nif not os.path.exists({str(seen)!r}): {dies}\n$DO")
+    asyncio.run(started.begin())
+    assert seen.exists()
+    assert started.name
+
+
+def test_a_sender_that_never_lives_ends_the_run_in_a_line(
+    starting: Callable[[str], Sender],
+) -> None:
+    with pytest.raises(MustseeError, match=f"killed {STARTS} times when it started"):
+        asyncio.run(starting("import os; os.kill(os.getpid(), 9)").begin())

@@ -18,7 +18,6 @@ from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running.cluster import connected
-from ray_jobs.running.run import aborted
 from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 
 
@@ -99,7 +98,7 @@ def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) ->
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
-    told = aborted(ray.get(coordinator.snapshot.remote()))
+    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
     assert isinstance(told, UserError)
     assert str(told) == "no such model"
 
@@ -111,7 +110,7 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [stage], ["x"], coordinator=coordinator)
-    told = aborted(ray.get(coordinator.snapshot.remote()))
+    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
     assert isinstance(told, UserError)
     assert str(told) == "no weights here"
 

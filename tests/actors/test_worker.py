@@ -20,7 +20,7 @@ def test_a_worker_that_begins_elsewhere_goes_to_the_caller_s_folder(
     monkeypatch.chdir(tmp_path / "cluster")
     Worker(Stage(name="look", part=Upper(folder="calls")), session)
     session.store.put("look", "abc", b"x")
-    assert (tmp_path / "caller" / "runs" / "store" / "look" / "ab" / "abc").is_file()
+    assert (tmp_path / "caller" / "runs" / "store" / "look" / "ab" / "abc.1").is_file()
 
 
 def test_a_folder_that_another_machine_lacks_is_no_failure(

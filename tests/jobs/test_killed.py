@@ -22,6 +22,7 @@ from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.benches.loopback_replies import content_hash
 from tests.support.asking_job import CALLS, ROWS
+from tests.support.disks import fill_disk, small_disk
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
 
 ROOT = Path(__file__).parents[2]
@@ -161,6 +162,33 @@ def test_what_a_killed_driver_has_in_the_air_is_paid_once(
     everything = again.ledger["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, 0)
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
+
+
+def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
+    tmp_path: Path, gated: Loopback, whole: Whole
+) -> None:
+    with small_disk(tmp_path / "small", mib=24) as small:
+        job = Job(small, gated.url, mark()).start()
+        try:
+            until(lambda: gated.counts["chat"] == ALL or job.process.poll() is not None)
+            filled = fill_disk(small)
+            assert gated.gate is not None
+            gated.gate.set()
+            said = job.end()
+            assert job.process.returncode == 1
+            assert "No space left" in said
+            until(lambda: not named(job.mark, "actors.sending"))
+            assert len(Store(job.store).keys(KIND)) == ALL
+            filled.unlink()
+            again = job.start()
+            said = again.end()
+            assert again.process.returncode == 0, said
+            assert again.made == whole.made
+            assert set(asked(gated).values()) == {1}
+            everything = again.ledger["all_runs"]
+            assert (everything["calls"], everything["unknown"]) == (ALL, 0)
+        finally:
+            kill(*processes(job.mark))
 
 
 def cost(payload: Any) -> float:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -197,3 +199,28 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
             break
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(record(tmp_path / "o")["computed"].values()) == {0}
+
+
+def test_a_damaged_store_is_mended_by_the_run_that_meets_it(out: Path, tmp_path: Path) -> None:
+    """Ten results of stages and twenty replies are flipped, cut or emptied."""
+    shutil.copytree(out, tmp_path / "out")
+    store, rng = tmp_path / "out" / "store", random.Random(7)
+
+    def some(kind: str, count: int) -> list[Path]:
+        return rng.sample(sorted((store / kind).glob("*/*")), count)
+
+    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # of three videos: all replies
+    paths = [path for kind, count in {**stages, "llm": 20}.items() for path in some(kind, count)]
+    for number, path in enumerate(paths):
+        whole = bytearray(path.read_bytes())
+        whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        path.write_bytes([whole, whole[: len(whole) // 2], b""][number % 3])
+    done = neptune(tmp_path / "out", "videos=examples/videos")
+    assert done.returncode == 0, done.stderr
+    for name in FILES:
+        assert (tmp_path / "out" / name).read_bytes() == (out / name).read_bytes()
+    named = {str(path.relative_to(store)) for path in paths}
+    assert set(record(tmp_path / "out")["damaged"]) == named
+    assert "30 files of the store were damaged" in done.stdout
+    assert record(tmp_path / "out")["llm"]["calls"] == 20
+    assert len(list((store / "damaged").iterdir())) == 30

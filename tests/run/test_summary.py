@@ -3,7 +3,7 @@
 import pytest
 
 from mustsee.run.record import QuestionCounts, Sieve
-from ray_jobs.running.summary import ceilings, harsh
+from ray_jobs.running.summary import NAMED, ceilings, damaged_files, harsh
 
 
 def said(**filters: Sieve) -> list[str]:
@@ -40,3 +40,12 @@ def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not()
     (line,) = ceilings({"tokens_per_minute=200000": 90.0, "requests_per_minute=500": 2.0}, 100.0)
     assert line.startswith("calls waited 1:30 for limits.tokens_per_minute=200000")
     assert "llm.limits.tokens_per_minute=null" in line
+
+
+def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
+    assert list(damaged_files({}, "runs/a/store")) == []
+    (line,) = damaged_files({"look/ab/ab12.1": "empty"}, "runs/a/store")
+    assert "look/ab/ab12.1 (empty); kept in runs/a/store/damaged" in line
+    (line,) = damaged_files({f"llm/ab/ab{n}.1": "empty" for n in range(NAMED + 3)}, "s")
+    assert line.startswith(f"{NAMED + 3} files of the store were damaged")
+    assert "3 more in run.json" in line

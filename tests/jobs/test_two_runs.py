@@ -1,0 +1,44 @@
+"""Two runs of one command at once: the second says who works there, or waits for its results."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.killing import until
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def start(out: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ray_jobs.neptune", "videos=examples/videos/seasons.webm"]
+    return subprocess.Popen(
+        [*command, f"out={out}", *more], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def test_a_second_run_of_an_output_folder_ends_or_waits(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = start(out)
+    until(lambda: bool(list(out.glob("lease/*.json"))))
+    joining, second = start(out, "join=true"), start(out)
+    told = second.communicate(timeout=120)[0]
+    assert second.returncode == 2, told
+    assert f"(process {first.pid} on " in told
+    assert "mustsee neptune videos=examples/videos/seasons.webm" in told
+    assert "joining" not in told  # no Ray was looked for
+    assert first.wait(timeout=300) == 0
+    first.communicate()
+    made = json.loads((out / "run.json").read_text())
+    told = joining.communicate(timeout=300)[0]
+    assert joining.returncode == 0, told
+    assert f"waiting for the end of the run that holds {str(out)!r}" in told
+    again = json.loads((out / "run.json").read_text())
+    assert made["llm"]["calls"] > 0
+    assert again["llm"]["calls"] == 0
+    assert sum(again["computed"].values()) == 0
+    assert not (out / "lease").exists()

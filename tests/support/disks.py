@@ -1,0 +1,33 @@
+"""A disk of its own for a test, small enough to be filled."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, mib: int = 8) -> Generator[Path]:
+    """A disk of so many MiB at `folder`. Skips the test where none can be mounted."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no disk of its own can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill_disk(folder: Path) -> Path:
+    """Write until the disk takes no more; the file that fills it."""
+    with (folder / "filled").open("wb", 0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    return folder / "filled"

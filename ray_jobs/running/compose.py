@@ -28,7 +28,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mustsee.errors import UserError, secret
+from mustsee.errors import UserError, secrets_in
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
@@ -38,6 +38,8 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job, resolved. Raises UserError naming the key, the value and the
     choices.
     """
+    for text in overrides:  # before any of them is shown
+        secrets_in(text)
     config = composed(name, overrides)
     empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
     needed = {"store", *_missing(hydras(name))} if empty else set[str]()
@@ -47,6 +49,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     _used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
+    secrets_in(OmegaConf.to_yaml(config))
     return config
 
 
@@ -189,8 +192,6 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         yield
     except OverrideParseException as error:
         key, equals, value = str(error.override).partition("=")
-        account = value.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        secret(account.partition(":")[2])  # SCHEME://USER:PASSWORD@HOST
         quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "

@@ -20,7 +20,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import MustseeError, UserError, hidden
 from mustsee.run.outputs import check_writable
 from ray_jobs.running import explain
 from ray_jobs.running.build import build
@@ -107,9 +107,9 @@ def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
     shown = OmegaConf.select(config, package) if package else config
     if OmegaConf.is_config(shown):
-        print(OmegaConf.to_yaml(shown, resolve=resolve), end="")
+        print(hidden(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
     else:
-        print(shown)
+        print(hidden(str(shown)))
 
 
 def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
@@ -135,7 +135,7 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"mustsee: {message}", file=sys.stderr)
+    print(f"mustsee: {hidden(message)}", file=sys.stderr)
     return code
 
 

@@ -33,6 +33,7 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 # Serve hands a request on with the first byte of its headers: a limit here would count bodies that
 # never arrive, so the app counts by itself (`judge_guard`), and this is above all that it takes.
 CONNECTIONS = 100_000
+BURST = 512  # requests that Serve's proxy has not handed on yet; each takes it some 5 ms
 
 
 class Settings(BaseModel):
@@ -253,7 +254,7 @@ def app(settings: Settings) -> Application:
         num_replicas=1,
         ray_actor_options={"num_cpus": 0.1},
         max_ongoing_requests=CONNECTIONS,
-        max_queued_requests=64,
+        max_queued_requests=BURST,
         backpressure_config={"status_code": 429, "retry_after_s": 2},
         graceful_shutdown_timeout_s=settings.drain,
     ).bind(judge, keys, limits)

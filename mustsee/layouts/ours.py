@@ -6,7 +6,6 @@ frameworks, whose questions are lines of JSON or of a .tsv with JSON for what is
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -29,7 +28,7 @@ from mustsee.layouts.reading import (
     each_row,
 )
 from mustsee.records import Question, Video
-from mustsee.tables import parts, placed
+from mustsee.tables import parse_json, parts, placed
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -154,7 +153,7 @@ def _row(row: Row) -> dict[str, Any]:
     texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
     told = {"video", "film", *texts}
     try:
-        return {k: v if k in told else json.loads(v) for k, v in row.items() if k and v}
+        return {k: v if k in told else parse_json(v) for k, v in row.items() if k and v}
     except ValueError as error:
         raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
 

@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+import pyarrow as pa
+
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
+from mustsee.tables import parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -166,11 +169,9 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
     try:
         for number, row in enumerate(_loaded(path, columns)):
             if not isinstance(row, dict):
-                raise UserError(
-                    f"{str(path)!r}, row {number}: {row!r} is no object with a question"
-                )
+                raise UserError(f"{str(path)!r}, row {number}: not an object with a question")
             yield cast(Row, row)
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, OverflowError, pa.ArrowException, csv.Error) as error:
         raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
 
 
@@ -191,9 +192,10 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
                 file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"
             )
         elif path.suffix == ".jsonl":
-            yield from (json.loads(line) for line in file if line.strip())
+            lines = enumerate(file, 1)
+            yield from (parse_json(line, f"line {n}") for n, line in lines if line.strip())
         else:
-            value: Any = json.load(file)
+            value: Any = parse_json(file.read())
             if not isinstance(value, list):
                 raise UserError(
                     f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"

@@ -5,13 +5,17 @@ them: with lone surrogates, which `is_text` finds.
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 
 from pyarrow import fs
 
 from mustsee.errors import UserError
+
+_NO_NAME = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def files_under(filesystem: fs.FileSystem, folder: str, pattern: str | None = None) -> list[str]:
@@ -59,6 +63,19 @@ def readable_path(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
+def file_name(text: str, most: int = 120) -> str:
+    """A text as the name of one file: itself where it is one, else with `_` for what is not, and a
+    hash, so that different texts have different names.
+    """
+    name = _NO_NAME.sub("_", text)
+    if name.startswith("."):
+        name = "_" + name[1:]
+    name = name.encode()[:most].decode(errors="ignore")
+    if name == text:
+        return name
+    return f"{name}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
 def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
     """The files below a local folder, each with whether a link led to it.
 
@@ -91,4 +108,4 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 yield entry.path, bool(link) or entry.is_symlink()
 
 
-__all__ = ["file_names", "files_under", "is_text", "readable_path"]
+__all__ = ["file_name", "file_names", "files_under", "is_text", "readable_path"]

@@ -28,6 +28,7 @@ from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
+from mustsee.folders import file_name
 from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Again, Questions, by_id, first
 from mustsee.recipes.egoschema import clips, narrations
@@ -187,7 +188,7 @@ class EgoSchema:
             for question in asked:
                 file = files[question.video_id]
                 if not file.startswith(clips.UNSEEN):
-                    _place(file, folder / "videos" / f"{question.question_id}.mp4")
+                    _place(file, folder / "videos" / f"{file_name(question.question_id)}.mp4")
 
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""

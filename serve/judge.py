@@ -33,7 +33,7 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 # Serve hands a request on with the first byte of its headers: a limit here would count bodies that
 # never arrive, so the app counts by itself (`judge_guard`), and this is above all that it takes.
 CONNECTIONS = 100_000
-BURST = 512  # requests that Serve's proxy has not handed on yet; each takes it some 5 ms
+BURST = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
 
 
 class Settings(BaseModel):

@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 import json
 import logging
+import math
 import re
 import time
 import uuid
@@ -25,7 +26,7 @@ from starlette.requests import ClientDisconnect
 
 from mustsee.errors import UserError
 from serve.body import Arrivals, Receive, Scope, Send, replay
-from serve.judge_batch import Full, too_late
+from serve.judge_batch import Full
 
 log = logging.getLogger("mustsee.judge.access")
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
@@ -39,6 +40,7 @@ ARRIVING = 1024  # bodies that may arrive at once
 ARRIVING_BYTES = 128_000_000  # of these bodies together
 REFUSED = 256  # refused bodies that are still read, and thrown away, at once
 REFUSED_SECONDS = 5  # for each of them
+LATEST = 30.0  # seconds; nobody is told to come back later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +110,9 @@ class Door:
 
     `sharing`: several clients share it. Then none may hold more than it leaves free, so that there
     is always room for one more client.
+
+    Who is turned away is told a time to come back, each the time of one request later than the one
+    before: all at the same time they would find no more room than now.
     """
 
     def __init__(
@@ -119,6 +124,7 @@ class Door:
     ) -> None:
         self._limits, self._sharing, self._clock = limits, sharing, clock
         self._inside, self._bytes, self._each = 0, 0, 0.0
+        self._invited = 0.0  # when the last of those turned away comes back
         self._inside_of, self._bytes_of = Tally[str](), Tally[str]()
 
     def check(self, size: int, waited: float = 0.0, client: str = "") -> None:
@@ -131,11 +137,19 @@ class Door:
             most = min(most, UNTIMED)
         own = self._inside_of[client] if self._sharing else 0
         if self._inside + own >= most:
-            raise Full("the judge has more requests than it can take", 1.0)
+            after = self._appointment(size, 1.0)
+            raise Full("the judge has more requests than it can take", after)
         held = self._bytes + size + (self._bytes_of[client] if own else 0)
         seconds = waited + (held * self._each if self._inside else 0.0)
         if seconds > patience:
-            raise too_late(seconds, patience)
+            after = self._appointment(size, seconds - patience / 2)
+            raise Full("the judge has more work than it can do in time", after)
+
+    def _appointment(self, size: int, least: float) -> float:
+        """Seconds until a request that is turned away should come back."""
+        now, each = self._clock(), size * self._each or 1 / UNTIMED
+        self._invited = min(max(self._invited, now) + each, now + LATEST)
+        return float(math.ceil(min(max(least, self._invited - now, 1), LATEST)))
 
     def enter(self, size: int, waited: float = 0.0, client: str = "") -> Callable[[int], None]:
         """What to call with the status when the request has been answered. Raises Full."""

@@ -103,8 +103,8 @@ def make_private(folder: Path) -> None:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise UserError(
-            f"{str(folder)!r}, where Ray's sessions go, is not a folder of yours (its owner is user "
-            f"{found.st_uid}): have it removed, or start a Ray of your own and set RAY_ADDRESS"
+            f"{str(folder)!r}, where Ray's sessions go, is not a folder of yours (its owner is "
+            f"user {found.st_uid}): have it removed, or start a Ray of your own and set RAY_ADDRESS"
         )
     folder.chmod(0o700)
 

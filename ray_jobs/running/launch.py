@@ -22,6 +22,7 @@ from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError, hidden
 from mustsee.run.outputs import check_writable
+from mustsee.text import printable
 from ray_jobs.running import explain
 from ray_jobs.running.build import build
 from ray_jobs.running.compose import CONF, compose, composed, readable
@@ -135,7 +136,8 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"mustsee: {hidden(message)}", file=sys.stderr)
+    lines = hidden(message).split("\n")
+    print("mustsee: " + "\n".join(map(printable, lines)), file=sys.stderr)
     return code
 
 

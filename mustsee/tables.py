@@ -64,10 +64,27 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
                     yield row
         else:
             dialect = "excel-tab" if suffix == "tsv" else "excel"
-            for row in csv.DictReader(io.StringIO(text, newline=""), dialect=dialect):
-                yield {k: (v if v != "" else None) for k, v in row.items() if k}
+            table = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
+            for number, row in enumerate(table, 1):
+                found = cells(row, number)
+                yield {k: (v if v != "" else None) for k, v in found.items() if k}
     except (pa.ArrowException, ValueError, OverflowError, csv.Error, OSError) as error:
-        raise UserError(f"cannot read the table {path!r}: {error}") from error
+        raise UserError(f"cannot read the table {path!r}: {in_a_line(error)}") from error
+
+
+def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
+    """A row of a .csv as `csv.DictReader` reads it. Raises ValueError where it has more cells than
+    the table has columns: then one of them is in the wrong column.
+    """
+    beyond = [cell for cell in row.pop(None, ()) if cell]
+    if beyond:
+        raise ValueError(f"row {number}: more cells than columns, from {beyond[0]!r} on")
+    return row
+
+
+def in_a_line(error: Exception) -> str:
+    """What a library says of a file, which may be several lines."""
+    return " ".join(str(error).split())
 
 
 def parse_json(text: str, where: str = "") -> Any:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json
+from mustsee.tables import cells, in_a_line, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -172,7 +172,7 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
                 raise UserError(f"{str(path)!r}, row {number}: not an object with a question")
             yield cast(Row, row)
     except (OSError, ValueError, OverflowError, pa.ArrowException, csv.Error) as error:
-        raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
+        raise UserError(f"cannot read questions from {str(path)!r}: {in_a_line(error)}") from error
 
 
 def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
@@ -188,8 +188,9 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     line_end = "\n" if path.suffix == ".jsonl" else ""  # JSON lines may hold a carriage return
     with path.open(newline=line_end, encoding="utf-8-sig") as file:
         if path.suffix in (".csv", ".tsv"):
-            yield from csv.DictReader(
-                file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"
+            dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
+            yield from (
+                cells(row, n) for n, row in enumerate(csv.DictReader(file, dialect=dialect))
             )
         elif path.suffix == ".jsonl":
             lines = enumerate(file, 1)

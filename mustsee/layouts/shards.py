@@ -27,7 +27,7 @@ from mustsee.layouts import hugging_face
 from mustsee.layouts.reading import Notes, Questions, Reading, by_id, kept
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
-from mustsee.tables import parse_json
+from mustsee.tables import in_a_line, parse_json
 
 NAMES = ("*.tar", "data/*.tar")
 
@@ -170,4 +170,4 @@ def _told(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
                     if held is not None:
                         yield parse_json(held.read().decode())
         except (tarfile.TarError, ValueError, OSError) as error:
-            raise UserError(f"cannot read the shard {str(file)!r}: {error}") from error
+            raise UserError(f"cannot read the shard {str(file)!r}: {in_a_line(error)}") from error

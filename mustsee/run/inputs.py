@@ -155,6 +155,8 @@ def _check(where: str, row: Mapping[str, Any]) -> None:
             raise UserError(
                 f"{where}: {name}={value!r} holds {found.group()!r}, which it cannot: take it out"
             )
+    if PurePosixPath(row["uri"]).name in ("", "..") or row["uri"].endswith("/"):
+        raise UserError(f"{where}: uri={row['uri']!r} names no file")
     name = row.get("video_id")
     if {"..", "."} & set(str(name or "").split("/")) or str(name or "").startswith("/"):
         raise UserError(

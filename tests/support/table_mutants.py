@@ -74,10 +74,8 @@ def sources(folder: Path) -> dict[str, bytes]:
     jsonl = "".join(json.dumps(row) + "\n" for row in ROWS)
     (folder / "t.jsonl").write_text(jsonl)
     pq.write_table(read_videos(str(folder / "t.jsonl")), folder / "t.parquet")
-    asked = [
-        json.dumps(row)
-        for row in pq.read_table(ours.table_of(folder / "made" / "ours")).to_pylist()
-    ]
+    kept = ours.table_of(folder / "made" / "ours")
+    asked = [json.dumps(row) for row in pq.read_table(kept).to_pylist()]
     return {
         "videos.csv": (head + cells).encode(),
         "videos.tsv": (head + cells).replace(",", "\t").encode(),
@@ -86,7 +84,7 @@ def sources(folder: Path) -> dict[str, bytes]:
         "videos.txt": "".join(f"{row['uri']}\n" for row in ROWS).encode(),
         "neptune.json": (folder / "neptune.json").read_bytes(),
         "cinepile.parquet": (folder / "cinepile.parquet").read_bytes(),
-        "ours.parquet": ours.table_of(folder / "made" / "ours").read_bytes(),
+        "ours.parquet": kept.read_bytes(),
         "ours.jsonl": "".join(f"{row}\n" for row in asked).encode(),
         "egoschema.json": (folder / "ego" / "questions.json").read_bytes(),
         "mlvu.json": lists.read_bytes(),

@@ -11,14 +11,13 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, ClassVar
 
-from pyarrow import fs
-
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
 from mustsee.align.place import Options, align, between
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
+from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
 from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import scene_of, told, written
@@ -189,13 +188,11 @@ def descriptions_in(source: str) -> dict[str, str]:
         found = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}
     else:
         filesystem, path = resolve(source)
-        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
         root = source[: -len(path)] if source.endswith(path) and "://" in source else ""
         files = [
             (PurePosixPath(path).stem, f"{root}{path}")
-            for path in sorted(i.path for i in filesystem.get_file_info(selector))
+            for path in filter(is_text, files_under(filesystem, path))
             if _suffix(path) in (*FORMATS, *TABLES, *SOUND)
-            and not PurePosixPath(path).name.startswith(".")
         ]
         # "Some Film.en.vtt" is Some Film's; "Dr. No.srt" is not that of a film called "Dr"
         found = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}

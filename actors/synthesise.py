@@ -37,6 +37,7 @@ class Synthesise:
     def open(self, run: RunContext) -> Opened:
         from pyarrow import fs
 
+        from mustsee.folders import file_name
         from mustsee.store import resolve
         from mustsee.synth.insertions import placed, plan_of
         from mustsee.synth.make import synthesise
@@ -48,7 +49,7 @@ class Synthesise:
             standing = any(q.drop is None for q in video.questions or ())
             if video.plan is None or (self.kept_only and not standing):
                 return video
-            name = f"{video.video_id}.mp4"
+            name = f"{file_name(video.video_id)}.mp4"
             with tempfile.TemporaryDirectory() as spare:
                 folder = root if local else spare
                 os.makedirs(folder, exist_ok=True)

@@ -54,6 +54,13 @@ def wrong_address(base_url: str) -> str | None:
         return f"base_url={base_url!r}: {error}; expected http://HOST:PORT/v1 or https://HOST/v1"
     if found.scheme not in ("http", "https") or not found.hostname:
         return f"base_url={base_url!r}: expected http://HOST:PORT/v1 or https://HOST/v1"
+    if found.username is not None or found.password is not None:
+        place = found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
+        return (
+            f"base_url={place!r} was given with a user and password before its host, which are not "
+            "sent: leave them out, put the key into an environment variable, and name it with "
+            "key_env=NAME"
+        )
     return None
 
 

@@ -8,21 +8,60 @@ and is let out.
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus, unquote
+
 SHORTEST = 8  # characters of a secret that is looked for: "none" is a word, not a key
+# USER:PASSWORD@ of an address; keys of S3 hold slashes, which are no port's
+_ACCOUNT = re.compile(
+    r"""(?<=://)([^\s/?#@'"<>:]*):((?!\d+/)(?:(?!://)[^\s?#'"<>])*)(?=@)""",
+)
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _secrets: set[str] = set()
 
 
 def secret(value: str) -> str:
-    """The value itself, which `hidden` knows from now on in this process."""
-    if len(value) >= SHORTEST:
-        _secrets.add(value)
+    """The value itself, which `hidden` knows from now on in this process, in URLs and in base64,
+    too.
+    """
+    if len(value) >= SHORTEST and value not in _secrets:
+        _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= SHORTEST)
     return value
 
 
-def hidden(text: str) -> str:
-    """A text that comes from elsewhere, without the secrets: an endpoint may send back the key that
-    it was sent. To be cut short, if at all, afterwards.
+def _encoded(value: str) -> Iterator[str]:
+    """The forms that a value has in URLs, and in base64 alone or within a longer text."""
+    for form in (quote(value), quote(value, safe=""), quote_plus(value)):
+        yield form
+        yield _ESCAPE.sub(lambda found: found.group().lower(), form)
+    data = value.encode("utf-8", "surrogateescape")
+    for encode in (b64encode, urlsafe_b64encode):
+        alone = encode(data).decode()
+        yield alone
+        yield alone.rstrip("=")
+        for before in range(3):  # bytes in front; letters that hold bits of others are left out
+            text = encode(b"\0" * before + data).decode()
+            yield text[-(-8 * before // 6) : 8 * (before + len(data)) // 6]
+
+
+def secrets_in(text: str) -> str:
+    """The text itself; the accounts of all addresses in it, SCHEME://USER:PASSWORD@HOST, are
+    secrets from now on.
     """
+    for found in _ACCOUNT.finditer(text):
+        for part in found.groups():
+            secret(part)
+            secret(unquote(part))
+    return text
+
+
+def hidden(text: str) -> str:
+    """A text that comes from elsewhere, without the secrets and the accounts in addresses: an
+    endpoint may send back the key that it was sent. To be cut short, if at all, afterwards.
+    """
+    text = _ACCOUNT.sub("(key)", text)
     for value in sorted(_secrets, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(value, "(key)")
     return text

@@ -139,6 +139,67 @@ def load(cls: type[T], data: Mapping[str, Any]) -> T:
     )
 
 
+def fault(cls: type, data: Mapping[str, Any]) -> str | None:
+    """What in a plain dict is not of the type that a record's field has, with its name, or None."""
+    for name, hint in hints(cls).items():
+        value = data.get(name)
+        if value is not None and not _fits(hint, value):
+            shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+            return f"{name}={shown[:80]}: expected {_spoken(hint)}"
+    return None
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    hint = _bare(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _fits(args[0], value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return type(value) is int and -(2**63) <= value < 2**63
+    if origin is tuple:
+        listed = isinstance(value, list | tuple)
+        return listed and all(x is not None and _fits(args[0], x) for x in value)
+    if origin is Mapping:
+        pairs: Any = value.items() if isinstance(value, Mapping) else None
+        if pairs is None and isinstance(value, list | tuple):
+            pairs = [_pair(x) if isinstance(x, Mapping) else x for x in value]
+        return pairs is not None and all(
+            len(pair) == 2 and isinstance(pair[0], str) and _fits(args[1], pair[1])
+            for pair in pairs
+        )
+    if dataclasses.is_dataclass(hint):
+        record = typing.cast(type, hint)
+        needed = {f.name for f in dataclasses.fields(record) if _needed(f)}
+        return (
+            isinstance(value, Mapping)
+            and all(value.get(name) is not None for name in needed)
+            and fault(record, typing.cast(Mapping[str, Any], value)) is None
+        )
+    return isinstance(value, hint)
+
+
+def _needed(field: Any) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _spoken(hint: Any) -> str:
+    """A type in words."""
+    hint = _bare(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _spoken(args[0])
+    if origin is tuple:
+        return f"a list of {_spoken(args[0])}"
+    if origin is Mapping or dataclasses.is_dataclass(hint):
+        return "an object"
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(
+        hint, "bytes"
+    )
+
+
 def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
     """Values of one field as an Arrow array of the field's type."""
     kind = arrow_type(hints(cls)[name])

@@ -19,13 +19,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, cast
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pyarrow as pa
 import xxhash
 from pyarrow import fs
 
-from mustsee.errors import DiskFull, MustseeError, UserError, secret
+from mustsee.errors import DiskFull, MustseeError, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
@@ -40,16 +40,13 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address, in
     which spaces and foreign letters may stand as they are. Raises UserError.
     """
+    secrets_in(path)  # s3://KEY:SECRET@bucket
     if path.startswith(("http://", "https://")):
         raise UserError(
             f"cannot open {path!r}: web addresses are not read; download the file first, or put it "
             "into s3:// or gs://"
         )
     if "://" in path:
-        account, _, _ = path.partition("://")[2].partition("/")[0].rpartition("@")
-        for part in account.split(":"):  # s3://KEY:SECRET@bucket
-            secret(part)
-            secret(unquote(part))
         address = quote(path, safe="/:?#@!$&'()*+,;=%~")
         if path.startswith("s3://"):  # else what is written takes three requests in place of one
             address += ("&" if "?" in path else "?") + "allow_delayed_open=true"

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import posixpath
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,6 +18,7 @@ from mustsee.errors import UserError
 from mustsee.store import resolve
 
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_table(source: str) -> list[dict[str, Any]]:
@@ -56,16 +58,53 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
         if suffix == "jsonl":
             for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
-                    row = json.loads(line)
+                    row = parse_json(line, f"line {number}")
                     if not isinstance(row, dict):
-                        raise UserError(f"{path!r}, line {number}: expected an object, got {row!r}")
+                        raise UserError(f"{path!r}, line {number}: expected an object")
                     yield row
         else:
             dialect = "excel-tab" if suffix == "tsv" else "excel"
-            for row in csv.DictReader(io.StringIO(text, newline=""), dialect=dialect):
-                yield {k: (v if v != "" else None) for k, v in row.items() if k}
-    except (pa.ArrowInvalid, ValueError, csv.Error, OSError) as error:
-        raise UserError(f"cannot read the table {path!r}: {error}") from error
+            table = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
+            for number, row in enumerate(table, 1):
+                found = cells(row, number)
+                yield {k: (v if v != "" else None) for k, v in found.items() if k}
+    except (pa.ArrowException, ValueError, OverflowError, csv.Error, OSError) as error:
+        raise UserError(f"cannot read the table {path!r}: {in_a_line(error)}") from error
+
+
+def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
+    """A row of a .csv as `csv.DictReader` reads it. Raises ValueError where it has more cells than
+    the table has columns: then one of them is in the wrong column.
+    """
+    beyond = [cell for cell in row.pop(None, ()) if cell]
+    if beyond:
+        raise ValueError(f"row {number}: more cells than columns, from {beyond[0]!r} on")
+    return row
+
+
+def in_a_line(error: Exception) -> str:
+    """What a library says of a file, which may be several lines."""
+    return " ".join(str(error).split())
+
+
+def parse_json(text: str, where: str = "") -> Any:
+    """A JSON value. Raises ValueError, also for what Python reads and no table can hold: values
+    nested deeper than it can walk, and escapes of half a character (`\\ud800`).
+    """
+    before = f"{where}: " if where else ""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{before}lists or objects are nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"{before}{error}") from None
+    if _HALF.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start : error.end])
+            raise ValueError(f"{before}{half} is half of a character") from None
+    return value
 
 
 def suffix_of(path: str) -> str:

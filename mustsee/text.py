@@ -53,6 +53,13 @@ _NUMBERS = re.split(
     "sixteen seventeen eighteen nineteen twenty",
 )
 NUMBERS = {name: value for value, name in enumerate(_NUMBERS)}
+# what a terminal obeys, what turns the direction of writing, line ends, and halves of characters
+_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """A text on one line of a terminal: what would steer the terminal stands as its escape."""
+    return _UNSHOWN.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
 def words(text: str) -> list[str]:

@@ -26,6 +26,7 @@ from mustsee.decision import Decision
 from mustsee.drawing import save_picture
 from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
+from mustsee.folders import file_name
 from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Again, Questions, by_id, first
 from mustsee.layouts.video_files import place_file
@@ -181,7 +182,7 @@ class EgoSchema:
             for question in asked:
                 file = files[question.video_id]
                 if not file.startswith(clips.UNSEEN):
-                    place_file(file, folder / "videos" / f"{question.question_id}.mp4")
+                    place_file(file, folder / "videos" / f"{file_name(question.question_id)}.mp4")
 
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyarrow import fs
 from rich.console import Console
+from rich.text import Text
 
 from mustsee.errors import UserError, secret
 from mustsee.layouts.detect import opened
@@ -24,6 +25,7 @@ from mustsee.raters import modalities
 from mustsee.records import Question
 from mustsee.store import resolve
 from mustsee.tables import read_table
+from mustsee.text import printable
 from ray_jobs.running.launch import launch
 
 
@@ -85,7 +87,7 @@ class Export:
         if address is not None:
             console.print(f"pushed to {address}", soft_wrap=True)
         for what, count in Counter(f.what for f in source.findings).most_common():
-            console.print(f"  found in the input: {what} ({count})")
+            console.print(Text(printable(f"  found in the input: {what} ({count})")))
         return 0
 
     def _pushed(self, folder: Path) -> str | None:

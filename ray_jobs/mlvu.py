@@ -37,6 +37,7 @@ from mustsee.run.tables import Tables
 from mustsee.store import resolve
 from mustsee.synth.insertions import Background, Clip, Making, captioned
 from mustsee.tables import read_table
+from mustsee.text import printable
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run, standing
 
@@ -210,7 +211,7 @@ def measured(source: str) -> list[Video]:
         try:
             about = facts(video.uri)
         except BadRow as error:
-            print(f"left out: {error}")
+            print(printable(f"left out: {error}"))
             continue
         done.append(replace(video, duration=about.duration))
     return done

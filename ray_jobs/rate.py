@@ -39,6 +39,7 @@ from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
+from mustsee.text import printable
 from ray_jobs.running.launch import launch
 from ray_jobs.running.web import port, stay_up
 
@@ -193,7 +194,7 @@ class Rate:
         old = len(found.votes) - new
         print(f"{path}: {new} votes new, {old} there already or more than were wanted")
         for reason in found.refused:
-            print(f"  left out: {reason}")
+            print(printable(f"  left out: {reason}"))
         return 0
 
     def _rated(self) -> tuple[list[Item], list[Any]]:

@@ -30,6 +30,10 @@ from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+# Serve hands a request on with the first byte of its headers: a limit here would count bodies that
+# never arrive, so the app counts by itself (`judge_guard`), and this is above all that it takes.
+CONNECTIONS = 100_000
+BURST = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
 
 
 class Settings(BaseModel):
@@ -39,8 +43,10 @@ class Settings(BaseModel):
     in it, `base_url` and `key_env` the endpoint of a judge that asks one. `no_auth`: "loopback"
     serves without keys, to callers on this machine only. `seconds`: the most that a request may
     take; one that is expected to take more than half of it is turned away at once (429), one that
-    takes more all the same is given up (503). `waiting`: requests at
-    once. `budget`: tokens in one batch. `drain`: seconds for a replica that stops to finish.
+    takes more all the same is given up (503). `arrival`: seconds for a body to be whole (408);
+    until then it takes no place. `waiting`: requests at once; where there are several keys, none
+    may hold more than it leaves free. `budget`: tokens in one batch. `drain`: seconds for a
+    replica that stops to finish.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -54,6 +60,7 @@ class Settings(BaseModel):
     items: int = 512
     body: int = 4_000_000
     seconds: float = 30.0
+    arrival: float = 10.0
     waiting: int = 256
     drain: float = 30.0
 
@@ -237,14 +244,17 @@ def app(settings: Settings) -> Application:
         max_constructor_retry_count=2,
     ).bind(settings.judge, config, settings)
     limits = Limits(
-        body=settings.body, items=settings.items, seconds=settings.seconds, waiting=settings.waiting
+        body=settings.body,
+        items=settings.items,
+        seconds=settings.seconds,
+        arrival=settings.arrival,
+        waiting=settings.waiting,
     )
     return Front.options(
         num_replicas=1,
         ray_actor_options={"num_cpus": 0.1},
-        # more than the app counts, so that it can say why; what waits before it is in no estimate
-        max_ongoing_requests=settings.waiting + 64,
-        max_queued_requests=64,
+        max_ongoing_requests=CONNECTIONS,
+        max_queued_requests=BURST,
         backpressure_config={"status_code": 429, "retry_after_s": 2},
         graceful_shutdown_timeout_s=settings.drain,
     ).bind(judge, keys, limits)

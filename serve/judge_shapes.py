@@ -201,6 +201,7 @@ class Models(BaseModel):
 _MEANING = {
     400: "the body is not JSON",
     401: "missing or wrong key",
+    408: "the body did not arrive in time",
     409: "another prompt_version",
     413: "too many items or bytes",
     422: "not of the form asked for",

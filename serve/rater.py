@@ -28,6 +28,7 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, Cast, hashed
 from mustsee.raters.results import Results
+from serve.media import media
 from serve.rater_film import Film
 from serve.rater_guard import Guard, Rate
 from serve.rater_show import Tasks, clock, told
@@ -165,7 +166,7 @@ class _Pages:
         if isinstance(film, Response):
             return film
         path = self._tasks.films.file(film[0].key) if film[1] is None else None
-        return FileResponse(path) if path else _plain("there is no such film", 404)
+        return media(request, path) if path else _plain("there is no such film", 404)
 
     def stretch(self, request: Request) -> Response:
         """A stretch coded anew, for what no browser plays, or what is shown in few pictures."""
@@ -176,7 +177,7 @@ class _Pages:
             path = self._tasks.films.stretch(film[0].key, request.path_params["number"], film[1])
         except MustseeError as error:
             return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
-        return FileResponse(path) if path else _plain("there is no such stretch", 404)
+        return media(request, path) if path else _plain("there is no such stretch", 404)
 
     def results(self, request: Request) -> Response:
         """For whoever sends `Authorization: Bearer KEY`."""

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from mustsee.errors import MustseeError
 from mustsee.records import Video
+from serve.media import media
 from serve.rater_film import STEP, Films, part_of
 from serve.rater_guard import POLICY, Guard, Rate
 
@@ -118,7 +119,7 @@ class _Pages:
         if refused := self._refused(request):
             return refused
         path = self._films.file(request.path_params["key"])
-        return FileResponse(path) if path else _plain("there is no such film", 404)
+        return media(request, path) if path else _plain("there is no such film", 404)
 
     def stretch(self, request: Request) -> Response:
         """A stretch coded anew, of what no browser plays."""
@@ -128,7 +129,7 @@ class _Pages:
             path = self._films.stretch(request.path_params["key"], request.path_params["number"])
         except MustseeError as error:
             return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
-        return FileResponse(path) if path else _plain("there is no such stretch", 404)
+        return media(request, path) if path else _plain("there is no such stretch", 404)
 
     def static(self, request: Request) -> Response:
         path = STATIC.get(request.path_params["name"])

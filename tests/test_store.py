@@ -123,7 +123,7 @@ def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) 
     assert "secret-of-mine" not in str(caught.value)
     assert "bucket/store" in str(caught.value)
     assert errors.hidden("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
-        "config: s3://(key):(key)@bucket"
+        "config: s3://(key)@bucket"
     )
     with pytest.raises(UserError):
         resolve("s3://bucket/longname@home?no_such_option=1")  # no account

@@ -46,9 +46,22 @@ _SEVERAL = re.compile(
     r"|(?:what|which)(?: (?!does\b)\w+)? (?!does\b|this\b)\w{3,}s)\b",
     re.I,
 )
-RULES = "mention-1"  # what a judge that asks them says of itself: to be changed with them
+# behind the answer: it is taken back, and something else is said
+_CORRECTED = re.compile(
+    r"^\W*(?:(?:no|nope|nah|wait|correction|actually no|oh no)\b\s*[,;:.!–—-]+\s*(?=\w)"
+    r"|no wait\b|scratch that\b|make that\b|i mean\b)",
+    re.I,
+)
+_NEXT = re.compile(
+    r"(?:^|[,;.]|\band\b|\s)\s*\b(?:then|next|finally|lastly|afterwards|after that|followed by"
+    r"|subsequently|first(?:ly)?|second(?:ly)?|third(?:ly)?)\b",
+    re.I,
+)
+_BACKWARDS = re.compile(r"\b(?:before|after(?! that)|until|prior to|preceded)\b", re.I)
+RULES = "mention-2"  # what a judge that asks them says of itself: to be changed with them
 REACH = 6  # words in front of the answer that a denial may stand in
 SHORT = 3  # words of one answer in a list
+STUFFED = 3  # times that an answer's words are said beside others, in no sentence
 
 
 def told(triple: Triple) -> list[str]:
@@ -60,9 +73,12 @@ def told(triple: Triple) -> list[str]:
 
 def only_mentioned(triple: Triple) -> bool:
     """The candidate has all of the reference's own words, and denies them or offers others beside
-    them; or the reference denies what the candidate says. A question that denies is left alone.
+    them; or the reference denies what the candidate says; or both tell the same steps in another
+    order. A question that denies is left alone.
     """
     answer, said = told(triple), words(triple.candidate)
+    if reordered(triple.candidate, triple.reference):
+        return True
     if not answer or not {*answer} <= {*said} or said == words(triple.reference):
         return False
     if NEGATION.search(triple.question):
@@ -72,7 +88,11 @@ def only_mentioned(triple: Triple) -> bool:
         return len(whole) > 1 and whole <= {*said} and not NEGATION.search(triple.candidate)
     if _SEVERAL.search(triple.question):
         return denied(triple, answer)
-    return denied(triple, answer) or offered(triple.candidate, triple.reference, answer)
+    return (
+        denied(triple, answer)
+        or offered(triple.candidate, triple.reference, answer)
+        or stuffed(said, triple, answer)
+    )
 
 
 def denied(triple: Triple, answer: Sequence[str]) -> bool:
@@ -82,16 +102,26 @@ def denied(triple: Triple, answer: Sequence[str]) -> bool:
     sentences = [s for s in _SENTENCE.split(candidate) if s.strip()]
     verdicts: list[bool] = []
     for sentence, after in zip(sentences, [*sentences[1:], ""], strict=True):
+        end_of_clause = 0
         for clause in _CLAUSE.split(sentence):
             place = _place(clause, answer)
+            end_of_clause = sentence.find(clause, end_of_clause) + len(clause)
             if place is not None:
                 begin, end = place
                 near = " ".join(clause[:begin].split()[-REACH:])
                 near += " " if clause[:begin].endswith(" ") else ""
                 found = (_BEFORE.search(near), _BEHIND.search(clause[end:]))
                 own = any(m and not {*words(m.group())} - STOP <= asked for m in found)
-                verdicts.append(own or bool(_RETRACTED.match(after)))
+                rest = sentence[end_of_clause:]
+                behind = _RETRACTED.match(after) or corrected(after) or corrected(rest)
+                verdicts.append(own or bool(behind))
     return bool(verdicts) and all(verdicts)
+
+
+def corrected(rest: str) -> bool:
+    """What follows the answer takes it back and says something else: "no, blue"."""
+    found = _CORRECTED.match(rest)
+    return found is not None and not NEGATION.search(rest[found.end() :])
 
 
 def _place(clause: str, answer: Sequence[str]) -> tuple[int, int] | None:
@@ -108,6 +138,39 @@ def offered(candidate: str, reference: str, answer: Sequence[str]) -> bool:
         return True
     parts = _items(candidate)
     return len(parts) > 1 and sum(bool({*words(p)} & {*answer}) for p in parts) == 1
+
+
+def stuffed(said: Sequence[str], triple: Triple, answer: Sequence[str]) -> bool:
+    """The answer's words again and again beside others that nobody asked about, in no sentence."""
+    known = {*answer, *words(triple.question), *words(triple.reference)}
+    if {*said} & STOP - known or {*said} <= known:
+        return False
+    reference = words(triple.reference)
+    return all(said.count(w) - reference.count(w) >= STUFFED - 1 for w in {*answer})
+
+
+def reordered(candidate: str, reference: str) -> bool:
+    """Both tell steps in an order ("first ..., then ..."), the same steps, in different orders."""
+    steps = [_steps(text) for text in (candidate, reference)]
+    if any(len(found) < 2 for found in steps):
+        return False
+    places: list[int] = []
+    for step in steps[1]:
+        shares = [len(step & other) / len(step) for other in steps[0]]
+        best = max(shares)
+        if best <= 0.5 or shares.count(best) > 1:
+            return False
+        places.append(shares.index(best))
+    return len({*places}) == len(places) and places != sorted(places)
+
+
+def _steps(text: str) -> list[set[str]]:
+    """The words of each step of a text that tells several, in their order; none where it may tell
+    them backwards.
+    """
+    if _BACKWARDS.search(text) or not _NEXT.search(text):
+        return []
+    return [found for part in _NEXT.split(text) if (found := {*words(part)} - STOP)]
 
 
 def _items(text: str) -> list[str]:

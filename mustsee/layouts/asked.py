@@ -6,6 +6,7 @@ imports nothing else of Mustsee. A row is a question's columns with `video` (the
 """
 
 import os
+import shlex
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,15 +46,18 @@ def film(row: Row, beside: Path) -> str:
     names = [f"{row['video_id']}.{ending}" for ending in endings]
     clip = row.get("start") is not None
     names = [n for n in names if n != whole] if clip else [whole, *names]
-    found = next((folder / n for n in names if n and (folder / n).is_file()), None)
+    # a name that leads out of the folder is not looked for
+    inside = [n for n in names if n and not Path(n).is_absolute() and ".." not in Path(n).parts]
+    found = next((folder / n for n in inside if (folder / n).is_file()), None)
     if found is not None:
         return str(found)
     told = f"no film for {row['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
     if clip and whole:
         target = f"{row['video_id']}{Path(whole).suffix}"
+        target = target if target != whole else f"clips/{target}"
         told += (
-            f", and cut the clip: ffmpeg -ss {row['start']} -to {row['end']} -i {whole} -c copy "
-            f"{target if target != whole else 'clips/' + target}"
+            f", and cut the clip: ffmpeg -ss {row['start']} -to {row['end']} "
+            f"-i {shlex.quote(whole)} -c copy {shlex.quote(target)}"
         )
     raise FileNotFoundError(told)
 

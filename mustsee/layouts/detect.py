@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from mustsee.errors import UserError
 from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, shards, table
 from mustsee.layouts.reading import Reading, Source, each_row
 from mustsee.layouts.table import Columns
+from mustsee.tables import in_a_line
 
 Reader = Callable[[Path], Reading]
 READERS: dict[str, Reader] = {
@@ -30,8 +32,20 @@ def read(path: str | Path, layout: str | None = None, columns: Columns | None = 
     """
     place = _there(path, layout)
     if columns is not None:
-        return table.read(place, columns)
-    return READERS[layout or _layout(place)](place)
+        return _read(place, "table", partial(table.read, given=columns))
+    name = layout or _layout(place)
+    return _read(place, name, READERS[name])
+
+
+def _read(place: Path, name: str, reader: Reader) -> Reading:
+    """Raises UserError also where a value is of a type that the layout knows nothing of."""
+    try:
+        return reader(place)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        raise UserError(
+            f"{str(place)!r} is not of the layout {name!r}: a value is of another type than there "
+            f"({type(error).__name__}: {in_a_line(error)})"
+        ) from error
 
 
 def opened(path: str | Path, layout: str | None = None) -> Source:
@@ -40,7 +54,7 @@ def opened(path: str | Path, layout: str | None = None) -> Source:
     name = layout or _layout(place)
     if name == "ours":
         return ours.opened(place)
-    reading = READERS[name](place)
+    reading = _read(place, name, READERS[name])
     return Source(
         layout=reading.layout,
         questions=reading.questions,
@@ -105,5 +119,7 @@ def _columns(place: Path) -> set[str]:
         try:
             return set(pq.read_schema(place).names)
         except (OSError, ValueError) as error:
-            raise UserError(f"cannot read questions from {str(place)!r}: {error}") from error
+            raise UserError(
+                f"cannot read questions from {str(place)!r}: {in_a_line(error)}"
+            ) from error
     return {key for row in islice(each_row(place), 20) for key in row}

@@ -8,7 +8,6 @@ and no answer; the answers of a public subset are a mapping of `q_uid` to 0-4 (i
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from mustsee.errors import UserError
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import Notes, Questions, Reading, Row, by_id, first, rows_of
 from mustsee.records import Question, Video
+from mustsee.tables import parse_json
 
 PUBLIC = "subset"
 _OPTION = re.compile(r"option (\d+)")
@@ -67,7 +67,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        value: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+        value: Any = parse_json(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise UserError(f"cannot read {str(path)!r}: {error}") from error
     if not isinstance(value, dict):

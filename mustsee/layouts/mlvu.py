@@ -176,7 +176,7 @@ def submission(letters: Mapping[str, str], questions: Sequence[Question], path: 
 
 
 def _safe(kind: str) -> str:
-    return re.sub(r"\W+", "_", kind).strip("_") or "other"
+    return re.sub(r"\W+", "_", kind).strip("_")[:60] or "other"
 
 
 def _row(question: Question, known: Mapping[str, Video]) -> dict[str, Any]:

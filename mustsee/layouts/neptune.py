@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mustsee.folders import file_name
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
@@ -108,7 +109,7 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
         lists: dict[str, JsonItems] = {}
 
         def of(subset: str) -> JsonItems:
-            name = f"neptune_{subset.lower()}.json"
+            name = f"neptune_{file_name(subset.lower())}.json"
             if name not in lists:
                 lists[name] = files.enter_context(JsonItems(path / name))
             return lists[name]

@@ -6,7 +6,7 @@ frameworks, whose questions are lines of JSON or of a .tsv with JSON for what is
 
 from __future__ import annotations
 
-import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -29,7 +29,7 @@ from mustsee.layouts.reading import (
     each_row,
 )
 from mustsee.records import Question, Video
-from mustsee.tables import parts, placed
+from mustsee.tables import parse_json, parts, placed
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -146,7 +146,23 @@ def _tables(folder: Path) -> list[Path]:
 
 def _rows(file: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
     rows = each_row(file, columns)
-    return map(_row, rows) if file.suffix == ".tsv" else rows
+    if file.suffix == ".parquet":
+        return rows
+    return _checked(file, map(_row, rows) if file.suffix == ".tsv" else rows)
+
+
+def _checked(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of a text, whose values may be of any type. Raises UserError."""
+    for number, row in enumerate(rows):
+        lacking = [name for name in ("question_id", "video_id") if not row.get(name)]
+        wrong = schemas.fault(Question, row) or (f"no {lacking[0]}" if lacking else "")
+        if not wrong:
+            times = [x for s in row.get("evidence") or () for x in (s["start"], s["end"])]
+            beyond = [x for x in times if not 0 <= x < math.inf]
+            wrong = f"evidence at {beyond[0]!r}: expected seconds, 0 or more" if beyond else ""
+        if wrong:
+            raise UserError(f"{str(file)!r}, row {number}: {wrong}")
+        yield row
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -154,7 +170,7 @@ def _row(row: Row) -> dict[str, Any]:
     texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
     told = {"video", "film", *texts}
     try:
-        return {k: v if k in told else json.loads(v) for k, v in row.items() if k and v}
+        return {k: v if k in told else parse_json(v) for k, v in row.items() if k and v}
     except ValueError as error:
         raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
 

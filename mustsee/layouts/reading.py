@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+import pyarrow as pa
+
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
+from mustsee.tables import cells, in_a_line, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -166,12 +169,10 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
     try:
         for number, row in enumerate(_loaded(path, columns)):
             if not isinstance(row, dict):
-                raise UserError(
-                    f"{str(path)!r}, row {number}: {row!r} is no object with a question"
-                )
+                raise UserError(f"{str(path)!r}, row {number}: not an object with a question")
             yield cast(Row, row)
-    except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
+    except (OSError, ValueError, OverflowError, pa.ArrowException, csv.Error) as error:
+        raise UserError(f"cannot read questions from {str(path)!r}: {in_a_line(error)}") from error
 
 
 def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
@@ -187,13 +188,15 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     line_end = "\n" if path.suffix == ".jsonl" else ""  # JSON lines may hold a carriage return
     with path.open(newline=line_end, encoding="utf-8-sig") as file:
         if path.suffix in (".csv", ".tsv"):
-            yield from csv.DictReader(
-                file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"
+            dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
+            yield from (
+                cells(row, n) for n, row in enumerate(csv.DictReader(file, dialect=dialect))
             )
         elif path.suffix == ".jsonl":
-            yield from (json.loads(line) for line in file if line.strip())
+            lines = enumerate(file, 1)
+            yield from (parse_json(line, f"line {n}") for n, line in lines if line.strip())
         else:
-            value: Any = json.load(file)
+            value: Any = parse_json(file.read())
             if not isinstance(value, list):
                 raise UserError(
                     f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"

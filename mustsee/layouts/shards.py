@@ -27,6 +27,7 @@ from mustsee.layouts import hugging_face
 from mustsee.layouts.reading import Notes, Questions, Reading, by_id, kept
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
+from mustsee.tables import in_a_line, parse_json
 
 NAMES = ("*.tar", "data/*.tar")
 
@@ -167,6 +168,6 @@ def _told(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
                 for member in tar:
                     held = tar.extractfile(member) if member.name.endswith(".json") else None
                     if held is not None:
-                        yield json.load(held)
+                        yield parse_json(held.read().decode())
         except (tarfile.TarError, ValueError, OSError) as error:
-            raise UserError(f"cannot read the shard {str(file)!r}: {error}") from error
+            raise UserError(f"cannot read the shard {str(file)!r}: {in_a_line(error)}") from error

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, Reading, Row, dump_json, rows_of
 from mustsee.records import Question, Span, Video
+from mustsee.tables import parse_json
 from mustsee.text import LETTERS
 
 Answers = Literal["text", "letter", "number from 0", "number from 1"]
@@ -129,11 +130,11 @@ def _options(row: Row, names: Sequence[str], number: int, file: Path) -> tuple[s
     value: Any = row.get(names[0])
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except ValueError:
             try:
                 value = ast.literal_eval(value)
-            except (SyntaxError, ValueError):
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
                 value = None
     if isinstance(value, Mapping):
         value = list(value.values())
@@ -203,7 +204,7 @@ def _question(
     else:
         index = notes.index(number, name, options, given=int(float(text)) - int(kind[-1]))
     times = [row.get(c) if c else None for c in (named.start, named.end)]
-    evidence = () if None in times or "" in times else (Span(*(float(t) for t in times if t)),)
+    evidence = () if None in times or "" in times else (Span(*map(float, times)),)
     return Question(
         question_id=name,
         video_id=_video(row, named),

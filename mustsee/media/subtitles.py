@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow import fs
-
 from mustsee.errors import BadRow
+from mustsee.folders import file_names, is_text
 from mustsee.media.cues import DRAWING, Cue, heard, lines, read_cue
 from mustsee.records import Line
 from mustsee.store import resolve
@@ -73,14 +72,9 @@ def beside(uri: str, *, prefer: str = "en") -> str | None:
     stem = name.rsplit(".", 1)[0]
     scheme = uri.split("://")[0] + "://" if "://" in uri else ""
     candidates: list[tuple[bool, bool, int, str]] = []
-    for info in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
-        found = info.base_name
+    for found in filter(is_text, file_names(filesystem, folder)):
         suffix = found[len(stem) + 1 :].lower().split(".")
-        if (
-            info.type != fs.FileType.File
-            or not found.startswith(stem + ".")
-            or suffix[-1] not in FORMATS
-        ):
+        if not found.startswith(stem + ".") or suffix[-1] not in FORMATS:
             continue
         tags = suffix[:-1]
         if all(tag in _KINDS or language_code(tag) for tag in tags):

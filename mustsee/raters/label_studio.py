@@ -18,6 +18,7 @@ from mustsee.errors import UserError
 from mustsee.raters.exchange import Foreign, described, page
 from mustsee.raters.form import Field, Form
 from mustsee.records import Question, Video
+from mustsee.tables import parse_json
 
 LOCAL = "/data/local-files/?d="
 FPS = 25.0
@@ -38,7 +39,7 @@ def write(
 def read(path: Path) -> list[Foreign]:
     """The votes of an export; annotations that were skipped are left out."""
     try:
-        tasks = json.loads(path.read_text(encoding="utf-8"))
+        tasks = parse_json(path.read_text(encoding="utf-8"))
         return [
             _vote(task["data"], made)
             for task in tasks

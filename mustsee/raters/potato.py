@@ -15,6 +15,7 @@ from mustsee.errors import UserError
 from mustsee.raters.exchange import Foreign, described, page
 from mustsee.raters.form import Field, Form
 from mustsee.records import Question, Video
+from mustsee.tables import parse_json
 
 STATE = "user_state.json"
 MARKED = "_data"  # the label under which its video scheme keeps what was marked
@@ -52,7 +53,7 @@ def read(path: Path) -> list[Foreign]:
     found: list[Foreign] = []
     for state in sorted(path.rglob(STATE)):
         try:
-            found += _votes(json.loads(state.read_text(encoding="utf-8")))
+            found += _votes(parse_json(state.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(
                 f"{str(state)!r} is no state of Potato's ({type(error).__name__}: {error})"
@@ -111,7 +112,7 @@ def _given(labels: Sequence[Sequence[Any]]) -> dict[str, str]:
     for label, value in labels:
         schema, name = label["schema"], label["name"]
         if name == MARKED:
-            marked = json.loads(value)["segments"]
+            marked = parse_json(value)["segments"]
             texts[schema] = "\n".join(
                 f"{float(s['start_time']):.3f}-{float(s['end_time']):.3f}" for s in marked
             )

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
+import math
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.folders import file_names, files_under, is_text, readable_path
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
-from mustsee.records import Video
+from mustsee.records import Problem, Video
 from mustsee.store import resolve
 from mustsee.tables import TABLES, placed, rows_of, suffix_of
+from mustsee.text import printable
 
 KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "license",
@@ -32,6 +36,9 @@ KNOWN = (
 OWN = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
+DEEPEST = 16  # lists and objects within each other in a table's own column; deeper ones become JSON
+_NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
@@ -57,7 +64,9 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     beside: dict[str, list[str]] = {}
     rows = _named([_described(row, beside) for row in rows])
     columns = {n: schemas.column(n, [_typed(n, r.get(n), r) for r in rows]) for n in KNOWN}
-    columns["drop"] = schemas.column("drop", [r.get("drop") for r in rows])
+    for name in ("drop", "problem"):
+        if name == "drop" or any(name in r for r in rows):
+            columns[name] = schemas.column(name, [r.get(name) for r in rows])
     for name in dict.fromkeys(key for row in rows for key in row):
         if name not in columns:
             columns[name] = _extra([r.get(name) for r in rows])
@@ -83,7 +92,7 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
     if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
         base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
         named = suffix and not any(mark in suffix for mark in "*?[")
-        for found in fnmatch.filter(_files(filesystem, base), path):
+        for found in files_under(filesystem, base, path):
             if named or suffix_of(found) in SUFFIXES:
                 yield {"uri": scheme + found}
         return
@@ -92,7 +101,7 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
             f"videos={source!r} does not exist: give a folder, a glob, a list or a table"
         )
     if info.type == fs.FileType.Directory:
-        for found in _files(filesystem, path):
+        for found in files_under(filesystem, path):
             if suffix_of(found) in SUFFIXES:
                 yield {"uri": scheme + found}
     elif suffix in TABLES or suffix == "txt":
@@ -107,33 +116,85 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
         )
 
 
-def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
-    selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-    found = [i.path for i in filesystem.get_file_info(selector) if i.type == fs.FileType.File]
-    return sorted(p for p in found if not PurePosixPath(p).name.startswith("."))
-
-
 def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[str, Any]]:
     if suffix == "txt":
-        lines = filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
-        uris = (line.strip() for line in lines)
-        yield from ({"uri": uri} for uri in uris if uri and not uri.startswith("#"))
+        for number, line in enumerate(_lines(filesystem, path), 1):
+            uri = line.strip()
+            if uri and not uri.startswith("#"):
+                _check(f"{path!r}, line {number}", {"uri": uri})
+                yield {"uri": uri}
         return
     for number, row in enumerate(rows_of(filesystem, path), 1):
         if not row.get("uri"):
             raise UserError(
                 f"{path!r}, row {number}: no 'uri'; the columns found are {sorted(map(str, row))}"
             )
+        _check(f"{path!r}, row {number}", row)
         yield row
+
+
+def _lines(filesystem: fs.FileSystem, path: str) -> list[str]:
+    try:
+        return filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
+    except (UnicodeError, OSError) as error:
+        raise UserError(f"cannot read the list {path!r}: {error}") from error
+
+
+def _check(where: str, row: Mapping[str, Any]) -> None:
+    """Raises UserError for addresses, ids and times that no video can have."""
+    for name in ("uri", "subtitles", "video_id"):
+        value = row.get(name)
+        if value is None or value == "":
+            continue
+        known = str | int if name == "video_id" else str
+        if isinstance(value, bool) or not isinstance(value, known):
+            kind = type(value).__name__
+            raise UserError(f"{where}: {name}={value!r} is of type {kind}: expected text")
+        wrong = _CONTROL if name == "video_id" else _NO_PATH
+        if found := wrong.search(str(value)):
+            raise UserError(
+                f"{where}: {name}={value!r} holds {found.group()!r}, which it cannot: take it out"
+            )
+    if PurePosixPath(row["uri"]).name in ("", "..") or row["uri"].endswith("/"):
+        raise UserError(f"{where}: uri={row['uri']!r} names no file")
+    name = row.get("video_id")
+    if {"..", "."} & set(str(name or "").split("/")) or str(name or "").startswith("/"):
+        raise UserError(
+            f"{where}: video_id={name!r}: exports name files by it; leave out '.' and '..' between "
+            "slashes, and a slash at its beginning"
+        )
+    times = [_seconds(where, name, row.get(name)) for name in ("start", "end")]
+    if times[0] is not None and times[1] is not None and times[1] <= times[0]:
+        raise UserError(f"{where}: end={times[1]:g} is not after start={times[0]:g}")
+
+
+def _seconds(where: str, name: str, value: Any) -> float | None:
+    """A time of a table, if it has one. Raises UserError."""
+    if value is None or value == "":
+        return None
+    try:
+        found = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise UserError(f"{where}: {name}={value!r}: expected seconds, 0 or more")
+    return found
 
 
 def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, Any]:
     """Size and time of change, by which a file is recognised before it is read, and the digest of
     the subtitle files that belong to it. `beside`: the subtitle files by folder, as far as listed.
     """
-    filesystem, path = resolve(str(row["uri"]))
+    if not is_text(row["uri"]):
+        path = row["uri"] = readable_path(row["uri"])
+        message = f"{path!r}: the bytes of its name are not UTF-8: rename the file"
+        return {**row, "problem": Problem(stage="probe", error="BadRow", message=message)}
+    filesystem, path = resolve(row["uri"])
     row["subtitles_digest"] = _subtitles(filesystem, path, row.get("subtitles"), beside)
-    info = filesystem.get_file_info(path)
+    try:
+        info = filesystem.get_file_info(path)
+    except OSError:  # a name longer than any file's: `probe` says so
+        return row
     if info.type == fs.FileType.File:
         row["size"] = info.size
         row["modified"] = info.mtime.isoformat() if info.mtime else None
@@ -145,9 +206,8 @@ def _subtitles(
 ) -> str | None:
     folder, name = posixpath.split(path)
     if folder not in beside:
-        selector = fs.FileSelector(folder, allow_not_found=True)
-        names = [info.base_name for info in filesystem.get_file_info(selector)]
-        beside[folder] = sorted(n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS)
+        names = [name for name in file_names(filesystem, folder) if is_text(name)]
+        beside[folder] = [n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS]
     stem = name.rsplit(".", 1)[0] + "."
     files = [(filesystem, posixpath.join(folder, n)) for n in beside[folder] if n.startswith(stem)]
     if named and "://" in str(named):
@@ -163,7 +223,8 @@ def _subtitles(
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Ids: the given one, else the file's stem; stems that collide get the file's digest."""
     for row in rows:
-        row["video_id"] = str(row.get("video_id") or PurePosixPath(str(row["uri"])).stem)
+        stem = printable(PurePosixPath(row["uri"]).stem)
+        row["video_id"] = str(row.get("video_id") or stem)
     given = Counter(row["video_id"] for row in rows)
     seen: Counter[str] = Counter()
     for row in rows:
@@ -198,10 +259,13 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
                 text = value.strip()
                 value = json.loads(text) if text.startswith("[") else text.split(",")
             return tuple(str(item).strip() for item in value)
+        if isinstance(value, bytes | list | dict):
+            raise TypeError("no plain value")
         if name in ("views", "year", "size"):
-            return value if isinstance(value, int) else int(float(value))  # "100.0", by pandas
+            number = value if isinstance(value, int) else int(float(value))  # "100.0", by pandas
+            return int(np.int64(number))  # raises OverflowError for more than a column holds
         return float(value) if name in ("start", "end") else str(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         kind = getattr(hint, "__name__", "list")
         raise UserError(
             f"video {row.get('uri')!r}: column {name!r} holds {value!r}, expected {kind}"
@@ -209,10 +273,24 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _extra(values: list[Any]) -> pa.Array:
+    values = [_shallow(value) for value in values]
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array([None if v is None else str(v) for v in values])
+
+
+def _shallow(value: Any) -> Any:
+    """The value, as JSON where lists and objects in it lie deeper within each other than Parquet
+    can be read again.
+    """
+    level, depth = [value], 0
+    while level := [x for x in level if isinstance(x, list | dict)]:
+        depth += 1
+        if depth > DEEPEST:
+            return json.dumps(value, ensure_ascii=False, default=str)
+        level = [x for part in level for x in (part.values() if isinstance(part, dict) else part)]
+    return value
 
 
 def begun(rows: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import socket
+import stat
 import sys
 import sysconfig
 from collections.abc import Generator, Mapping, Sequence
@@ -26,7 +27,10 @@ from ray_jobs.running.heartbeat import doing
 ROOT = Path(__file__).resolve().parents[2]
 STARTS = 3
 KEPT = 5  # folders of Ray's logs on this machine
-_SESSIONS = Path(f"/tmp/mustsee-{os.getuid()}")
+# Ray lets every user of the machine write into its folder, so it is within one that only we enter.
+# Both names are short: the path of a socket has at most 107 bytes.
+_PRIVATE = Path(f"/tmp/mustsee-{os.getuid()}")
+_SESSIONS = _PRIVATE / "ray"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +73,8 @@ def connected() -> Generator[None]:
             "--head), or unset RAY_ADDRESS to use this machine alone"
         )
     what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
+    if not address:
+        make_private(_PRIVATE)
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with doing(what), _inherited(None if address else os.pathsep.join(_code())):
@@ -88,6 +94,19 @@ def connected() -> Generator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that nobody else may enter. Raises UserError where something else is there."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise UserError(
+            f"{str(folder)!r}, where Ray's sessions go, is not a folder of yours (its owner is "
+            f"user {found.st_uid}): have it removed, or start a Ray of your own and set RAY_ADDRESS"
+        )
+    folder.chmod(0o700)
 
 
 def _start(what: str, tries: int, **options: Any) -> None:

@@ -30,7 +30,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mustsee.errors import UserError, secret
+from mustsee.errors import UserError, secrets_in
 from ray_jobs.running import presets
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -46,6 +46,8 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job, resolved. Raises UserError naming the key, the value and the
     choices.
     """
+    for text in overrides:  # before any of them is shown
+        secrets_in(text)
     config = composed(name, overrides)
     empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
     needed = {"store", *_missing(hydras(name))} if empty else set[str]()
@@ -55,6 +57,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     _used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
+    secrets_in(OmegaConf.to_yaml(config))
     return config
 
 
@@ -107,7 +110,7 @@ def _check_words(name: str, overrides: Sequence[str]) -> None:
             raise UserError(f"{word!r} is not key=value{_meant(name, word, overrides)}")
         address = value.strip("'\"")
         if key in INPUTS and address.startswith(("http://", "https://")):
-            _keep_secret(address)
+            secrets_in(address)
             page = key in VIDEOS and not re.search(r"/[^/?#]+\.\w{2,4}$", address)
             raise UserError(
                 f"{key}={address}: web addresses are not read. Download it first, with "
@@ -264,7 +267,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         yield
     except OverrideParseException as error:
         key, equals, value = str(error.override).partition("=")
-        _keep_secret(value)
+        secrets_in(value)
         quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "
@@ -283,12 +286,6 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         ):
             raise UserError(_wrong_key(cause, overrides)) from error
         raise UserError(" ".join(str(error).split())) from error
-
-
-def _keep_secret(address: str) -> None:
-    """Keeps the password of SCHEME://USER:PASSWORD@HOST out of messages."""
-    account = address.partition("://")[2].partition("/")[0].rpartition("@")[0]
-    secret(account.partition(":")[2])
 
 
 def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:

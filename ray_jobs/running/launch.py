@@ -20,8 +20,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import MustseeError, UserError, hidden
 from mustsee.run.outputs import check_writable
+from mustsee.text import printable
 from ray_jobs.running import early, explain
 from ray_jobs.running.build import build
 from ray_jobs.running.compose import CONF, compose, composed, readable, unknown_flag
@@ -104,9 +105,9 @@ def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
     shown = OmegaConf.select(config, package) if package else config
     if OmegaConf.is_config(shown):
-        print(OmegaConf.to_yaml(shown, resolve=resolve), end="")
+        print(hidden(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
     else:
-        print(shown)
+        print(hidden(str(shown)))
 
 
 def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
@@ -132,7 +133,8 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"mustsee: {message}", file=sys.stderr)
+    lines = hidden(message).split("\n")
+    print("mustsee: " + "\n".join(map(printable, lines)), file=sys.stderr)
     return code
 
 

@@ -22,6 +22,7 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
+from mustsee.text import printable
 from ray_jobs.running.forecast import said
 from ray_jobs.running.heartbeat import finished
 
@@ -95,11 +96,11 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     if record.questions.made:
         console.print(_questions(record.questions))
     for line in unvetted(record.questions):
-        console.print(Text(line, style="bold red"), soft_wrap=True)
+        console.print(_line(line, style="bold red"), soft_wrap=True)
     for line in _best(told.best):
         console.print(line, soft_wrap=True)
     for line in _lines(record, told, out):
-        console.print(Text(line), soft_wrap=True)
+        console.print(_line(line), soft_wrap=True)
     for shown in told.last:
         console.print()
         console.print(shown)
@@ -109,19 +110,24 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
             f"{problems} of {rows} rows are problems, more than max_problem_share="
             f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
-        console.print(Text(said, style="bold red"), soft_wrap=True)
+        console.print(_line(said, style="bold red"), soft_wrap=True)
         return 3
     return 0
+
+
+def _line(text: str, style: str = "") -> Text:
+    """A text of the run's as one line that cannot steer the terminal."""
+    return Text(printable(text), style=style)
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
     """The best questions, each with its answer and where its evidence is."""
     if questions:
-        yield Text("the best of them", style="bold")
+        yield _line("the best of them", style="bold")
     for question in questions:
         spans = ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in question.evidence)
-        yield Text(f"  {question.video_id}  {question.question}")
-        yield Text(f"    {answer_of(question)}  (at {spans})")
+        yield _line(f"  {question.video_id}  {question.question}")
+        yield _line(f"    {answer_of(question)}  (at {spans})")
 
 
 def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
@@ -274,7 +280,7 @@ def _stages(record: RunRecord) -> Table:
         why = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
         if step.problems:
             why.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
-        table.add_row(step.stage, str(step.entered), str(step.left), Text(", ".join(why)))
+        table.add_row(step.stage, str(step.entered), str(step.left), _line(", ".join(why)))
     return table
 
 
@@ -292,7 +298,7 @@ def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
         usd = each["usd_per_kept_question"]
         price = [f"{usd:.4f}" if usd else ""] if paid else []
         busy = f"{each['busy']:.0%}" if each["busy"] else ""
-        table.add_row(Text(name), *rates, busy, *price, each["why"])
+        table.add_row(_line(name), *rates, busy, *price, each["why"])
     return table
 
 
@@ -313,16 +319,16 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
         video = each.video
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
-            fallen.append(Text(f"  {video.video_id}  {problem or video.drop}"))
+            fallen.append(_line(f"  {video.video_id}  {problem or video.drop}"))
             continue
         table.add_row(
-            Text(video.video_id),
+            _line(video.video_id),
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
-            Text(video.heard_by or ""),
+            _line(video.heard_by or ""),
             f"{each.kept} of {each.made}",
         )
-    return [table, *([Text("videos not used", style="bold"), *fallen] if fallen else [])]
+    return [table, *([_line("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
 def _questions(counted: QuestionCounts) -> Table:
@@ -331,12 +337,12 @@ def _questions(counted: QuestionCounts) -> Table:
     table.add_column("", justify="right")
     table.add_row("made", str(counted.made))
     for reason, n in sorted(counted.dropped.items(), key=lambda item: -item[1]):
-        table.add_row(f"  dropped: {REASONS.get(reason, reason)}", str(-n))
+        table.add_row(_line(f"  dropped: {REASONS.get(reason, reason)}"), str(-n))
     table.add_row("kept", str(counted.kept), style="bold")
     for name, n in sorted(counted.subsets.items()):
-        table.add_row(f"  in subset {name}", str(n))
+        table.add_row(_line(f"  in subset {name}"), str(n))
     for kind, n in sorted(counted.types.items(), key=lambda item: -item[1]):
-        table.add_row(f"  {kind}", str(n))
+        table.add_row(_line(f"  {kind}"), str(n))
     return table
 
 

@@ -115,3 +115,10 @@ def test_a_malformed_address_is_said_without_asking(url: str) -> None:
     assert "base_url=" in (wrong_address(url) or "")
     with pytest.raises(UserError, match="expected http"):
         Endpoint(model="m", base_url=url).check(None)
+
+
+def test_an_address_with_an_account_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UserError, match="key_env=NAME") as refused:
+        Endpoint(model="m", base_url="http://user:password@127.0.0.1:1/v1").check(None)
+    assert "password@" not in str(refused.value)
+    assert "127.0.0.1:1/v1" in str(refused.value)

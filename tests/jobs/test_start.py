@@ -1,11 +1,13 @@
 """Ray that is slow to start, or does not."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 import ray
 
-from mustsee.errors import MustseeError
+from mustsee.errors import MustseeError, UserError
 from ray_jobs.running import cluster
 
 
@@ -49,3 +51,31 @@ def test_a_cluster_that_cannot_be_joined_is_tried_once(monkeypatch: pytest.Monke
     with pytest.raises(MustseeError, match=said), cluster.connected():
         pass
     assert starter.tries == 1
+
+
+def test_ray_s_sessions_are_in_a_folder_that_nobody_else_may_enter(tmp_path: Path) -> None:
+    folder = tmp_path / "mustsee-7"
+    cluster.make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)  # as an earlier version left it
+    cluster.make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert cluster._SESSIONS.parent == cluster._PRIVATE
+
+
+def test_a_folder_of_somebody_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, link, file = tmp_path / "theirs", tmp_path / "link", tmp_path / "file"
+    theirs.mkdir()
+    link.symlink_to(theirs)
+    file.touch()
+    monkeypatch.setattr(cluster, "_PRIVATE", link)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match="not a folder of yours"), cluster.connected():
+        pass
+    with pytest.raises(UserError, match="not a folder of yours"):
+        cluster.make_private(file)
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(UserError, match="its owner is user"):
+        cluster.make_private(theirs)

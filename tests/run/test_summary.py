@@ -1,9 +1,20 @@
 """What the summary says of filters that leave almost nothing, and of limits that slow a run."""
 
 import pytest
+from rich.console import Console
 
+from mustsee.records import Problem, Video
 from mustsee.run.record import QuestionCounts, Sieve
-from ray_jobs.running.summary import NAMED, ceilings, damaged_files, harsh
+from ray_jobs.running.launch import _say
+from ray_jobs.running.summary import (
+    NAMED,
+    Listed,
+    _questions,
+    _videos,
+    ceilings,
+    damaged_files,
+    harsh,
+)
 
 
 def said(**filters: Sieve) -> list[str]:
@@ -49,3 +60,25 @@ def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
     (line,) = damaged_files({f"llm/ab/ab{n}.1": "empty" for n in range(NAMED + 3)}, "s")
     assert line.startswith(f"{NAMED + 3} files of the store were damaged")
     assert "3 more in run.json" in line
+
+
+def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "x\x01\x1b[31m\x9b2J\u202ey\rz"
+    videos = [
+        Video(video_id=hostile, uri="a.mp4"),
+        Video(video_id="b", uri="b.mp4", problem=Problem(stage="s", error="E", message=hostile)),
+        Video(video_id="c", uri="c.mp4", drop=hostile),
+    ]
+    counts = QuestionCounts(made=1, kept=1, filters={}, dropped={hostile: 1}, types={hostile: 1})
+    console = Console()
+    for shown in (
+        *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3),
+        _questions(counts),
+    ):
+        console.print(shown)
+    _say(hostile, 2)
+    said = capsys.readouterr()
+    assert "\\x1b[31m" in said.out
+    assert not {"\x01", "\x1b", "\x9b", "\u202e", "\r"} & {*said.out, *said.err}

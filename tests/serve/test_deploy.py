@@ -72,6 +72,7 @@ def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
     assert not any("ray stop" in command for command in commands)
     (folder,) = {f for c in commands for f in re.findall(r"--temp-dir=(\S+)", c)}
     (pattern,) = {p for c in commands for p in re.findall(r"pkill -f '([^']+)'", c)}
+    assert f"install -d -m 700 {Path(folder).parent}" in commands
     ours = f"/ray/raylet --session_dir={folder}/session_2026-01-01_00-00-00_1_1 --node=1"
     assert re.search(pattern, ours)
     for other in ("/ray/raylet --session_dir=/tmp/ray/session_2026_1", *commands):

@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.requests import ClientDisconnect
 
 from actors.judge.lexical import Lexical
 from mustsee.judge.judge import Judge, JudgeConfig, Prepared, Reading, Record
+from serve.body import Arrivals
 from serve.judge_batch import Batcher, Full
-from serve.judge_guard import Door, Keys, Limits, waited
+from serve.judge_guard import UNTIMED, Door, Keys, Limits, waited
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
@@ -193,6 +195,14 @@ def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() 
     with pytest.raises(Full) as full:
         door.enter(6_000)  # the sixth would take six seconds, more than half of ten
     assert full.value.headers == {"Retry-After": "4"}
+    told: list[float | None] = []
+    for _ in range(40):
+        with pytest.raises(Full) as full:
+            door.enter(6_000)
+        told.append(full.value.retry_after)
+    # each a second later than the one before, at most half a minute from now
+    assert told[:20] == [4, 4, 4, *range(5, 22)]
+    assert told[-1] == 30
     inside[0](429)  # what was refused further on tells of no time, nor does a judge that starts
     inside[1](503)
     inside[:2] = [door.enter(6_000), door.enter(6_000)]
@@ -206,6 +216,56 @@ def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() 
     with pytest.raises(Full):
         door.enter(0, waited=5.1)  # of ten seconds, before it came to the door
     door.enter(0, waited=4.9)
+
+
+def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
+    now = [0.0]
+    door = Door(Limits(seconds=20, waiting=100), sharing=True, clock=lambda: now[0])
+    first = door.enter(6_000)
+    now[0] = 1.0
+    first(200)  # 10,000 bytes a second: ten such requests may be inside
+    for _ in range(5):
+        door.enter(6_000, client="greedy")
+    with pytest.raises(Full):
+        door.enter(6_000, client="greedy")
+    for _ in range(3):
+        door.enter(6_000, client="modest")
+    with pytest.raises(Full):
+        door.enter(6_000, client="modest")
+    door.enter(6_000, client="newcomer")
+    alone = Door(Limits(seconds=20), clock=lambda: now[0])
+    for _ in range(UNTIMED):
+        alone.enter(6_000, client="greedy")  # who shares with nobody may have it all
+    with pytest.raises(Full):
+        alone.enter(6_000, client="greedy")  # but nothing is known of its time yet
+
+
+def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> None:
+    async def everything() -> None:
+        arrivals = Arrivals(seconds=60, count=4, size=1000)
+        queues = [asyncio.Queue[dict[str, Any]]() for _ in range(5)]
+
+        def arriving(n: int, client: str) -> asyncio.Task[bytes | None]:
+            return asyncio.create_task(arrivals.read(client, queues[n].get, 800))
+
+        many = [arriving(n, "many") for n in range(3)]
+        few = [arriving(n, "few") for n in (3, 4)]  # the fifth
+        await asyncio.wait(many, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.done() for task in many] == [True, False, False]
+        assert isinstance(many[0].exception(), TimeoutError)
+        queues[1].put_nowait({"type": "http.request", "body": b"x" * 700, "more_body": True})
+        queues[3].put_nowait({"type": "http.request", "body": b"y" * 600, "more_body": True})
+        await asyncio.wait([many[1], few[0]], timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        assert (many[1].done(), few[0].done()) == (True, False)  # too many bytes together
+        queues[4].put_nowait({"type": "http.request", "body": b"z"})
+        assert await few[1] == b"z"
+        queues[2].put_nowait({"type": "http.disconnect"})
+        with pytest.raises(ClientDisconnect):
+            await many[2]
+        few[0].cancel()
+        assert isinstance(many[1].exception(), TimeoutError)
+
+    asyncio.run(everything())
 
 
 @pytest.mark.parametrize(("header", "seconds"), [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from starlette.testclient import TestClient
 from mustsee.errors import UserError
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.judge import Item
-from serve.judge_guard import Keys
+from serve.judge_guard import REFUSED_SECONDS, Keys
 from tests.support.judge_app import BEARER, CAR, KEY, OLD, WATCHER, make_app
 from tests.support.serving import served
 
@@ -243,3 +245,53 @@ def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
     assert JudgeClient(address, KEY).models()["record"]["notes"] == "uncalibrated"
     with pytest.raises(UserError, match="401"):
         JudgeClient(address, "wrong").score(items[:1])
+
+
+def half_sent(url: str, header: str, body: bytes = b"{") -> socket.socket:
+    """A connection that has sent its headers and the beginning of its body."""
+    host, port = url.removeprefix("http://").split(":")
+    one = socket.create_connection((host, int(port)), timeout=20)
+    one.sendall(
+        f"POST /v1/equivalence HTTP/1.1\r\nHost: {host}\r\n{header}"
+        "Content-Type: application/json\r\nContent-Length: 500\r\n\r\n".encode()
+        + body
+    )
+    return one
+
+
+def status_of(one: socket.socket) -> int:
+    with one, one.makefile("rb") as reply:
+        return int(reply.readline().split()[1])
+
+
+def asked(url: str, key: str = KEY) -> float:
+    """The seconds until a whole request is answered with 200."""
+    began = time.perf_counter()
+    assert JudgeClient(url, key).score([Item(question="q", candidate="a", references=("a",))])
+    return time.perf_counter() - began
+
+
+def test_without_a_key_the_headers_are_refused_before_the_body_is_there() -> None:
+    with served(make_app()) as url:
+        began = time.perf_counter()
+        halves = [half_sent(url, "") for _ in range(20)]
+        assert [status_of(one) for one in halves] == [401] * 20
+        assert time.perf_counter() - began < REFUSED_SECONDS  # for which a refused body is read on
+
+
+def test_bodies_that_do_not_arrive_take_no_place_and_are_given_up() -> None:
+    with served(make_app(arrival=1, waiting=2)) as url:
+        asked(url)
+        halves = [half_sent(url, f"Authorization: Bearer {KEY}\r\n") for _ in range(50)]
+        assert asked(url) < 5  # with two places, which fifty halves would fill
+        assert [status_of(one) for one in halves] == [408] * 50
+
+
+def test_a_client_that_goes_before_its_body_is_whole_is_not_judged() -> None:
+    with served(make_app()) as url:
+        body = json.dumps({"items": [CAR]}).encode()
+        half_sent(url, f"Authorization: Bearer {KEY}\r\n", body).close()
+        asked(url)
+        sent = urllib.request.Request(f"{url}/metrics", headers=BEARER)
+        with urllib.request.urlopen(sent, timeout=20) as reply:
+            assert 'judge_items_total{outcome="true"} 1.0' in reply.read().decode()

@@ -115,7 +115,7 @@ def test_ray_up_does_what_the_head_of_cluster_yaml_says(there: Path, tmp_path: P
     assert {"-c", "constraints.txt", "-e", ".[offline]"} <= set(pip[0]["given"])
 
     assert [call["given"][-1] for call in calls_of(calls, "pkill")] == [
-        "[/]tmp/ray-mustsee/session_"
+        "[/]tmp/ray-mustsee/ray/session_"
     ]
     (start,) = calls_of(calls, "ray")
     assert start is calls[-1]

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import av
 import numpy as np
 
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.media import subtitles
 from mustsee.records import Video
 from tests.support.films import cuts
@@ -299,14 +299,14 @@ def _peak(key: str = "VmHWM") -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) * 1024
 
 
-def _child(pipe: Any) -> None:
+def _child(pipe: Any, work: Callable[[Path], None]) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM))
     while path := pipe.recv():
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
         before, outcome, reason = _peak("VmRSS"), "used", ""
         try:
-            through(Path(path))
-        except BadRow as error:
+            work(Path(path))
+        except (BadRow, UserError) as error:
             outcome, reason = "problem", str(error)
         except Exception as error:
             outcome, reason = "unforeseen", f"{type(error).__name__}: {error}"
@@ -314,22 +314,24 @@ def _child(pipe: Any) -> None:
 
 
 class Reader:
-    """Reads files in a child, which is started anew when it is lost."""
+    """Reads files with `work` in a child, which is started anew when it is lost."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float = SECONDS, work: Callable[[Path], None] = through) -> None:
+        self._seconds, self._work = seconds, work
         self._child: Any = None
 
-    def read(self, name: str, path: Path) -> Read:
+    def read(self, name: str, path: Path, seconds: float | None = None) -> Read:
+        """`seconds` in place of the reader's own: the first file waits for imports."""
+        most = seconds or self._seconds
         if self._child is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._child = context.Process(target=_child, args=(theirs,), daemon=True)
+            self._child = context.Process(target=_child, args=(theirs, self._work), daemon=True)
             self._child.start()
             theirs.close()
         started = time.monotonic()
         self._pipe.send(str(path))
-        told, lost = None, self._pipe.poll(self._seconds)
+        told, lost = None, self._pipe.poll(most)
         with suppress(EOFError, OSError):
             told = self._pipe.recv() if lost else None
         seconds = time.monotonic() - started

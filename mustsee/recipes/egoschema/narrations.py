@@ -6,7 +6,6 @@ The inputs are Ego4D's `narration.json`, and any table with a video, a time and 
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.records import Line
 from mustsee.store import resolve
-from mustsee.tables import read_table
+from mustsee.tables import parse_json, read_table
 
 # Ego4D marks who acts with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)
@@ -85,7 +84,7 @@ def read(path: str, columns: Columns) -> Narrations:
     """
     if columns.form == "ego4d":
         try:
-            data = json.loads(_bytes(path))
+            data = parse_json(_bytes(path).decode("utf-8-sig"))
         except ValueError as error:
             raise UserError(f"{path}: no JSON, as Ego4D's narrations are: {error}") from error
         return from_ego4d(data, columns, where=path)

@@ -1,0 +1,72 @@
+"""Ids, types and subsets that would lead out of a folder do not, in any layout."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from mustsee.folders import file_name
+from mustsee.layouts import asked, ours
+from mustsee.records import Question, Span, Verdict, Video
+from ray_jobs.running.launch import build, compose
+
+LAYOUTS = sorted(p.stem for p in (Path(__file__).parents[2] / "conf" / "layout").glob("*.yaml"))
+NAMES = ("../../outside", "/tmp/mustsee-outside", "a\0b", "", "..", ".", "x/../../../y", "n" * 300,
+         "\x1b[31m", "a\\..\\b", "CON", "-rf", "$(id)", "a\nb", "neptune_../../x")  # fmt: skip
+
+
+def questions() -> list[Question]:
+    verdict = Verdict(filter="sight", model="m", reply="B", correct=False)
+    return [
+        Question(
+            question_id=f"{name}{i}", video_id=name, recipe="neptune", question="What?",
+            question_type=name or "other", options=("red", "green", "blue", "grey", "none"),
+            answer_index=i % 5, answer=("red", "green", "blue", "grey", "none")[i % 5],
+            subsets=(name,), evidence=(Span(0.0, 1.0),), verdicts=(verdict,),
+        )
+        for i, name in enumerate(NAMES)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_export_writes_into_its_folder_only(tmp_path: Path, layout: str) -> None:
+    film = tmp_path / "film.mp4"
+    film.write_bytes(b"film")
+    source, out = tmp_path / "source", tmp_path / "a" / "b" / "c" / "out"
+    videos = [Video(video_id=name, uri=str(film), title=name) for name in NAMES]
+    ours.write(questions(), source, videos)
+    before = {p for p in tmp_path.rglob("*") if out not in (p, *p.parents)}
+    elsewhere = Path("/tmp/mustsee-outside")
+    assert not elsewhere.exists()
+    job = build(compose("export", [f"questions={source}", f"layout={layout}", f"out={out}"]))
+    assert job() == 0
+    after = {p for p in tmp_path.rglob("*") if out not in (p, *p.parents)}
+    assert after - before <= {out.parent, out.parent.parent, out.parent.parent.parent}
+    assert not elsewhere.exists()
+    written = [p for p in out.rglob("*") if p.is_file()]
+    assert written
+    for shard in (p for p in written if p.suffix == ".tar"):
+        with tarfile.open(shard) as tar:
+            assert not [n for n in tar.getnames() if n.startswith("/") or ".." in n.split("/")]
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_text_becomes_the_name_of_one_file(tmp_path: Path, text: str) -> None:
+    name = file_name(text)
+    (tmp_path / f"{name}.json").write_text("x")
+    assert [p.name for p in tmp_path.rglob("*")] == [f"{name}.json"]
+    assert len({file_name(n) for n in NAMES}) == len(NAMES)
+    assert file_name("Ünïcode name_7.x") == "Ünïcode name_7.x"
+
+
+def test_a_task_looks_for_films_in_its_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "secret.mp4").write_bytes(b"x")
+    (tmp_path / "videos").mkdir()
+    row = {"video_id": "../secret", "video": "../secret.mp4", "start": None}
+    with pytest.raises(FileNotFoundError):
+        asked.film(row, tmp_path)
+    clip = {**row, "video_id": "a$(id)", "video": "b;id.mp4", "start": 1, "end": 2}
+    with pytest.raises(FileNotFoundError, match=r"-i 'b;id\.mp4' -c copy 'a\$\(id\)\.mp4'"):
+        asked.film(clip, tmp_path)

@@ -186,7 +186,7 @@ def audit(
     return Audit(
         questions=len(put),
         videos=len({q.video_id for q in put}),
-        left_out=Counter(broken.get(q.question_id) or why_not(q) for q in others),
+        left_out=dict(Counter(broken.get(q.question_id) or why_not(q) for q in others)),
         unusable=tuple(q.question_id for q in others if q.question_id in broken)
         if "broken" in drops
         else (),

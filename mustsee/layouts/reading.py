@@ -129,7 +129,7 @@ class Notes:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, with the lines of the file, and the ids that the questions have in the end."""
+        """All of them, with the lines of the file and the ids that the questions end up with."""
         lines = self._lines if self._found else None
         return tuple(
             replace(

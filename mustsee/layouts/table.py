@@ -95,7 +95,7 @@ def to_name(names: Collection[str]) -> str:
     not.
     """
     found, options = _known(names)
-    listed = f"[{', '.join(options)}]" if len(options) > 1 else "".join(options) or "[A, B, C]"
+    listed = f"[{', '.join(options) or 'A, B, C'}]"
     single = {"video": "V", "question": "Q", "answer": "K"}
     video, question, answer = (found[key] or blank for key, blank in single.items())
     return f"table={{video: {video}, question: {question}, options: {listed}, answer: {answer}}}"

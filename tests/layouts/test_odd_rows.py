@@ -84,9 +84,14 @@ def test_an_odd_answer_refuses_no_other(
     answers: list[object], indices: list[int | None], tmp_path: Path
 ) -> None:
     rows = [
-        {"video": "v", "question": f"{n}?", "answer": a, "options": [f"o{k} of {n}" for k in range(4)]}
-        for n, a in enumerate(answers)
-    ]  # fmt: skip
+        {
+            "video": "v",
+            "question": f"{n}?",
+            "answer": answer,
+            "options": [f"o{k} of {n}" for k in range(4)],
+        }
+        for n, answer in enumerate(answers)
+    ]
     (tmp_path / "q.json").write_text(json.dumps(rows))
     got = read(tmp_path / "q.json", "table")
     assert [q.answer_index for q in got] == indices

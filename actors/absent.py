@@ -34,7 +34,7 @@ class Absent:
     (`look`); null, or one that takes no pictures: nobody looks.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "plan", "segments", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "drop")
@@ -130,7 +130,9 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
         segments[number] = dataclasses.replace(segments[number], visual_support=str(seen))
         if not seen.absent:
             what = probe.label or segments[number].dense_caption or probe.uri
-            reason = f"needle: {what!r} is like the background ({seen})"
+            reason = (
+                f"needle: {what!r} is like the background ({seen}); {seen.setting}=null keeps it"
+            )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 
 

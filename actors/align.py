@@ -42,7 +42,7 @@ class Align:
     words decide nothing.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("lines", "movie_name", "duration", "start")
     needs: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -97,7 +97,9 @@ class Align:
             if not movie or uri is None:
                 known = ", ".join(sorted(self.files)[:5])
                 return replace(
-                    video, drop=f"align: no description of {movie!r} (there are: {known})"
+                    video,
+                    drop=f"align: no description of {movie!r} (there are: {known}); one in "
+                    "descriptions= keeps it",
                 )
             with lock:
                 found_in = description(uri)

@@ -23,7 +23,7 @@ class Probe:
     or that ends before its time, is a BadRow that names it.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("uri", "size", "modified", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = (
@@ -78,9 +78,15 @@ class Probe:
     def unfit(self, seconds: float) -> str | None:
         """Why a row of this length is not wanted, or null."""
         if self.min_seconds is not None and seconds < self.min_seconds:
-            return f"too short: {seconds:.1f} s, at least {self.min_seconds:g} s asked for"
+            return (
+                f"too short: {seconds:.1f} s, at least {self.min_seconds:g} s asked for; "
+                "probe.min_seconds=null keeps it"
+            )
         if self.max_seconds is not None and seconds > self.max_seconds:
-            return f"too long: {seconds:.1f} s, at most {self.max_seconds:g} s asked for"
+            return (
+                f"too long: {seconds:.1f} s, at most {self.max_seconds:g} s asked for; "
+                "probe.max_seconds=null keeps it"
+            )
         return None
 
 

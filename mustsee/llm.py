@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -20,6 +20,26 @@ from mustsee.records import Span, Video
 
 T = TypeVar("T")
 PICTURE = "\ufffc"  # stands in a text where a picture goes
+RULES = "offline"  # the identity of the rules that stand in for a model begins with this word
+UNTESTED = "Not tested against a language model."
+
+
+def is_rules(identity: str) -> bool:
+    """Whether an identity, as verdicts and provenances hold it, is that of rules, and of no model
+    that took over from them.
+    """
+    return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
+
+
+def untested(asked: Mapping[str, Collection[str]]) -> str:
+    """What is to be said of verdicts: `asked` is by filter or condition the identities of those who
+    were asked. Empty where a language model was asked everywhere.
+    """
+    ruled = [name for name, models in asked.items() if models and all(map(is_rules, models))]
+    if not ruled:
+        return ""
+    where = "" if len(ruled) == len(asked) else f" in {', '.join(ruled)}"
+    return f"{UNTESTED} Rules were asked in its place{where}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ and the report beside what every job writes. See docs/audit.md.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -19,16 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import RenderableType
+from rich.text import Text
 
 from actors.answer.battery import Battery, Put, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
-from mustsee.audit.audit import FAILS, Audit, Repeated, audit
+from mustsee.audit.audit import FAILS, Audit, Repeated, audit, why_not
 from mustsee.audit.clean import write_clean
+from mustsee.audit.guessers import asked
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
-from mustsee.layouts import Reading, read
+from mustsee.layouts import Reading, read, table
 from mustsee.layouts.table import Columns
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
@@ -66,6 +69,7 @@ class AuditJob:
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format, self.columns)
+        self.check(reading)
         if unknown := sorted(set(self.drops) - set(FAILS)):
             raise UserError(f"drops: {unknown} are none of {', '.join(FAILS)}")
         if len(self.benchmark_videos) > len(self.benchmarks):
@@ -85,10 +89,24 @@ class AuditJob:
                 run.stage("answer", battery)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                found = self.found(tables, battery, others, embed)
+                found = self.found(tables, reading, battery, others, embed)
                 return self.report(folder, found, tables, reading, earlier)
 
             return run.publish(files=files, page=page.write)
+
+    def check(self, reading: Reading) -> None:
+        """Raises UserError where none of the questions can be audited."""
+        stand = [q for q in reading if q.drop is None]
+        if asked(stand):
+            return
+        why = Counter(reading.broken.get(q.question_id) or why_not(q) for q in stand)
+        told = ", ".join(f"{what} ({n})" for what, n in why.most_common()) or "there are none"
+        hint = ""
+        if reading.layout == "table" and self.table is None:
+            hint = f"; another column may hold the answers: '{table.named_in(self.questions)}'"
+        raise UserError(
+            f"{self.questions!r}: none of {len(stand)} questions can be audited: {told}{hint}"
+        )
 
     @cached_property
     def columns(self) -> Columns | None:
@@ -130,6 +148,7 @@ class AuditJob:
     def found(
         self,
         tables: Tables,
+        reading: Reading,
         battery: Battery,
         others: Mapping[str, Reading],
         embed: repeats.Embed | None,
@@ -141,6 +160,7 @@ class AuditJob:
             videos,
             [put.asked for put in battery.puts],
             self.repeated(standing, videos, others, embed),
+            broken=reading.broken,
             drops=self.drops,
             seed=self.seed,
         )
@@ -208,12 +228,20 @@ class AuditJob:
             "dataset": self.questions,
             "layout": reading.layout,
             "seed": self.seed,
-            "findings": [asdict(f) for f in reading.findings],
+            "findings": [f.plain() for f in reading.findings],
             "against": [asdict(c) for c in compared],
         }
         show.write(folder, found, about, self.seed)
         write_clean(folder / "clean", reading, found, Path(self.questions), self.columns)
-        return [show.battery(found.battery), show.headline(found), *map(versions.table, compared)]
+        return [
+            *([show.findings(reading.findings)] if reading.findings else []),
+            Text(show.counted(found)),
+            show.battery(found.battery),
+            Text(show.rules(found), style="bold"),
+            show.headline(found),
+            show.leaving(found),
+            *map(versions.table, compared),
+        ]
 
 
 if __name__ == "__main__":

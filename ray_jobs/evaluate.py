@@ -91,7 +91,7 @@ class Evaluate:
             "layout": reading.layout,
             "answer": name,
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
-            "findings": [dataclasses.asdict(f) for f in reading.findings],
+            "findings": [f.plain() for f in reading.findings],
         }
         record = score_show.write(folder, results, mine, compared, about=about)
         self.share(folder, results, list(first(mine)))

@@ -132,15 +132,17 @@ def align(
     )
     clip = spoken(lines)
     if not clip.words:
-        return _refuse("the clip has no spoken words: nothing to place it by")
+        return _refuse(
+            "the clip has no spoken words to place it by; another hear= that finds some keeps it"
+        )
     if not movie.spoken.words:
-        return _refuse("the description has no words")
+        return _refuse("the description has no words; another one in descriptions= keeps it")
     ids = np.array([movie.known.get(word, -1) for word in clip.words], dtype=np.int64)
     weights = movie.weights(ids)
     if weights.sum() < options.few:
         return _refuse(
             f"the clip has only {len(clip.words)} words, {weights.sum():.1f} when common words "
-            f"count less: at least {options.few:g} are needed"
+            f"count less: at least {options.few:g} are needed; a lower align.options.few keeps it"
         )
     texts = [clean(line.text) for line in lines]
     count = min(options.anchors, len(lines))
@@ -149,7 +151,9 @@ def align(
     readings = [_read(movie, clip, ids, weights, place, options) for place in places]
     readings = _distinct([r for r in readings if r is not None])
     if not readings:
-        return _refuse("no words in common with the description")
+        return _refuse(
+            "no words in common with the description; the right one in descriptions= keeps it"
+        )
     weight = float(weights.sum())
     return _judge(movie, clip, lines, vectors, readings, weight, duration, options)
 
@@ -312,21 +316,26 @@ def _doubt(
     if score < least:
         return (
             f"score {score:.2f} is below the threshold {least:.2f}: {best.share:.0%} of "
-            f"the clip's words are found at {best.start:.0f} s; another work, or too few words"
+            f"the clip's words are found at {best.start:.0f} s; another work, or too few words; a "
+            "description with the dialogue, or a lower align.options.threshold, keeps it"
         )
     length = float(clip.end[-1] - clip.start[0])
     found, wanted = best.end - best.start, best.rate * length
     if abs(found - wanted) > options.slack(length):
         return (
             f"the matched start and end lie {found:.1f} s apart, but the clip's speech lasts "
-            f"{wanted:.1f} s"
+            f"{wanted:.1f} s; a higher align.options.tolerance keeps it"
         )
     if duration is not None and duration < length - options.slack(length):
-        return f"the clip's lines last {length:.1f} s, but the clip only {duration:.1f} s"
+        return (
+            f"the clip's lines last {length:.1f} s, but the clip only {duration:.1f} s; a higher "
+            "align.options.tolerance keeps it"
+        )
     if len(readings) > 1 and readings[1].share > best.share - options.margin:
         return (
             f"ambiguous: the words fit at {best.start:.0f} s ({best.share:.0%}) and at "
-            f"{readings[1].start:.0f} s ({readings[1].share:.0%}); a song or a repeated scene"
+            f"{readings[1].start:.0f} s ({readings[1].share:.0%}); a song or a repeated scene; a "
+            "lower align.options.margin keeps it"
         )
     heard = np.concatenate([clip.start[:1], clip.start[best.here], clip.end[-1:]])
     longest = float(np.diff(heard).max())
@@ -334,7 +343,7 @@ def _doubt(
     if longest > options.gap and spoken_there > longest / 2:
         return (
             f"{longest:.0f} s of the clip's speech in a row are not in the description: the clip "
-            "was edited, or only a part of it is there"
+            "was edited, or only a part of it is there; a higher align.options.gap keeps it"
         )
     return None
 

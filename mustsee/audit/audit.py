@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -16,7 +17,17 @@ from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance
 from mustsee.records import Question, Video
 
-FAILS = (*SHORTCUTS, "error", "duplicate", "overlap", "balance")
+FAILS: Mapping[str, str] = {  # reason to leave the clean dataset -> what it says
+    "blind": "a model names the right option without the video, and does so above chance",
+    "transcript": "the same from what is said alone",
+    "one_frame": "the same from one picture",
+    "shuffled": "the same from pictures out of order",
+    "error": "its key is in doubt",
+    "duplicate": "another question of the dataset says the same; the first stays",
+    "overlap": "a benchmark of benchmarks= has it",
+    "broken": "it cannot be used as it stands (see what is wrong in the file)",
+    "balance": "left out until a simple guesser is at chance in its type",
+}
 WATCHED = ("evidence", "whole", "frames")  # where a model that is right must agree with the key
 
 
@@ -37,7 +48,8 @@ class Suspect:
 class Item:
     """One question. `score`: the share of its shortcut conditions in which every turn is right,
     null where none was asked; `shortcuts`: which; `guessers`: those that are right and beat chance
-    on the dataset or its type; `fails`: why it is not in the clean dataset.
+    on the dataset or its type; `fails`: why it is not in the clean dataset. A shortcut that does
+    not beat chance on either is a lucky guess, and no reason.
     """
 
     question_id: str
@@ -62,12 +74,14 @@ class Group:
 @dataclass(frozen=True, kw_only=True)
 class Audit:
     """What `audit.json` holds. `questions`: multiple choice with a known answer; `left_out`: the
-    others. `any`: the shortcut ratio over all answerers together.
+    others, by why; `unusable`: those of them that are not in the clean dataset. `any`: the shortcut
+    ratio over all answerers together.
     """
 
     questions: int
     videos: int
-    left_out: int
+    left_out: Mapping[str, int]
+    unusable: tuple[str, ...]
     asked: tuple[Asked, ...]
     battery: tuple[Tried, ...]
     any: Ratio
@@ -81,8 +95,35 @@ class Audit:
     items: tuple[Item, ...] = field(repr=False)
 
     @property
+    def all(self) -> int:
+        """Questions that stood before the audit."""
+        return self.questions + sum(self.left_out.values())
+
+    @property
     def clean(self) -> int:
+        """Audited questions without a reason to leave."""
         return sum(not item.fails for item in self.items)
+
+    @property
+    def kept(self) -> int:
+        """Questions in the clean dataset: those, and the ones that could not be audited."""
+        return self.all - len(self.unusable) - (self.questions - self.clean)
+
+    @property
+    def fails(self) -> dict[str, int]:
+        """By reason to leave, the questions that have it."""
+        counts = {name: sum(name in i.fails for i in self.items) for name in FAILS}
+        return {**counts, "broken": counts["broken"] + len(self.unusable)}
+
+    @property
+    def lucky(self) -> int:
+        """Questions with a shortcut that is a lucky guess, which stay for all that."""
+        return sum(bool(i.shortcuts) and not set(i.fails) & set(i.shortcuts) for i in self.items)
+
+    @property
+    def keys_tested(self) -> bool:
+        """Whether somebody saw what decides a question: without that no key can be doubted."""
+        return any(a.condition in WATCHED for a in self.asked)
 
     @property
     def alarms(self) -> list[Tried]:
@@ -94,8 +135,10 @@ class Audit:
         for tried, plain in _paired(self, told):
             plain["alarm"] = tried.alarm
         named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
-        fails = {name: sum(name in i.fails for i in self.items) for name in FAILS}
-        return {**told, **named, "clean": self.clean, "fails": fails}
+        counts = {"all": self.all, "clean": self.clean, "kept": self.kept, "lucky": self.lucky}
+        return {
+            **told, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
+        }  # fmt: skip
 
 
 def _paired(audit: Audit, told: Mapping[str, Any]) -> Iterator[tuple[Tried, dict[str, Any]]]:
@@ -121,25 +164,32 @@ def audit(
     asked: Sequence[Asked],
     repeated: Repeated,
     *,
-    drops: Sequence[str] = FAILS,
+    broken: Mapping[str, str] | None = None,
+    drops: Collection[str] = tuple(FAILS),
     seed: int = 0,
 ) -> Audit:
-    """The audit of `questions` (replies inside). `drops`: for which of `FAILS` a question is left
-    out of the clean dataset.
+    """The audit of `questions` (replies inside). `broken`: by id, those that cannot be used as they
+    stand, and why. `drops`: for which of `FAILS` a question is left out of the clean dataset.
     """
-    put = guessers.asked(questions)
+    put, broken = guessers.asked(questions), broken or {}
+    audited = {q.question_id for q in put}
+    others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(put), clusters_of(videos)
     tried = battery(put, replies, asked, clusters)
     types = _groups(groups(put, lambda q: q.question_type or None), replies, asked, clusters)
     lengths = _groups(groups(put, length_of(videos)), replies, asked, clusters)
     suspects = [s for q in put if (s := suspect(q, replies, asked)) is not None]
-    telling = _telling(put, tried, types)
-    items = _items(put, replies, asked, telling, suspects, repeated, drops)
+    beating = _beating(tried, types)
+    telling = _telling(put, beating)
+    items = _items(put, replies, asked, telling, beating, _marks(suspects, repeated, broken), drops)
     items = _balanced(put, items, telling, seed) if "balance" in drops else items
     return Audit(
         questions=len(put),
         videos=len({q.video_id for q in put}),
-        left_out=sum(q.drop is None for q in questions) - len(put),
+        left_out=dict(Counter(broken.get(q.question_id) or why_not(q) for q in others)),
+        unusable=tuple(q.question_id for q in others if q.question_id in broken)
+        if "broken" in drops
+        else (),
         asked=tuple(asked),
         battery=tuple(tried),
         any=ratio(put, replies, asked, clusters),
@@ -200,22 +250,45 @@ def suspect(question: Question, replies: Replies, asked: Sequence[Asked]) -> Sus
     )
 
 
-def _telling(
-    questions: Sequence[Question], tried: Sequence[Tried], types: Sequence[Group]
-) -> dict[str, tuple[str, ...]]:
-    """Question id -> the guessers that are surely right on it and beat chance on the whole dataset
-    or on its type.
-    """
-    beat = {t.name for t in tried if t.kind == "guesser" and t.alarm}
-    by_type = {
-        g.name: {t.name for t in g.battery if t.kind == "guesser" and t.alarm} for g in types
-    }
+def why_not(question: Question) -> str:
+    """Why a question that is not broken cannot be audited."""
+    return "no options to choose from" if len(question.options) < 2 else "no known answer"
+
+
+Beating = Callable[[Question], set[tuple[str, str]]]
+"""The answerers (empty for guessers) and names that beat chance on the dataset or on the question's
+type, and should not.
+"""
+
+
+def _beating(tried: Sequence[Tried], types: Sequence[Group]) -> Beating:
+    every = {(t.answerer, t.name) for t in tried if t.alarm}
+    by_type = {g.name: {(t.answerer, t.name) for t in g.battery if t.alarm} for g in types}
+    return lambda question: every | by_type.get(question.question_type, set())
+
+
+def _telling(questions: Sequence[Question], beating: Beating) -> dict[str, tuple[str, ...]]:
+    """Question id -> the guessers that are surely right on it, of those that beat chance."""
     hits = guessers.hits(questions)
     found: dict[str, tuple[str, ...]] = {}
     for number, q in enumerate(questions):
-        good = beat | by_type.get(q.question_type, set())
-        found[q.question_id] = tuple(n for n in hits if n in good and hits[n][number] == 1)
+        good = beating(q)
+        found[q.question_id] = tuple(n for n in hits if ("", n) in good and hits[n][number] == 1)
     return found
+
+
+def _marks(
+    suspects: Sequence[Suspect], repeated: Repeated, broken: Collection[str]
+) -> dict[str, Collection[str]]:
+    """Reason -> the ids of the questions that have it, of the reasons that ask no model."""
+    twice = set[str]()
+    for pair in repeated.duplicates:  # the first of a family stays
+        if pair.other not in twice:
+            twice.add(pair.question)
+    return {
+        "error": {s.question for s in suspects}, "duplicate": twice,
+        "overlap": {p.question for p in repeated.overlap}, "broken": broken,
+    }  # fmt: skip
 
 
 def _items(
@@ -223,29 +296,23 @@ def _items(
     replies: Replies,
     asked: Sequence[Asked],
     telling: Mapping[str, tuple[str, ...]],
-    suspects: Sequence[Suspect],
-    repeated: Repeated,
-    drops: Sequence[str],
+    beating: Beating,
+    marks: Mapping[str, Collection[str]],
+    drops: Collection[str],
 ) -> list[Item]:
-    doubted = {s.question for s in suspects}
-    twice, elsewhere = set[str](), {p.question for p in repeated.overlap}
-    for pair in repeated.duplicates:  # the first of a family stays
-        if pair.other not in twice:
-            twice.add(pair.question)
     found: list[Item] = []
     for q in questions:
         put = [a for a in asked if a.condition in SHORTCUTS and replies.came(q, a)]
-        right = [a.condition for a in put if replies.steady(q, a) == q.answer_index]
-        names = tuple(c for c in SHORTCUTS if c in right)
-        marks = {"error": doubted, "duplicate": twice, "overlap": elsewhere}
-        fails = [*names, *(name for name, ids in marks.items() if q.question_id in ids)]
+        right = [a for a in put if replies.steady(q, a) == q.answer_index]
+        above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
+        fails = [*above, *(name for name, ids in marks.items() if q.question_id in ids)]
         found.append(
             Item(
                 question_id=q.question_id,
                 score=len(right) / len(put) if put else None,
-                shortcuts=names,
+                shortcuts=tuple(c for c in SHORTCUTS if c in {a.condition for a in right}),
                 guessers=telling[q.question_id],
-                fails=tuple(f for f in fails if f in drops),
+                fails=tuple(f for f in FAILS if f in fails and f in drops),
             )
         )
     return found

@@ -141,7 +141,7 @@ def tried(
         name=name,
         kind=kind,
         answerer=answerer,
-        right=_within(stats.mean(right, where)),
+        right=_share(right, where),
         chance=sum(chances) / len(chances),
         over=_exact(stats.paired(right, chances, where), right, chances, where),
         known=stats.mean(known, where),
@@ -167,11 +167,17 @@ def _exact(
     return replace(found, p=min(1.0, float(p)))
 
 
-def _within(share: Estimate) -> Estimate:
-    """A share's interval, cut to where shares are."""
-    if share.low is None or share.high is None:
-        return share
-    return replace(share, low=max(0.0, share.low), high=min(1.0, share.high))
+def _share(right: Sequence[float], where: Sequence[Hashable]) -> Estimate:
+    """The mean of shares, its interval cut to where shares are. Where all are the same (a guesser
+    to which all options are alike), it is Wilson's for one question a cluster.
+    """
+    found = stats.mean(right, where)
+    if found.low is None and found.clusters > 1:
+        low, high = stats.wilson(found.value * found.clusters, found.clusters)
+        return replace(found, low=low, high=high, method="wilson on clusters")
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 def _condition(

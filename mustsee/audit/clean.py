@@ -15,6 +15,7 @@ from mustsee.layouts import (
     neptune,
     ours,
     table,
+    tempcompass,
 )
 from mustsee.layouts.card import Card, Tally, card_text
 from mustsee.layouts.table import Columns
@@ -34,9 +35,11 @@ def write_clean(
     folder: Path, reading: Reading, found: Audit, source: Path, columns: Columns | None = None
 ) -> None:
     """The questions that passed, and those that the audit could not hold against anything (open
-    ones, without a known answer), into `folder`. Questions of a plain table keep all its columns.
+    ones, without a known answer) unless they are broken, into `folder`. Questions of a plain table
+    keep all its columns.
     """
     failed = {i.question_id: i.fails for i in found.items if i.fails}
+    failed |= dict.fromkeys(found.unusable, ("broken",))
     questions = [
         replace(q, drop=f"audit: {', '.join(failed[q.question_id])}")
         if q.question_id in failed
@@ -47,6 +50,8 @@ def write_clean(
         _write_dataset(questions, folder, source)
     elif reading.layout == "table":
         table.write(questions, folder, source=source, given=columns)
+    elif reading.layout == "tempcompass":
+        tempcompass.write(questions, folder, source=source)
     elif reading.layout == "mlvu" and source.stem == "test_mcq_gt":
         mlvu.write_test(questions, folder, reading.videos)
     else:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mustsee.audit.audit import FAILS
 from mustsee.audit.guessers import ABOUT
+from mustsee.audit.show import FEW
 from mustsee.conditions.seen import spread, stretch
 from mustsee.errors import MustseeError
 from mustsee.evaluate.answers import Answer, answers
@@ -24,7 +26,7 @@ from mustsee.run.tables import Tables
 FRAMES = 4  # of a question
 LONGEST = 240  # pixels
 GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
-LISTED = 40  # pairs, and keys in doubt
+LISTED = 40  # pairs, keys in doubt, and findings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,9 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
         record=record,
         audit=audit,
         name="/".join(Path(audit["dataset"]).parts[-2:]),
+        few=FEW,
+        reasons=[(name, n, FAILS[name]) for name, n in audit["fails"].items() if n],
+        findings=audit["findings"][:LISTED],
         gains=any(f[key] for f in audit["figures"] for key in GAINS),
         about=ABOUT,
         guessers=sum(t["alarm"] and t["kind"] == "guesser" for t in audit["battery"]),

@@ -1,12 +1,13 @@
 """What a video filter is: it looks at each row after a stage, and says why the video is left out.
 
 A new one is a class with these members, in a module of its own, and an entry in a
-`conf/filters/*.yaml`.
+`conf/filters/*.yaml`. Its reason need not say how to keep the video: that is added, by its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from mustsee.errors import UserError
@@ -26,6 +27,22 @@ class VideoFilter(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Configured:
+    """A filter with its name in the configuration: its reasons say how to keep the video."""
+
+    name: str
+    rule: VideoFilter
+
+    @property
+    def after(self) -> str:
+        return self.rule.after
+
+    def __call__(self, video: Video) -> str | None:
+        reason = self.rule(video)
+        return reason and f"{reason}; filters.{self.name}=null keeps it"
+
+
 def by_stage(
     filters: Mapping[str, VideoFilter | None], stages: Collection[str]
 ) -> dict[str, Sequence[VideoFilter]]:
@@ -40,5 +57,5 @@ def by_stage(
             raise UserError(
                 f"filters.{name}.after={each.after!r}: expected one of {', '.join(stages)}"
             )
-        found[each.after].append(each)
+        found[each.after].append(Configured(name, each))
     return {stage: tuple(some) for stage, some in found.items()}

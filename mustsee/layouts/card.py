@@ -195,18 +195,20 @@ def _audited(audit: Mapping[str, Any]) -> str:
     """How many questions can be answered without what they ask about."""
     if not audit:
         return "Nobody has audited these questions for shortcuts."
+    doubts = len(audit["suspects"]) if audit.get("keys_tested", True) else "not tested"
     guessers = [t["name"] for t in audit["battery"] if t["alarm"] and t["kind"] == "guesser"]
     return "\n".join(
         [
             f"- {audit['clean']} of {audit['questions']} multiple-choice questions on "
             f"{audit['videos']} videos pass the audit.",
+            *([f"- {told}"] if (told := audit.get("said", {}).get("rules")) else []),
             f"- Guessers that beat chance: {', '.join(guessers) or 'none'}.",
             *(
                 f"- Shortcut ratio with `{one['answerer']}`: {_share(one['shortcuts']['ratio'])}."
                 for one in audit["figures"]
             ),
             f"- Asked twice: {len(audit['duplicates'])} pairs; in other benchmarks: "
-            f"{len(audit['overlap'])}; answers in doubt: {len(audit['suspects'])}.",
+            f"{len(audit['overlap'])}; answers in doubt: {doubts}.",
         ]
     )
 

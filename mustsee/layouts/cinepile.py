@@ -57,7 +57,7 @@ def read(path: Path) -> Reading:
     questions, videos, findings = list[Question](), dict[str, Video](), []
     count: dict[str, int] = {}
     for file in files:
-        notes = Notes(file.name)
+        notes = Notes(file)
         for number, row in enumerate(rows_of(file)):
             clip = _clip(row, number, notes)
             count[clip] = count.get(clip, 0) + 1
@@ -65,7 +65,7 @@ def read(path: Path) -> Reading:
             questions.append(_question(number, row, notes, clip, name))
             if clip not in videos:
                 videos[clip] = _video(row, clip, notes, number)
-        findings += notes.found
+        findings += notes.findings
     return Reading(
         layout="cinepile",
         questions=tuple(questions),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours, shards, table
-from mustsee.layouts.reading import Reading, Source, each_row
+from mustsee.layouts import (
+    cinepile,
+    egoschema,
+    mlvu,
+    neptune,
+    ours,
+    shards,
+    table,
+    tempcompass,
+)
+from mustsee.layouts.reading import BEYOND, Reading, Source, each_row
 from mustsee.layouts.table import Columns
 from mustsee.tables import in_a_line
 
@@ -21,6 +30,7 @@ READERS: dict[str, Reader] = {
     "egoschema": egoschema.read,
     "mlvu": mlvu.read,
     "webdataset": shards.read,
+    "tempcompass": tempcompass.read,
     "table": table.read,
 }
 
@@ -91,6 +101,8 @@ def _layout(place: Path) -> str:
         return _layout(tables[0])
     if place.suffix == ".tar":
         return "webdataset"
+    if tempcompass.is_list(place):
+        return "tempcompass"
     columns = _columns(place)
     if "question_id" in columns and "answer_index" in columns:
         return "ours"
@@ -101,25 +113,29 @@ def _layout(place: Path) -> str:
     if "q_uid" in columns or "video_idx" in columns:
         return "egoschema"
     plain = table.columns(columns)
-    if {"video", "video_name"} & columns and "question" in columns:
+    if {"video", "video_name"} & set(columns) and "question" in columns:
         # as open questions of MLVU, options in columns of their own would be misread
         return "mlvu" if plain is None or plain.options == ("candidates",) else "table"
     if plain is not None:
         return "table"
+    if not columns:
+        raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
-        f"{str(place)!r} is in no known layout: its columns are {sorted(columns)}; known are "
-        f"{', '.join(READERS)}"
+        f"{str(place)!r} is in no known layout ({', '.join(READERS)}). As a plain table it has "
+        f"{table.unknown(columns)}"
     )
 
 
-def _columns(place: Path) -> set[str]:
+def _columns(place: Path) -> Sequence[str]:
+    """The names of a table's columns, in their order."""
     if place.suffix == ".parquet":
         import pyarrow.parquet as pq
 
         try:
-            return set(pq.read_schema(place).names)
+            return list(pq.read_schema(place).names)
         except (OSError, ValueError) as error:
             raise UserError(
                 f"cannot read questions from {str(place)!r}: {in_a_line(error)}"
             ) from error
-    return {key for row in islice(each_row(place), 20) for key in row}
+    names = dict.fromkeys(key for row in islice(each_row(place), 20) for key in row)
+    return [name for name in names if name != BEYOND]

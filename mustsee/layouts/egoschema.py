@@ -31,7 +31,7 @@ def read(path: Path, answers: Path | None = None) -> Reading:
     if not file.exists():  # a folder of the mirror
         file = next(iter(sorted(path.rglob("*.parquet"))), file)
     folder = file.parent
-    notes = Notes(file.name)
+    notes = Notes(file)
     known = _answers(answers or folder / "subset_answers.json", notes)
     times = _mapping(folder / "uid_to_ego4d.json")
     questions, videos = list[Question](), list[Video]()
@@ -55,7 +55,7 @@ def read(path: Path, answers: Path | None = None) -> Reading:
         layout="egoschema",
         questions=notes.unique(questions),
         videos=tuple({v.video_id: v for v in videos}.values()),
-        findings=tuple(notes.found),
+        findings=notes.findings,
     )
 
 

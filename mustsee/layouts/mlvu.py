@@ -66,7 +66,7 @@ def is_list(stem: str) -> bool:
 
 
 def _read_file(path: Path) -> Reading:
-    notes = Notes(path.name)
+    notes = Notes(path)
     questions, videos = list[Question](), list[Video]()
     for number, row in enumerate(rows_of(path)):
         file = str(row.get("video") or row.get("video_name") or "")
@@ -85,7 +85,7 @@ def _read_file(path: Path) -> Reading:
         layout="mlvu",
         questions=notes.unique(questions),
         videos=tuple({v.video_id: v for v in videos}.values()),
-        findings=tuple(notes.found),
+        findings=notes.findings,
     )
 
 
@@ -93,7 +93,7 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
     kind = str(row.get("question_type") or row.get("task_type") or stem.partition("_")[2])
     name = str(row.get("question_id") or f"{kind}_{number}")
     if not file:
-        notes.add(number, name, "no video")
+        notes.add(number, name, "no video", broken=True)
     text = notes.text(number, name, row, "question")
     listed = _candidates(row.get("candidates"))
     options = tuple(str(c) for c in listed or ())

@@ -54,7 +54,7 @@ def read(path: Path) -> Reading:
 
 
 def _read_file(path: Path) -> Reading:
-    notes = Notes(path.name)
+    notes = Notes(path)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
     subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
     read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
@@ -64,7 +64,7 @@ def _read_file(path: Path) -> Reading:
         layout="neptune",
         questions=questions,
         videos=tuple(Video(video_id=i, uri="") for i in ids),
-        findings=tuple(notes.found),
+        findings=notes.findings,
     )
 
 
@@ -73,7 +73,7 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
     match = _ADDRESS.search(address)
     name = str(row.get("key") or f"{match[1] if match else address}/{number}")
     if not address:
-        notes.add(number, name, "no video_id")
+        notes.add(number, name, "no video_id", broken=True)
     choices = sorted((int(m[1]), k) for k in row if (m := _CHOICE.fullmatch(k)))
     options = tuple(str(row[k]) for _, k in choices if row[k] is not None)
     if len(options) < len(choices) or [n for n, _ in choices] != list(range(len(choices))):

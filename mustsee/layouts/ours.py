@@ -34,7 +34,7 @@ from mustsee.tables import parse_json, parts, placed
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
 FILM = ("video", "start", "end", "film")  # of the film, in a row of a dataset or a task
-LOOKED_AT = ("options", "answer_index", "answer", *FILM)
+LOOKED_AT = ("options", "answer_index", "answer", "drop", *FILM)
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
@@ -56,7 +56,7 @@ def opened(path: Path) -> Source:
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
     files = _tables(path) if dataset else parts(file)
-    found = _looked_through(path, files, Notes(file.name))
+    found = _looked_through(path, files)
     beside = file.parent / FILMS
     known = beside if beside.exists() else None
     told = _films(found.firsts) if dataset and known is None else []
@@ -86,35 +86,51 @@ class _Found:
     findings: tuple[Finding, ...]
 
 
-def _looked_through(path: Path, files: Sequence[Path], notes: Notes) -> _Found:
+def _looked_through(path: Path, files: Sequence[Path]) -> _Found:
     """What is wrong with the answers and ids. Raises UserError where a column is missing."""
-    firsts, again = dict[str, Row](), list[tuple[int, str]]()
-    seen = set[str]()
-    rows = ((f, r) for f in files for r in _rows(f, (*sorted(NEEDED), *LOOKED_AT)))
-    for number, (file, row) in enumerate(rows):
+    firsts, again = dict[str, Row](), list[tuple[Path, int, str]]()
+    every, count = {file: Notes(file) for file in files}, Counter[str]()
+    columns = (*sorted(NEEDED), *LOOKED_AT)
+    for file, number, row in ((f, n, r) for f in files for n, r in enumerate(_rows(f, columns))):
         if missing := NEEDED - set(row):
             there = sorted(map(str, next(_rows(file))))
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
                 f"are {there}"
             )
-        name, options = row["question_id"], row.get("options") or ()
-        index: Any = row.get("answer_index")
-        if options and index is None:
-            notes.add(number, name, "no answer index")
-        elif options and not 0 <= index < len(options):
-            notes.add(number, name, "answer number is outside the options", index)
-        elif options and row.get("answer") and options[index] != row["answer"]:
-            notes.add(number, name, "answer number and answer text disagree", row["answer"])
-        if name in seen:
-            again.append((number, name))
-        seen.add(name)
+        count[row["question_id"]] += 1
+        if count[row["question_id"]] > 1:
+            again.append((file, number, row["question_id"]))
+        _check(row, number, _own(row["question_id"], count), every[file])
         told = {k: row[k] for k in ("video_id", *FILM) if k in row}
         firsts.setdefault(row["video_id"], told)
-    for number, name in again:
-        notes.add(number, name, "this id occurs again")
-    repeated = frozenset(name for _, name in again)
-    return _Found(firsts=firsts, repeated=repeated, findings=tuple(notes.found))
+    for file, number, name in again:
+        every[file].add(number, name, "this id occurs again", name)
+    repeated = frozenset(name for _, _, name in again)
+    findings = tuple(f for notes in every.values() for f in notes.findings)
+    return _Found(firsts=firsts, repeated=repeated, findings=findings)
+
+
+def _check(row: Row, number: int, name: str, notes: Notes) -> None:
+    """Note what is wrong with a question that stands."""
+    if row.get("drop") is not None:
+        return
+    options, index = row.get("options") or (), row.get("answer_index")
+    notes.text(number, name, row, "question")
+    if not row["video_id"]:
+        notes.add(number, name, "no video_id", broken=True)
+    notes.options(number, name, options)
+    if options and index is None:
+        notes.add(number, name, "no answer index")
+    elif options and not 0 <= index < len(options):
+        notes.add(number, name, "answer number is outside the options", index, broken=True)
+    elif options and row.get("answer") and options[index] != row["answer"]:
+        notes.add(number, name, "answer number and answer text disagree", row["answer"])
+
+
+def _own(name: str, count: Mapping[str, int]) -> str:
+    """The id of the latest question of this name."""
+    return name if count[name] == 1 else f"{name}#{count[name]}"
 
 
 def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Question]:
@@ -127,8 +143,7 @@ def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Que
             question = replace(question, answer_index=None)
         if name in repeated:
             count[name] += 1
-            if count[name] > 1:
-                question = replace(question, question_id=f"{name}#{count[name]}")
+            question = replace(question, question_id=_own(name, count))
         yield question
 
 

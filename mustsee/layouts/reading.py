@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -14,11 +15,13 @@ import pyarrow as pa
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.tables import cells, in_a_line, parse_json
+from mustsee.tables import in_a_line, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
 BATCH = 64  # rows of a parquet table in memory at once
+LINED = (".csv", ".tsv", ".jsonl")  # files whose records begin on lines
+BEYOND = "(cells beyond the last column)"  # the column of those of a .csv
 FACTS = (  # of a video, that a layout tells
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
     "start", "end", "digest", "duration", "language", "perceived_age", "perceived_gender",
@@ -41,13 +44,33 @@ Questions: TypeAlias = Sequence[Question] | Again[Question]  # what every layout
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something wrong in a file: where (`row` counts from 0), what, and the value in `repr`."""
+    """Something wrong in a file: what, and the value that the file has, in `repr`. `row`: the
+    record, counted from 0, or -1 where it is about none; `line`: the line of the file on which the
+    record begins, counted from 1, null where the file has no lines. `broken`: the question cannot
+    be used as it stands.
+    """
 
     file: str
     row: int
     question_id: str
     what: str
     value: str = ""
+    line: int | None = None
+    broken: bool = False
+
+    @property
+    def place(self) -> str:
+        """ "line 4" of a file with lines, "row 3" of another, counted from 1; empty for neither."""
+        if self.line is not None:
+            return f"line {self.line}"
+        return f"row {self.row + 1}" if self.row >= 0 else ""
+
+    def plain(self) -> dict[str, Any]:
+        """The finding as it is written into `audit.json` and `results.json`."""
+        return {
+            "file": self.file, "place": self.place, "question_id": self.question_id,
+            "what": self.what, "value": self.value, "broken": self.broken,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +83,11 @@ class Reading:
     questions: tuple[Question, ...]
     videos: tuple[Video, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """By id the questions that cannot be used as they stand, and why not."""
+        return {f.question_id: f.what for f in reversed(self.findings) if f.broken}
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.questions)
@@ -86,23 +114,60 @@ class Source:
 class Notes:
     """Findings of one file while it is read."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.found: list[Finding] = []
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._found: list[Finding] = []
+        self._ids: dict[int, str] = {}  # of rows whose id was not their own
 
-    def add(self, row: int, question_id: str, what: str, value: object = "") -> None:
+    def add(
+        self, row: int, question_id: str, what: str, value: object = "", *, broken: bool = False
+    ) -> None:
         shown = "" if value == "" else repr(value)
-        self.found.append(
-            Finding(file=self.file, row=row, question_id=question_id, what=what, value=shown)
+        self._found.append(
+            Finding(
+                file=self._file.name, row=row, question_id=question_id, what=what, value=shown,
+                broken=broken,
+            )
+        )  # fmt: skip
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them, with the lines of the file and the ids that the questions end up with."""
+        lines = self._lines if self._found else None
+        return tuple(
+            replace(
+                f,
+                line=None if lines is None or f.row < 0 else lines[f.row],
+                question_id=self._ids.get(f.row, f.question_id),
+            )
+            for f in self._found
         )
 
+    def place(self, row: int) -> str:
+        """Where a record is in the file, in words."""
+        return Finding(
+            file="", row=row, question_id="", what="",
+            line=None if self._lines is None else self._lines[row],
+        ).place  # fmt: skip
+
+    @cached_property
+    def _lines(self) -> list[int] | None:
+        return _lines(self._file)
+
     def text(self, row: int, question_id: str, source: Row, key: str) -> str:
-        """A text column; missing and empty ones are noted."""
+        """A text column; missing and empty ones are noted, without a question it is broken."""
         value = source.get(key)
         if value is None or not str(value).strip():
-            self.add(row, question_id, f"no {key}")
+            self.add(row, question_id, f"no {key}", broken=key == "question")
             return ""
         return str(value)
+
+    def options(self, row: int, question_id: str, options: Sequence[str]) -> None:
+        """What is wrong with the options of a question, whatever its answer is."""
+        if any(not option.strip() for option in options):
+            self.add(row, question_id, "an empty option", list(options), broken=True)
+        elif len(set(options)) < len(options):
+            self.add(row, question_id, "two options are the same", list(options), broken=True)
 
     def index(
         self,
@@ -112,30 +177,34 @@ class Notes:
         *,
         answer: str | None = None,
         given: object = None,
+        value: object = None,
     ) -> int | None:
         """The answer's index from its number and its text; noted when they are missing, disagree,
-        or lie outside the options. Where both are given and disagree, there is no index.
+        or lie outside the options. Where both are given and disagree, there is no index. `value`:
+        what the file has where `given` was made from it.
         """
+        value = given if value is None else value
         at = options.index(answer) if answer is not None and answer in options else None
         if answer is not None and options and at is None:
             close = [i for i, o in enumerate(options) if _same(o, answer)]
             at = close[0] if len(close) == 1 else None
             what = "answer differs from its option in spelling" if close else "answer is no option"
-            self.add(row, question_id, what, answer)
-        if options and len(set(options)) < len(options):
-            self.add(row, question_id, "two options are the same", list(options))
+            self.add(row, question_id, what, answer, broken=at is None and given is None)
+        self.options(row, question_id, options)
         if given is None:
             return at
         try:
             number = int(cast(Any, given))
         except (TypeError, ValueError):
-            self.add(row, question_id, "answer number is no number", given)
+            self.add(row, question_id, "answer number is no number", value, broken=at is None)
             return at
         if not 0 <= number < len(options):
-            self.add(row, question_id, "answer number is outside the options", given)
+            what = "answer number is outside the options"
+            self.add(row, question_id, what, value, broken=at is None)
             return at
         if at is not None and options[number] != options[at]:
-            self.add(row, question_id, "answer number and answer text disagree", given)
+            what = "answer number and answer text disagree"
+            self.add(row, question_id, what, value, broken=True)
             return None
         return number
 
@@ -147,10 +216,20 @@ class Notes:
             name = question.question_id
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > 1:
-                self.add(row, name, "this id occurs again")
-                question = replace(question, question_id=f"{name}#{seen[name]}")
+                self.add(row, name, "this id occurs again", name)
+                self._ids[row] = f"{name}#{seen[name]}"
+                question = replace(question, question_id=self._ids[row])
             result.append(question)
         return tuple(result)
+
+
+def _lines(path: Path) -> list[int] | None:
+    """For each record the line of the file on which it begins, counted from 1; null where the file
+    has no lines of records, or more files are meant.
+    """
+    if path.suffix not in LINED or not path.is_file():
+        return None
+    return [line for line, _ in _numbered(path)]
 
 
 def _same(left: str, right: str) -> bool:
@@ -185,23 +264,44 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
             for batch in table.iter_batches(BATCH, columns=wanted):
                 yield from batch.to_pylist()
         return
+    if path.suffix in LINED:
+        yield from (record for _, record in _numbered(path))
+        return
+    with path.open(encoding="utf-8-sig") as file:
+        value: Any = parse_json(file.read())
+    if not isinstance(value, list):
+        raise UserError(
+            f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
+        )
+    yield from cast(list[Any], value)
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
+    """The records of a file with lines, each with the line on which it begins, counted from 1."""
     line_end = "\n" if path.suffix == ".jsonl" else ""  # JSON lines may hold a carriage return
     with path.open(newline=line_end, encoding="utf-8-sig") as file:
-        if path.suffix in (".csv", ".tsv"):
-            dialect = "excel-tab" if path.suffix == ".tsv" else "excel"
-            yield from (
-                cells(row, n) for n, row in enumerate(csv.DictReader(file, dialect=dialect))
-            )
-        elif path.suffix == ".jsonl":
-            lines = enumerate(file, 1)
-            yield from (parse_json(line, f"line {n}") for n, line in lines if line.strip())
-        else:
-            value: Any = parse_json(file.read())
-            if not isinstance(value, list):
-                raise UserError(
-                    f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
-                )
-            yield from cast(list[Any], value)
+        if path.suffix == ".jsonl":
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, parse_json(line, f"line {number}")
+            return
+        cells = csv.reader(file, "excel-tab" if path.suffix == ".tsv" else "excel")
+        names: list[str] | None = None
+        begins = 1
+        for record in cells:
+            if record and names is None:
+                names = record
+            elif record and names is not None:
+                yield begins, _named(names, record)
+            begins = cells.line_num + 1
+
+
+def _named(names: Sequence[str], cells: Sequence[str]) -> Row:
+    """The cells of a record by the names of their columns; those beyond the last name are a list
+    under `BEYOND`.
+    """
+    row: dict[Any, Any] = {**dict.fromkeys(names), **dict(zip(names, cells, strict=False))}
+    return {**row, BEYOND: list(cells[len(names) :])} if len(cells) > len(names) else row
 
 
 def kept(questions: Questions) -> Again[Question]:

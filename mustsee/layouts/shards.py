@@ -156,7 +156,7 @@ def read(path: Path) -> Reading:
         videos.append(schemas.load(Video, {**told, "uri": ""}))
     return Reading(
         layout="webdataset",
-        questions=Notes(path.name).unique(list(found.values())),
+        questions=Notes(path).unique(list(found.values())),
         videos=tuple(videos),
     )
 

@@ -63,6 +63,14 @@ class Sighting:
         unlike = least is None or self.likeness is None or self.likeness < least
         return looks and unlike and self.says is None
 
+    @property
+    def setting(self) -> str:
+        """The setting by which the probe is not absent, as far as it is not."""
+        apart, distance = self.rule.apart, self.distance
+        if apart is not None and distance is not None and distance < apart:
+            return "apart"
+        return "alike" if self.says is None and self.least == self.rule.alike else "called"
+
     def __str__(self) -> str:
         parts: list[str] = []
         if self.distance is not None:

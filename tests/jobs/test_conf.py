@@ -275,11 +275,11 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
 
     def behind(*overrides: str) -> dict[str, list[str]]:
         found = by_stage(part("filters", *overrides), stages)
-        return {stage: [type(f).__name__ for f in some] for stage, some in found.items()}
+        return {stage: [f.name for f in some] for stage, some in found.items()}
 
-    assert behind() == {"probe": ["Metadata"], "look": ["Static", "TalkingHead"], "hear": []}
-    assert behind("filters.static=null")["look"] == ["TalkingHead"]
-    assert behind("filters.static.after=hear")["hear"] == ["Static"]
+    assert behind() == {"probe": ["metadata"], "look": ["static", "talking_head"], "hear": []}
+    assert behind("filters.static=null")["look"] == ["talking_head"]
+    assert behind("filters.static.after=hear")["hear"] == ["static"]
     with pytest.raises(UserError, match=r"filters\.static\.after='ask'"):
         behind("filters.static.after=ask")
 

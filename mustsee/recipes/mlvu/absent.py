@@ -53,8 +53,8 @@ async def looked_for(
             said = ("UNCLEAR",) * len(shown)
         for what, verdict in zip(shown, said, strict=True):
             found[what] = min(found[what], verdict, key=("YES", "UNCLEAR", "NO").index)
-    reason = next((f"needle: {w!r} is seen in the background" for w in shown
-                   if found[w] == "YES"), None)  # fmt: skip
+    seen = next((w for w in shown if found[w] == "YES"), None)
+    reason = seen and f"needle: {seen!r} is seen in the background; absent.looker=null keeps it"
     noted = [replace(s, visual_support=_noted(s, found[named(s)])) for s in segments]
     return replace(video, segments=tuple(noted), drop=video.drop or reason)
 

@@ -23,7 +23,7 @@ from mustsee.errors import UserError
 from mustsee.vectors import kmeans
 
 Cell = tuple[str, ...]
-REASON = "diversity: not in the sample"
+REASON = "diversity: not in the sample; diversity.size=null keeps it"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,92 @@
+"""TempCompass' lists of questions (arXiv 2403.00476): `multi-choice.json`, `caption_matching.json`.
+
+    read(Path("questions/multi-choice.json"))
+
+A list is an object of videos, of each an object of dimensions (action, order, speed, ...), of each
+the questions; the options stand in the text, one a line. Of `yes_no.json` the questions have no
+options.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.layouts.reading import Notes, Reading, dump_json
+from mustsee.records import Question, Video
+
+_OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(?=\S)")
+
+
+def is_list(path: Path) -> bool:
+    """Whether a .json file is built as one of these lists."""
+    if path.suffix != ".json" or not path.read_text(encoding="utf-8-sig").lstrip().startswith("{"):
+        return False
+    try:
+        entries = [set(entry) for _, _, entry in _entries(_loaded(path))]
+    except (AttributeError, TypeError):
+        return False
+    return bool(entries) and all({"question", "answer"} <= entry for entry in entries)
+
+
+def read(path: Path) -> Reading:
+    """The questions in the order of the file, their dimension as the type."""
+    notes, questions = Notes(path), list[Question]()
+    for row, (video, dimension, entry) in enumerate(_entries(_loaded(path))):
+        name = f"{video}/{dimension}/{row}"
+        text, *lines = str(entry["question"]).strip().split("\n")
+        options, answer = tuple(map(_option, lines)), _option(str(entry["answer"]))
+        if not text.strip():
+            notes.add(row, name, "no question", broken=True)
+        questions.append(
+            Question(
+                question_id=name,
+                video_id=video,
+                recipe="tempcompass",
+                question=text,
+                question_type=dimension,
+                options=options,
+                answer_index=notes.index(row, name, options, answer=answer) if options else None,
+                answer=answer,
+            )
+        )
+    videos = dict.fromkeys(q.video_id for q in questions)
+    return Reading(
+        layout="tempcompass",
+        questions=tuple(questions),
+        videos=tuple(Video(video_id=name, uri="") for name in videos),
+        findings=notes.findings,
+    )
+
+
+def write(questions: Sequence[Question], path: str | Path, *, source: Path) -> None:
+    """The list at `source` without the questions that were dropped, into the folder `path`."""
+    fates = iter(questions)
+    kept: dict[str, dict[str, list[Any]]] = {}
+    for video, dimension, entry in _entries(_loaded(source)):
+        if next(fates).drop is None:
+            kept.setdefault(video, {}).setdefault(dimension, []).append(entry)
+    dump_json(kept, Path(path) / source.name)
+
+
+def _entries(films: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for video, dimensions in films.items():
+        for dimension, entries in dimensions.items():
+            for entry in entries:
+                yield video, dimension, entry
+
+
+def _option(line: str) -> str:
+    """A line without its letter."""
+    return _OPTION.sub("", line.strip())
+
+
+def _loaded(path: Path) -> Mapping[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error

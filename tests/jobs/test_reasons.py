@@ -1,0 +1,133 @@
+"""Whatever leaves a video out says with which key of the configuration it stays."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+
+from mustsee.align.place import Description, Options, align
+from mustsee.filters.videos import by_stage
+from mustsee.media.descriptors import SIZE
+from mustsee.recipes.neptune.diversity import REASON
+from mustsee.records import Caption, Face, Frame, Line, Video
+from mustsee.synth.absence import Absence, Sighting
+from ray_jobs.running.launch import build, compose
+
+VIDEO = Video(video_id="v", uri="v.mp4")
+FACE = Face(x=0.1, y=0.1, width=0.2, height=0.5)
+FRAMES = tuple(
+    Frame(time=n, brightness=0.5, motion=0.0, descriptor=(0.5,) * SIZE) for n in range(9)
+)
+LEFT_OUT = {  # by its name in conf/filters/video.yaml, a video that a filter leaves out
+    "metadata": replace(VIDEO, views=1),
+    "static": replace(VIDEO, frames=FRAMES),
+    "talking_head": replace(
+        VIDEO,
+        frames=tuple(
+            replace(f, faces=(FACE,), descriptor=(n % 2.0,) * SIZE) for n, f in enumerate(FRAMES)
+        ),
+    ),
+}
+
+
+def keeping(reason: str | None) -> str:
+    """The key that a reason names."""
+    found = re.search(r"; (?:[^;]* )?([a-z_.]+)(?:=null)?,? keeps it$", reason or "")
+    assert found is not None, reason
+    return found[1]
+
+
+def neptune(*overrides: str) -> Any:
+    return compose("neptune", ["videos=x", "out=y", *overrides])
+
+
+def reasons(video: Video, *overrides: str) -> list[str]:
+    found = by_stage(build(neptune(*overrides)).filters, ("probe", "look"))
+    return [r for some in found.values() for f in some if (r := f(video)) is not None]
+
+
+@pytest.mark.parametrize("name", sorted(neptune().filters))
+def test_a_filter_names_the_key_that_keeps_what_it_leaves_out(name: str) -> None:
+    (reason,) = reasons(LEFT_OUT[name])
+    assert keeping(reason) == f"filters.{name}"
+    assert reasons(LEFT_OUT[name], f"{keeping(reason)}=null") == []
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [("min_seconds=5", 1.0), ("max_seconds=20", 60.0)])
+def test_so_does_the_length(limit: str, seconds: float) -> None:
+    reason = build(neptune(f"probe.{limit}")).probe.unfit(seconds)
+    kept = build(neptune(f"probe.{limit}", f"{keeping(reason)}=null"))
+    assert kept.probe.unfit(seconds) is None
+
+
+def test_so_does_the_sampling() -> None:
+    assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # it is off by default
+
+
+@pytest.mark.parametrize(
+    ("sighting", "key"),
+    [
+        (Sighting(rule=Absence(), time=1.0, distance=0.01), "apart"),
+        (Sighting(rule=Absence(), distance=0.5, likeness=0.9, least=0.75), "alike"),
+        (Sighting(rule=Absence(), distance=0.5, likeness=0.9, least=0.5), "called"),
+        (Sighting(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
+    ],
+)
+def test_so_does_what_is_in_the_background_already(sighting: Sighting, key: str) -> None:
+    assert not sighting.absent
+    assert sighting.setting == key
+    assert replace(
+        sighting, rule=replace(sighting.rule, **{key: None}), least=None, says=None
+    ).absent
+    assert key in compose("mlvu", ["out=y"])
+
+
+SAID = "the lighthouse keeper counted seven copper lanterns beside the frozen harbour wall"
+
+
+def said(text: str, at: float = 0.0, seconds: float = 5.0) -> Line:
+    return Line(start=at, end=at + seconds, text=text)
+
+
+def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | None:
+    def embed(texts: Any) -> Any:
+        return np.ones((len(texts), 4), np.float32)
+
+    duration = options.pop("duration", None)
+    return align(
+        lines, Description(described, embed), embed, duration=duration, options=Options(**options)
+    ).refused
+
+
+@pytest.mark.parametrize(
+    ("refused", "key"),
+    [
+        (spoken([], [said(SAID)]), "hear"),
+        (spoken([said(SAID)], []), "descriptions"),
+        (
+            spoken([said(SAID)], [said("nothing alike is told of here at all")], few=0.0),
+            "descriptions",
+        ),
+        (spoken([said("hello")], [said(SAID)]), "align.options.few"),
+        (spoken([said(SAID)], [said(SAID)], threshold=2.0), "align.options.threshold"),
+        (
+            spoken([said(SAID)], [said(SAID)], duration=0.1, tolerance=0.0),
+            "align.options.tolerance",
+        ),
+        (
+            spoken([said(SAID)], [said(SAID), said(SAID, 500.0)], threshold=0.0),
+            "align.options.margin",
+        ),
+    ],
+)
+def test_so_does_an_alignment(refused: str | None, key: str) -> None:
+    named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(_cinepile(), k)]
+    assert (refused or "").endswith("keeps it")
+    assert key in named
+
+
+def _cinepile() -> Any:
+    return compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])

@@ -308,7 +308,7 @@ class Video:
     # hear
     lines: tuple[Line, ...] | None = None
     language: str | None = None
-    heard_by: str | None = None
+    transcribed_by: str | None = None
     # caption, people, embed
     captions: tuple[Caption, ...] | None = None
     perceived_age: str | None = None  # Neptune: a model's impression, for diversity
@@ -324,6 +324,18 @@ class Video:
     drop: str | None = None
     problem: Problem | None = None
     lineage: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def transcript_source(self) -> str:
+        """What transcribed the row, or why it has no line: "no sound", "nothing recognised"; empty
+        where `hear` did not run.
+        """
+        if self.transcribed_by or "hear" not in self.lineage:
+            return self.transcribed_by or ""
+        if self.has_audio is False:
+            return "no sound"
+        marked = f": marked {self.language!r}" if self.language else ""
+        return f"nothing recognised{marked}"
 
     @property
     def until(self) -> float | None:

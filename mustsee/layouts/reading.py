@@ -18,8 +18,8 @@ Row = Mapping[str, Any]
 BATCH = 64  # rows of a parquet table in memory at once
 FACTS = (  # of a video, that a layout tells
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
-    "start", "end", "digest", "duration", "language", "perceived_age", "perceived_gender",
-    "perceived_by",
+    "start", "end", "digest", "duration", "has_audio", "language", "transcribed_by",
+    "perceived_age", "perceived_gender", "perceived_by",
 )  # fmt: skip
 
 

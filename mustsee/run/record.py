@@ -160,7 +160,7 @@ class RunRecord:
     prompts: Mapping[str, str]
     funnel: Sequence[Step]
     questions: QuestionCounts
-    heard_by: Mapping[str, int]
+    transcribed_by: Mapping[str, int]
     stages: Mapping[str, StageCounts]
     llm: Ledger
     counts: Mapping[str, int]
@@ -234,7 +234,7 @@ class RunRecord:
                 "types": dict(counted.types),
                 "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
-            "heard_by": dict(self.heard_by),
+            "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},
             "llm": {

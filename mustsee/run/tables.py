@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -28,6 +28,7 @@ _UNREAD = re.compile(
     r"(?=\", \"replies\": |$)"
 )
 VIDEO = ("video_id", "uri")
+FORMER = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
 
@@ -53,13 +54,13 @@ class Tables:
         """At most so many rows, spread over all; what lies between them is not read."""
         found = list[Video]()
         with pq.ParquetFile(self.folder / "videos.parquet") as file:
-            there = [c for c in file.schema_arrow.names if c in (*VIDEO, *columns)]
+            there = _columns_of(file, (*VIDEO, *columns))
             step, begin = -(-file.metadata.num_rows // most) or 1, 0
             for group in range(file.num_row_groups):
                 end = begin + file.metadata.row_group(group).num_rows
                 if wanted := [row - begin for row in range(-(-begin // step) * step, end, step)]:
                     rows = file.read_row_group(group, columns=there).take(wanted).to_pylist()
-                    found += (schemas.load(Video, row) for row in rows)
+                    found += (schemas.load(Video, _renamed(row)) for row in rows)
                 begin = end
         return found
 
@@ -71,10 +72,19 @@ class Tables:
         wanted = columns or schemas.schema(cls).names
         for part in parts(self.folder / name):
             with pq.ParquetFile(part) as file:
-                there = [c for c in file.schema_arrow.names if c in wanted]
+                there = _columns_of(file, wanted)
                 for batch in file.iter_batches(batch_size=BATCH, columns=there):
                     for row in batch.to_pylist():
-                        yield schemas.load(cls, row)
+                        yield schemas.load(cls, _renamed(row))
+
+
+def _columns_of(file: pq.ParquetFile, wanted: Sequence[str]) -> list[str]:
+    """The columns of a table that are wanted, also those that had another name once."""
+    return [c for c in file.schema_arrow.names if FORMER.get(c, c) in wanted]
+
+
+def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {FORMER.get(column, column): value for column, value in row.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,9 +197,10 @@ def _unread(tables: Tables) -> dict[str, str]:
     }
 
 
-def heard_by(tables: Tables) -> dict[str, int]:
-    """Rows by what heard them."""
-    return dict(Counter(v.heard_by for v in tables.videos("heard_by") if v.heard_by))
+def transcribed_by(tables: Tables) -> dict[str, int]:
+    """Rows by what transcribed them, or by why they have no transcript line."""
+    columns = ("transcribed_by", "language", "has_audio", "lineage")
+    return dict(Counter(filter(None, (v.transcript_source for v in tables.videos(*columns)))))
 
 
 def film_seconds(tables: Tables) -> float:

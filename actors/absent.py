@@ -12,11 +12,12 @@ from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.conditions.film import Film
 from mustsee.llm import Asker, Sampling
+from mustsee.media.video import film
 from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, Look, looked_for
 from mustsee.records import Frame, Video
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, Embed, looks, sighting
+from mustsee.synth.absence import Absence, Embed, fitted_looks, looks, sighting
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import Plan
 
@@ -34,7 +35,7 @@ class Absent:
     (`look`); null, or one that takes no pictures: nobody looks.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "plan", "segments", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "drop")
@@ -118,7 +119,10 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
     reason = None
     for number, insertion in enumerate(plan.insertions):
         probe = insertion.probe
-        shown = looks(probe.uri, rule.every, probe.start, probe.end) if behind else []
+        shown = list[Frame]()
+        if behind:
+            size = _size(plan.background)
+            shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
         seen = sighting(
             rule,
             frames=(shown, behind),
@@ -132,6 +136,13 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
             what = probe.label or segments[number].dense_caption or probe.uri
             reason = f"needle: {what!r} is like the background ({seen})"
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
+
+
+@lru_cache(maxsize=4)
+def _size(uri: str) -> tuple[int, int]:
+    with film(uri) as watched:
+        found = watched.facts()
+    return found.width, found.height
 
 
 @lru_cache(maxsize=4)

@@ -1,10 +1,10 @@
 """Checks that what a question asks about is absent from the background, or it is no needle.
 
 MLVU had people look (F.4, F.8); here likeness is measured, and the nearest moments are listed for a
-person. Pictures are compared by their descriptors (`mustsee.media.descriptors`): those of a probe as
-they are, as they are fitted into the background's shape (with bars), and both mirrored. What a probe is
-called, by its caption or else by the label of its action, is held against what is said of the
-background: by embeddings, and by words ("people dance zumba" shows "zumba").
+person. Pictures are compared by their descriptors (`mustsee.media.descriptors`): those of a probe
+as they are, as they are fitted into the background's shape (with bars), and both mirrored. What a
+probe is called, by its caption or else by the label of its action, is held against what is said of
+the background: by embeddings, and by words ("people dance zumba" shows "zumba").
 """
 
 from __future__ import annotations

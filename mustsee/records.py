@@ -183,6 +183,7 @@ class Trace:
     conclusion: str
 
 
+UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
 UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
 OPEN = "open"  # how an open-ended twin is related to its sibling
 

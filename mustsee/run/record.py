@@ -118,8 +118,8 @@ class Step:
 @dataclass(frozen=True, kw_only=True)
 class Sieve:
     """What a filter did: questions that it could tell about, those that it dropped, those that it
-    only marked, and why it most often dropped; those that it could tell nothing of, and why it most
-    often could not.
+    only marked, and why it most often dropped; those that it could tell nothing of, and how many
+    for which reason.
     """
 
     asked: int
@@ -127,7 +127,7 @@ class Sieve:
     marked: int
     reason: str = ""
     unvetted: int = 0
-    unread: str = ""
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ Whoever reads says which columns: only these leave the disk, one batch of rows a
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ _UNREAD = re.compile(
     r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
     r"(?=\", \"replies\": |$)"
 )
+_NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
 FORMER = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
@@ -165,7 +167,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
             marked=marked[name],
             reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
             unvetted=unvetted[name],
-            unread=unread.get(name, ""),
+            unread=unread.get(name, {}),
         )
         for name in dict.fromkeys((*asked, *unvetted))
     }
@@ -183,18 +185,32 @@ def _told(question: Question) -> list[tuple[str, bool]]:
     ]
 
 
-def _unread(tables: Tables) -> dict[str, str]:
-    """By filter, the prompt and the reason for which its replies could most often not be read."""
-    counts: dict[str, Counter[tuple[str, str]]] = {}
-    for question in tables.questions("verdicts"):
-        for verdict in question.verdicts:
-            if verdict.correct is None and (why := _UNREAD.search(verdict.detail)):
-                counts.setdefault(verdict.filter, Counter())[why["prompt"], why["reason"]] += 1
-    return {
-        name: f"{prompt}: {reason}"
-        for name, found in counts.items()
-        for (prompt, reason), _ in found.most_common(1)
-    }
+def _unread(tables: Tables) -> dict[str, dict[str, int]]:
+    """By filter, of how many questions it could tell nothing for which reason, commonest first.
+    What differs by names alone is one reason, with the names of the first.
+    """
+    first: dict[tuple[str, str], str] = {}
+    counts: dict[str, Counter[str]] = {}
+    for question in tables.questions("verdicts", "metrics"):
+        for name in question.unvetted_by:
+            details = (v.detail for v in question.verdicts if v.filter == name)
+            if why := next(filter(None, map(_reason, details)), ""):
+                same = first.setdefault((name, _NAME.sub("", why)), why)
+                counts.setdefault(name, Counter())[same] += 1
+    return {name: dict(found.most_common()) for name, found in counts.items()}
+
+
+def _reason(detail: str) -> str:
+    """Why a verdict says nothing, from its detail: the prompt whose replies could not be read and
+    why, or what an asker said instead.
+    """
+    if unread := _UNREAD.search(detail):
+        return f"{unread['prompt']}: {unread['reason']}"
+    try:
+        noted = json.loads(detail)
+    except ValueError:
+        return ""
+    return str(noted.get("unread", "")) if isinstance(noted, dict) else ""
 
 
 def transcribed_by(tables: Tables) -> dict[str, int]:

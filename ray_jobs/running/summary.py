@@ -234,17 +234,16 @@ def harsh(counted: QuestionCounts) -> Iterable[str]:
 
 
 def unvetted(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that could tell nothing of some questions, with the prompt and the
+    """A line for each filter that could tell nothing of some questions, with how many for which
     reason.
     """
     for name, sieve in counted.filters.items():
         if sieve.unvetted:
-            why = "their film is not there, or could not be looked at"
-            if sieve.unread or name != "sight":
-                why = f"its replies could not be read ({sieve.unread or 'see run.json, llm'})"
+            reasons = [f"{n}: {why}" for why, n in sieve.unread.items()] or ["see run.json, llm"]
             yield (
-                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unvetted by "
-                f"{name}: {why}; they are neither dropped nor in a subset of those that pass"
+                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unverified by "
+                f"{name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of those "
+                "that pass"
             )
 
 

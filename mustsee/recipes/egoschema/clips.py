@@ -12,10 +12,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.records import Line, Span, Video
+from mustsee.records import UNSEEN, Line, Span, Video
 from mustsee.store import digest
-
-UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
 
 
 @dataclass(frozen=True, kw_only=True)

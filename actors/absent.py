@@ -12,11 +12,12 @@ from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.conditions.film import Film
 from mustsee.llm import Asker, Sampling
+from mustsee.media.video import film
 from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, Look, looked_for
 from mustsee.records import Frame, Video
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, Embed, looks, sighting
+from mustsee.synth.absence import Absence, Embed, fitted_looks, looks, sighting
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import Plan
 
@@ -118,7 +119,10 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
     reason = None
     for number, insertion in enumerate(plan.insertions):
         probe = insertion.probe
-        shown = looks(probe.uri, rule.every, probe.start, probe.end) if behind else []
+        shown = list[Frame]()
+        if behind:
+            size = _size(plan.background)
+            shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
         seen = sighting(
             rule,
             frames=(shown, behind),
@@ -134,6 +138,13 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
                 f"needle: {what!r} is like the background ({seen}); {seen.setting}=null keeps it"
             )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
+
+
+@lru_cache(maxsize=4)
+def _size(uri: str) -> tuple[int, int]:
+    with film(uri) as watched:
+        found = watched.facts()
+    return found.width, found.height
 
 
 @lru_cache(maxsize=4)

@@ -184,6 +184,7 @@ class Trace:
     conclusion: str
 
 
+UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
 UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
 OPEN = "open"  # how an open-ended twin is related to its sibling
 
@@ -315,7 +316,7 @@ class Video:
     # hear
     lines: tuple[Line, ...] | None = None
     language: str | None = None
-    heard_by: str | None = None
+    transcribed_by: str | None = None
     # caption, people, embed
     captions: tuple[Caption, ...] | None = None
     perceived_age: str | None = None  # Neptune: a model's impression, for diversity
@@ -331,6 +332,18 @@ class Video:
     drop: str | None = None
     problem: Problem | None = None
     lineage: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def transcript_source(self) -> str:
+        """What transcribed the row, or why it has no line: "no sound", "nothing recognised"; empty
+        where `hear` did not run.
+        """
+        if self.transcribed_by or "hear" not in self.lineage:
+            return self.transcribed_by or ""
+        if self.has_audio is False:
+            return "no sound"
+        marked = f": marked {self.language!r}" if self.language else ""
+        return f"nothing recognised{marked}"
 
     @property
     def until(self) -> float | None:

@@ -34,7 +34,7 @@ from mustsee.recipes.egoschema import clips, narrations
 from mustsee.recipes.egoschema.clips import Cut, HeatMap
 from mustsee.recipes.egoschema.narrations import Columns
 from mustsee.recipes.egoschema.no_question import baseline
-from mustsee.records import Question, Video
+from mustsee.records import UNSEEN, Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.synth.plan import Plan
@@ -95,7 +95,7 @@ class Source:
 
 def planned(row: Video) -> Video:
     """The clip with the plan by which it is cut, where there is a file to cut it from."""
-    if row.uri.startswith(clips.UNSEEN) or row.start is None or row.end is None:
+    if row.uri.startswith(UNSEEN) or row.start is None or row.end is None:
         return row
     plan = Plan(background=row.uri, start=row.start, end=row.end)
     return replace(row, plan=json.dumps(schemas.dump(plan), sort_keys=True))
@@ -181,14 +181,14 @@ class EgoSchema:
             (folder / "videos").mkdir()
             for question in asked:
                 file = files[question.video_id]
-                if not file.startswith(clips.UNSEEN):
+                if not file.startswith(UNSEEN):
                     place_file(file, folder / "videos" / f"{file_name(question.question_id)}.mp4")
 
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
         films = [row.uri for row in tables.videos("uri")]
-        count, unseen = len(films), sum(uri.startswith(clips.UNSEEN) for uri in films)
+        count, unseen = len(films), sum(uri.startswith(UNSEEN) for uri in films)
         for _, asked in groupby(tables.questions("metrics"), lambda q: q.video_id):
             first = next(asked)  # each question of a clip has the figures of its reply
             for name in replies:

@@ -18,15 +18,15 @@ class Pixels:
     keyframe, in words.
     """
 
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts")
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts", "shots")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     def open(self, run: RunContext) -> Opened:
         def caption(video: Video) -> Video:
             read = [text for text in video.texts or () if is_surely_read(text)]
-            found = captions(video.keyframes or (), video.frames or (), read)
+            found = captions(video.keyframes or (), video.frames or (), read, video.shots or ())
             return dataclasses.replace(
                 video, captions=tuple(Caption(time, text) for time, text in found)
             )

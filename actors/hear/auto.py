@@ -16,10 +16,10 @@ from mustsee.records import Video
 class Auto:
     """`subtitles` first; a video for which they give no line is heard by `engine`."""
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     engine: Part
     subtitles: Subtitles = field(default_factory=Subtitles)

@@ -27,7 +27,7 @@ from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.transcript import ordered
+from mustsee.media.transcript import ordered, with_transcript
 from mustsee.records import Line, Video, Word
 
 PROMPT = "hear"  # the name of these calls in the ledger
@@ -96,10 +96,10 @@ class OpenAIHearing:
     file that the endpoint takes. `together`: chunks of one video in flight.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
     model: Transcriptions
     chunk: float = 600.0
     max_bytes: int = 24_000_000
@@ -126,11 +126,11 @@ class OpenAIHearing:
                     languages[heard.get("language") or ""] += len(heard["text"])
             spoken = ordered(lines)
             most = languages.most_common(1)[0][0] if spoken else ""
-            return dataclasses.replace(
+            return with_transcript(
                 video,
-                lines=spoken,
+                spoken,
+                by=f"openai ({self.model.endpoint.model})",
                 language=self.model.language or _code(most),
-                heard_by=f"openai ({self.model.endpoint.model})",
             )
 
         return hear

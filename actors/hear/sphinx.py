@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,15 +28,16 @@ class Heard:
 
 @dataclass(frozen=True, kw_only=True)
 class Sphinx:
-    """One line per utterance, with word times to 10 ms. English only.
+    """One line per utterance, with word times to 10 ms. English only; as it scores nothing, its
+    lines are no evidence that English is spoken, and the row's language stays null.
 
     `window`: seconds of sound held at once.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
     result: ClassVar[type] = Heard
 
     voice: Voice = field(default_factory=Voice)
@@ -49,9 +49,7 @@ class Sphinx:
         def hear(video: Video) -> Video:
             windows = spoken(video, seconds=self.window, voice=self.voice)
             lines = transcript.ordered(line for heard in each(windows) for line in heard.lines)
-            return dataclasses.replace(
-                video, lines=lines, language="en" if lines else None, heard_by="sphinx"
-            )
+            return transcript.with_transcript(video, lines, by="sphinx", language=None)
 
         return hear
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import posixpath
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,10 +19,10 @@ class Subtitles:
     sound; `sentences`: join lines that continue a sentence.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     prefer: str = "en"
     sounds: bool = False
@@ -40,11 +39,11 @@ class Subtitles:
         lines = found.lines if found else ()
         if self.sentences:
             lines = transcript.joined(lines)
-        return dataclasses.replace(
+        return transcript.with_transcript(
             video,
-            lines=transcript.within(lines, video.start, video.end),
+            transcript.within(lines, video.start, video.end),
+            by=f"subtitles ({source})",
             language=found.language if found else None,
-            heard_by=f"subtitles ({source})" if lines else "subtitles (none)",
         )
 
     def _find(self, video: Video) -> tuple[subtitles.Subtitles | None, str]:

@@ -51,13 +51,14 @@ class Whisper:
     model's own limit.
 
     A model that knows English only gives nothing for sound that its container marks as another
-    language, and nothing where it is too unsure for English to be spoken; `heard_by` says so.
+    language (the row's language is then that one), and nothing where it is too unsure for English
+    to be spoken. It names "en" only where its lines are clear (`doubt.clear`).
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
     result: ClassVar[type] = Heard
 
     model: str
@@ -95,8 +96,8 @@ class Whisper:
         def hear(video: Video) -> Video:
             marked = sound_language(video.uri) if one_language else None
             if marked not in (None, "en"):
-                said = f"{called}, English only: the sound is marked {marked!r}"
-                return dataclasses.replace(video, lines=(), language=marked, heard_by=said)
+                run.count(f"hear.english_only.{marked}", 1)
+                return dataclasses.replace(video, lines=(), language=marked, transcribed_by=None)
             language, guesses = self.language, list[Guess]()
             windows = spoken(video, seconds=self.window, voice=self.voice)
             first = islice(windows, 1 if language is None else 0)  # it tells the others' language
@@ -104,16 +105,13 @@ class Whisper:
                 for heard in each(Piece(window, language) for window in some):
                     language = heard.language
                     guesses += heard.guesses
-            lines, doubted = self._believed(guesses, one_language)
+            believed, doubted = self._believed(guesses, one_language)
             for why, number in doubted.items():
                 run.count(f"hear.doubted.{why}", number)
-            strange = not lines and (doubted["strange"] or doubted["loop"])
-            return dataclasses.replace(
-                video,
-                lines=transcript.ordered(lines),
-                language=None if strange else language,
-                heard_by=called + (", which understood nothing" if strange else ""),
-            )
+            if one_language and not (self.doubt and self.doubt.is_clear(believed)):
+                language = None  # its only language is no evidence of what is spoken
+            lines = transcript.ordered(line for guess in believed for line in guess.lines)
+            return transcript.with_transcript(video, lines, by=called, language=language)
 
         return hear
 
@@ -143,13 +141,13 @@ class Whisper:
 
     def _believed(
         self, guesses: list[Guess], one_language: bool
-    ) -> tuple[list[Line], Counter[str]]:
-        """The lines that are believed, and how many guesses are not, by reason."""
+    ) -> tuple[list[Guess], Counter[str]]:
+        """The guesses that are believed, and how many are not, by reason."""
         if self.doubt is None:
-            return [line for guess in guesses for line in guess.lines], Counter()
+            return guesses, Counter()
         reasons = self.doubt.reasons(guesses, one_language=one_language)
         kept = [g for g, why in zip(guesses, reasons, strict=True) if why is None]
-        return [x for g in kept for x in g.lines], Counter(why for why in reasons if why)
+        return kept, Counter(why for why in reasons if why)
 
     def _transcribe(self, pipeline: Any, window: Window, language: str | None) -> Heard:
         segments, info = pipeline.transcribe(

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,15 +26,15 @@ class WhisperX:
     `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (the one of
     `mustsee.media.speech`; whisperx's own silero would fetch code and run it). `aligner`: a
     wav2vec2 folder or id; null takes whisperx's choice for the language, "none" aligns nothing. A
-    language without an aligner keeps the times of its segments: `heard_by` says so, and the run
-    counts it. `window`: seconds of sound held at once; speakers are told apart within a window, and
-    named after it where there are more.
+    language without an aligner keeps the times of its segments: `transcribed_by` says so, and the
+    run counts it. `window`: seconds of sound held at once; speakers are told apart within a window,
+    and named after it where there are more.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "heard_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     model: str
     revision: str | None = weights.pinned()
@@ -70,12 +69,11 @@ class WhisperX:
                 lines += found
             if not aligned:
                 run.count(f"hear.unaligned.{language}", 1)
-            return dataclasses.replace(
-                video,
-                lines=transcript.ordered(lines),
-                language=language,
-                heard_by=f"whisperx ({self.model})"
-                + ("" if aligned else f", times of segments: no aligner for {language!r}"),
+            by = f"whisperx ({self.model})"
+            if not aligned:
+                by += f", times of segments: no aligner for {language!r}"
+            return transcript.with_transcript(
+                video, transcript.ordered(lines), by=by, language=language
             )
 
         return hear

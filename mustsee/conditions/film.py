@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mustsee.conditions.seen import Seen
 from mustsee.errors import BadRow
-from mustsee.records import Video
+from mustsee.records import UNSEEN, Video
 
 KEPT = 2048  # pictures; at 512 pixels about 80 MB
 
@@ -28,7 +28,7 @@ class Film:
         """
         if not times:
             return ()
-        if not self._video.uri:
+        if not self._video.uri or self._video.uri.startswith(UNSEEN):
             raise BadRow(f"no film for {self._video.video_id!r}: give its folder as videos=")
         async with self._turn:
             keys = [(time, see.longest, see.quality) for time in times]

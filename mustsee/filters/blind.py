@@ -77,7 +77,7 @@ class Guess:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("lines", "heard_by") if self.transcript else ()
+        return ("lines", "transcribed_by") if self.transcript else ()
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
         """The question with the verdicts of as many runs as it takes to decide."""
@@ -163,7 +163,7 @@ def _given(question: Question, video: Video, filter_: Guess) -> dict[str, Any]:
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
         told["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
-        told["recognised"] = not (video.heard_by or "subtitles").startswith("subtitles")
+        told["recognised"] = not (video.transcribed_by or "subtitles").startswith("subtitles")
     return told
 
 

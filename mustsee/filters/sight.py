@@ -47,7 +47,7 @@ from mustsee.filters.fewest import fewest, spread_rungs, trimmed
 from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting, judgeable, unvetted
 from mustsee.questions.drafts import reach
-from mustsee.records import Question, Repair, Span, Video
+from mustsee.records import Question, Repair, Span, Verdict, Video
 
 AMBIGUOUS = "more than one option fits"
 UNTOLD = "too few looks could be read"
@@ -117,8 +117,11 @@ class Sight:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
             return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
-        except BadRow:  # the film is not there, of unknown length, or cannot be decoded
-            return unvetted(question, NAME)
+        except BadRow as error:  # no film, of unknown length, or it cannot be decoded; no judge
+            looker = vetting.askers["looker"].llm.identity
+            detail = json.dumps({"unread": str(error)})
+            why = Verdict(filter=NAME, model=looker, seed=vetting.seed, detail=detail)
+            return unvetted(replace(question, verdicts=(*question.verdicts, why)), NAME)
 
 
 class _Sighting:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation", "test")
 FILM = (
     "video_id", "uri", "title", "license", "source_url", "movie_name", "source", "start", "end",
-    "digest", "duration", "language",
+    "digest", "duration", "has_audio", "language", "transcribed_by",
 )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ LINED = (".csv", ".tsv", ".jsonl")  # files whose records begin on lines
 BEYOND = "(cells beyond the last column)"  # the column of those of a .csv
 FACTS = (  # of a video, that a layout tells
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
-    "start", "end", "digest", "duration", "language", "perceived_age", "perceived_gender",
-    "perceived_by",
+    "start", "end", "digest", "duration", "has_audio", "language", "transcribed_by",
+    "perceived_age", "perceived_gender", "perceived_by",
 )  # fmt: skip
 
 

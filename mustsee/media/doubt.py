@@ -64,6 +64,12 @@ class Doubt:
             return "no speech"
         return "unsure" if guess.log_prob < self.unsure else None
 
+    def is_clear(self, believed: Sequence[Guess]) -> bool:
+        """Whether what is believed, as long as it lasts, is on the mean surer than `clear`."""
+        seconds = sum(guess.seconds for guess in believed)
+        total = sum(guess.seconds * guess.log_prob for guess in believed)
+        return seconds > 0 and total / seconds > self.clear
+
     def reasons(self, guesses: Sequence[Guess], *, one_language: bool) -> list[str | None]:
         """Why each is not believed; of a model of `one_language` also "strange"."""
         alone = [self.reason(guess) for guess in guesses]

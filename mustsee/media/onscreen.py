@@ -31,19 +31,14 @@ STROKE = 60  # Sobel response of a letter's edge
 PLAIN = 0.20  # share of a place where edges rise, and where they fall, that may be letters
 CROWDED = 0.36  # the same in a picture that is full of edges
 SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
-WIDTHS = (
-    960,
-    480,
-    240,
-    120,
-    60,
-)  # pixels of the pictures that letters are looked for in: all sizes
+WIDTHS = (960, 480, 240, 120, 60)  # pixels of the pictures that letters are looked for in
 MARGIN = 0.08  # of the height, above and below a line: the next ones
 ALL = 3  # places with lines: all of the picture is searched
 STIR = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
 JUMP = 20.0  # of 255, mean over the picture: another scene
 THERE = 0.6  # correlation of a line's pixels with what stands there now
 SURE = 0.95  # a line that was read worse is read again
+FASTEST = 0.2  # of the height in a second: a roll of credits; what is farther off is another line
 WORTH = 0.5  # what is read worse than this is no reading
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
@@ -188,7 +183,7 @@ class TextFinder:
             known = None
         if known is None:
             known = next((x for x in self._open if same(text, x.best[0])), None)
-            known = known if known and _shared(known.box, box) > 0 else self._again(text, time)
+            known = known if known and _shared(known.box, box) > 0 else self._again(text, box, time)
         pixels = _part(luma, box)
         if known is None:
             first = time
@@ -201,10 +196,12 @@ class TextFinder:
         known.box, known.pixels, known.last = box, pixels, time
         known.hear(text, score)
 
-    def _again(self, text: str, time: float) -> _Line | None:
-        """A line of the same words that was lost from sight since the last search: it moves."""
+    def _again(self, text: str, box: Box, time: float) -> _Line | None:
+        """A line of the same words that was lost from sight since the last search: it moves, no
+        faster than credits do. Equal words elsewhere are a line of their own.
+        """
         lately = (x for x in self._past if time - x.last <= self._rules.every)
-        lost = [x for x in lately if same(text, x.best[0])]
+        lost = [x for x in lately if _continues(x.done, text, box[1], time)]
         if not lost:
             return None
         self._past.remove(lost[-1])
@@ -215,7 +212,7 @@ class TextFinder:
 def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[ScreenText, ...]:
     """What was surely read in a film, in the order of time and then from the top down. Its
     stretches follow each other: what was read at the end of one and again at the beginning of the
-    next, wherever, is one line.
+    next, in the same place or as far off as it may have moved, is one line.
     """
     lines = list[ReadLine]()
     for stretch in stretches:
@@ -223,7 +220,8 @@ def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[Sc
         before = [x for x in lines if begin - x.last <= rules.every]
         for line in stretch:
             near = (x for x in before if line.first - x.last <= rules.every)
-            known = next((x for x in near if same(line.best[0], x.best[0])), None)
+            now = line.best[0], line.top, line.first
+            known = next((x for x in near if _continues(x, *now)), None)
             if known:
                 before.remove(known)
                 lines.remove(known)
@@ -242,6 +240,12 @@ def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[Sc
                 )
             )
     return tuple(sorted(found, key=lambda t: (t.time, t.top, t.text)))
+
+
+def _continues(line: ReadLine, text: str, top: float, time: float) -> bool:
+    """Whether words at a height and a time may be a line that was read before, and has moved."""
+    reach = FASTEST * max(STEP, time - line.last)
+    return abs(line.top - top) <= reach and same(text, line.best[0])
 
 
 def _one(before: ReadLine, after: ReadLine) -> ReadLine:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
 from mustsee.media.colours import bands, bars, clear_shares, half_of, unframed
-from mustsee.records import Face, Frame, Keyframe, ScreenText
+from mustsee.records import Face, Frame, Keyframe, ScreenText, Span
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.
 HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (200, "turquoise"),
@@ -127,12 +127,16 @@ def _shrunk(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def captions(
-    keyframes: Sequence[Keyframe], frames: Sequence[Frame], texts: Sequence[ScreenText]
+    keyframes: Sequence[Keyframe],
+    frames: Sequence[Frame],
+    texts: Sequence[ScreenText],
+    shots: Sequence[Span] = (),
 ) -> list[tuple[float, str]]:
-    """Time and sentence for each keyframe."""
+    """Time and sentence for each keyframe. The measured frame nearest to it counts, of its own shot
+    alone where the `shots` are known: the next one shows other faces, in another light.
+    """
     import cv2
 
-    times = np.array([frame.time for frame in frames])
     found: list[tuple[float, str]] = []
     for keyframe in keyframes:
         picture = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
@@ -142,7 +146,9 @@ def captions(
             cv2.cvtColor(_shrunk(np.asarray(picture, np.uint8)), cv2.COLOR_BGR2RGB), np.uint8
         )
         picture = cv2.cvtColor(cv2.resize(picture, (64, 36)), cv2.COLOR_BGR2RGB)
-        nearest = frames[int(np.abs(times - keyframe.time).argmin())] if len(times) else None
+        within = shots[keyframe.shot] if keyframe.shot < len(shots) else None
+        near = [f for f in frames if within is None or within.start <= f.time < within.end]
+        nearest = min(near, key=lambda f, t=keyframe.time: abs(f.time - t), default=None)
         here = [text for text in texts if text.at(keyframe.time)]
         tone = np.asarray(picture, np.uint8)
         found.append((keyframe.time, describe(tone, nearest, here, layout(small))))

@@ -11,13 +11,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mustsee.records import Line, Word
+from mustsee.records import Line, Video, Word
 
 SECONDS_PER_CHARACTER = 0.06  # about 16 characters a second, the usual reading speed of subtitles
 _SENTENCE_END = re.compile(r"[.!?…。！？؟][\"'”’»)\]]*$")
 _TITLES = frozenset(("Mr.", "Mrs.", "Ms.", "Dr.", "St."))
 _STAMP = r"(\d+):(\d\d):(\d\d)\.(\d\d\d)"
 _WRITTEN = re.compile(rf"\[{_STAMP} - {_STAMP}\] (?:<([^<>]+)> )?(.*)")
+
+
+def with_transcript(
+    video: Video, lines: tuple[Line, ...], *, by: str, language: str | None
+) -> Video:
+    """The row with its transcript lines, what transcribed them, and their language; without any
+    line both are null, since a language that nobody was heard to speak is a guess.
+    """
+    if not lines:
+        return replace(video, lines=(), language=None, transcribed_by=None)
+    return replace(video, lines=lines, language=language, transcribed_by=by)
 
 
 def ordered(lines: Iterable[Line]) -> tuple[Line, ...]:

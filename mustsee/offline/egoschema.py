@@ -1,7 +1,9 @@
 """EgoSchema's prompts answered by rules: what C handles, how that changes, in which order.
 
-Shallow on purpose: objects are read off the narrations by position, questions come from a few
-templates, and a wrong answer is a right one about other objects of the same clip.
+Shallow on purpose: questions come from a few templates about the things that C handles
+(`mustsee.offline.narrated`). A question is asked where the narrations leave no doubt of its answer,
+and a wrong answer is one that they refute. A clip may give fewer questions than were asked for: the
+rules then say "none" instead of one.
 """
 
 from __future__ import annotations
@@ -9,157 +11,237 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import combinations, pairwise, permutations
 
 from mustsee.llm import Request
+from mustsee.offline.narrated import Narrated, Thing, read_narrations, relatives
 from mustsee.questions.drafts import Draft
 from mustsee.text import LETTERS
 
-_SMALL = frozenset(  # words that name no object
-    """a an the his her their its both one two this that it them with from to into onto in on off of
-    at by for and or up down out over under around through left right hand hands other C c man woman
-    person""".split()  # noqa: SIM905
+LEAST = 2  # narrations that handle what a question is about
+CLEAR = 1.5  # times as often as the next: a clear margin
+APART = 5  # seconds between what comes first and what comes next: a narration's time is a guess
+BEFORE, AFTER = 0.4, 0.7  # of the narrated time: surely the first half, surely the second one
+ORDERED = 12  # things among which three that follow each other are looked for
+_ELSEWHERE = tuple(  # for clips that handle few things; only those that are not mentioned are taken
+    """towel bag box cup bottle brush scissors phone tray basket ladder chair pillow rope bucket
+    book newspaper hammer camera jacket""".split()  # noqa: SIM905
 )
-_SPARE = tuple("phone book radio window bicycle paint rope garden camera coat".split())  # noqa: SIM905
-_LINE = re.compile(r"(\d+) - (.*)")
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the narrations say: the objects of each line, in order of time."""
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A question with its right answer and the wrong ones that there are, the best first."""
 
-    things: tuple[tuple[str, ...], ...]
-
-    def common(self, first: float = 0.0, last: float = 1.0) -> list[str]:
-        """Objects of a stretch (shares of the clip's lines), the most frequent first."""
-        low, high = round(first * len(self.things)), round(last * len(self.things))
-        counted = Counter(thing for line in self.things[low:high] for thing in line)
-        return sorted(counted, key=lambda thing: (-counted[thing], thing))
+    question: str
+    answer: str
+    wrong: tuple[str, ...]
 
 
-def told(narrations: str) -> Told:
-    """Objects: of each sentence the words behind the verb, without small words."""
-    lines: list[tuple[str, ...]] = []
-    for line in narrations.splitlines():
-        found = _LINE.match(line)
-        if found:
-            words = re.findall(r"[A-Za-z][A-Za-z-]+", found[2])[1:]
-            lines.append(tuple(w.lower() for w in words if w.lower() not in _SMALL))
-    return Told(tuple(lines))
+def _elsewhere(seen: Narrated, rng: random.Random) -> list[str]:
+    """Things that no narration mentions, in seeded order."""
+    found = [thing for thing in _ELSEWHERE if seen.lacks(thing)]
+    rng.shuffle(found)
+    return found
 
 
-def _pool(seen: Told, taken: Sequence[str], rng: random.Random) -> list[str]:
-    """Other objects of the clip, in seeded order, and some from elsewhere if they are few."""
-    others = [thing for thing in seen.common() if thing not in taken]
-    head, rest = others[:12], list(_SPARE)
+def _names(things: Iterable[Thing], seen: Narrated, rng: random.Random) -> list[str]:
+    """The things of the clip in seeded order, then others."""
+    head = [thing.name for thing in things][:12]
     rng.shuffle(head)
-    rng.shuffle(rest)
-    return head + [thing for thing in rest if thing not in taken]
+    return [*head, *_elsewhere(seen, rng)]
 
 
-def _pair_of(things: Sequence[str]) -> tuple[str, str]:
-    both = [*things, *_SPARE]
-    return both[0], next(t for t in both[1:] if t != both[0])
+def _unlike(thing: Thing, *others: Thing) -> bool:
+    """Whether it may not be one of the others under another name."""
+    return not any(relatives(thing.root) & relatives(other.root) for other in others)
 
 
-def _dominant(seen: Told, rng: random.Random, wrong: int) -> Draft:
-    one, two = _pair_of(seen.common())
-    others = _pool(seen, (one, two), rng)
-    say = "C is mainly occupied with the {} and the {}, and everything else serves that."
-    return Draft(
+def _dominant(seen: Narrated, rng: random.Random) -> Item | None:
+    if len(seen.things) < 3:
+        return None
+    one, two, three, *_ = seen.things
+    clear = len(two.handled) >= CLEAR * len(three.handled)
+    if len(two.handled) < LEAST + 1 or not clear or not _unlike(one, two):
+        return None
+    others = [
+        thing
+        for thing in seen.things[2:]
+        if _unlike(thing, one, two) and CLEAR * len(thing.mentioned) <= len(two.handled)
+    ]
+    names = _names(others, seen, rng)
+    say = "With the {} and the {}, more than with anything else."
+    return Item(
         question="What is C mainly occupied with throughout the video, taking all parts together?",
-        answer=say.format(one, two),
-        decoys=tuple(say.format(others[2 * n], others[2 * n + 1]) for n in range(wrong)),
+        answer=say.format(one.name, two.name),
+        wrong=tuple(say.format(*pair) for pair in zip(names[::2], names[1::2], strict=False)),
     )
 
 
-def _change(seen: Told, rng: random.Random, wrong: int) -> Draft:
-    early = _pair_of(seen.common(0, 1 / 3))[0]
-    late = next((t for t in [*seen.common(2 / 3, 1), *_SPARE] if t != early), "room")
-    others = _pool(seen, (early, late), rng)
+def _leads(seen: Narrated, first: float, last: float) -> Thing | None:
+    """What is handled clearly most often from one second to another."""
+    ranked = sorted(seen.things, key=lambda thing: -thing.among(first, last))
+    if len(ranked) < 2 or ranked[0].among(first, last) < LEAST:
+        return None
+    clear = ranked[0].among(first, last) >= CLEAR * ranked[1].among(first, last)
+    return ranked[0] if clear else None
+
+
+def _change(seen: Narrated, rng: random.Random) -> Item | None:
+    third = seen.last / 3
+    early, late = _leads(seen, 0, third), _leads(seen, 2 * third, seen.last)
+    if early is None or late is None or not _unlike(early, late):
+        return None
+    if early.is_mentioned(2 * third, seen.last) or late.is_mentioned(0, third):
+        return None
+    others = [thing for thing in seen.things if _unlike(thing, early, late)]
+    never = _elsewhere(seen, rng)
+    not_late = [t.name for t in others if not t.is_mentioned(2 * third, seen.last)] + never
+    not_early = [t.name for t in others if not t.is_mentioned(0, third)] + never
     say = "The attention moves from the {} at first to the {} at last."
-    turned = [say.format(late, early), say.format(early, others[0]), say.format(others[1], late)]
-    turned += [say.format(others[n], others[n + 1]) for n in range(2, 2 + wrong)]
-    return Draft(
+    mixed = [
+        text
+        for x, y in zip(not_late, not_early, strict=False)
+        for text in (say.format(early.name, x), say.format(y, late.name))
+    ]
+    return Item(
         question="How does the focus of C's actions shift between the beginning and the end?",
-        answer=say.format(early, late),
-        decoys=tuple(turned[:wrong]),
+        answer=say.format(early.name, late.name),
+        wrong=(say.format(late.name, early.name), *mixed),
     )
 
 
-def _thread(seen: Told, rng: random.Random, wrong: int) -> Draft:
-    parts = [set(seen.common(n / 4, (n + 1) / 4)) for n in range(4)]
-    ranked = sorted(
-        [*seen.common(), *_SPARE],
-        key=lambda thing: -sum(thing in part for part in parts),
-    )
-    others = _pool(seen, ranked[:1], rng)
-    say = "The {} ties the parts together, since the actions keep coming back to it."
-    return Draft(
+def _quarters(seconds: Sequence[int], last: int) -> set[int]:
+    """The quarters of the narrated time that these seconds lie in."""
+    return {min(3, 4 * second // max(1, last)) for second in seconds}
+
+
+def _thread(seen: Narrated, rng: random.Random) -> Item | None:
+    whole = [thing for thing in seen.things if len(_quarters(thing.handled, seen.last)) == 4]
+    if not whole:
+        return None
+    key = whole[0]
+    others = [
+        thing
+        for thing in seen.things
+        if _unlike(thing, key)
+        and len(_quarters(thing.mentioned, seen.last)) <= 2
+        and CLEAR * len(thing.mentioned) <= len(key.handled)
+    ]
+    say = "C keeps coming back to the {}, in every part of the video."
+    return Item(
         question="Which object ties the different parts of the video together, and in what way?",
-        answer=say.format(ranked[0]),
-        decoys=tuple(say.format(others[n]) for n in range(wrong)),
+        answer=say.format(key.name),
+        wrong=tuple(say.format(name) for name in _names(others, seen, rng)),
     )
 
 
-def _stages(seen: Told, rng: random.Random, wrong: int) -> Draft:
-    chosen: list[str] = []
-    for part in range(3):
-        near = [*seen.common(part / 3, (part + 1) / 3), *_SPARE]
-        chosen.append(next(t for t in near if t not in chosen))
-    say = "C deals first with the {}, then with the {}, and in the end with the {}."
-    orders = [say.format(*order) for order in permutations(chosen)][1:]
+def _stages(seen: Narrated, rng: random.Random) -> Item | None:
+    known = [thing for thing in seen.things if len(thing.handled) >= LEAST][:ORDERED]
+    known.sort(key=lambda thing: thing.mentioned[0])
+    found = [
+        three
+        for three in combinations(known, 3)
+        if all(
+            a.mentioned[-1] + APART <= b.mentioned[0] and _unlike(a, b) for a, b in pairwise(three)
+        )
+    ]
+    if not found:
+        return None
+    three = max(found, key=lambda things: sum(len(thing.handled) for thing in things))
+    names = [thing.name for thing in three]
+    say = "C turns to the {}, after that to the {}, and in the end to the {}."
+    orders = [say.format(*order) for order in permutations(names)][1:]
     rng.shuffle(orders)
-    others = _pool(seen, chosen, rng)
-    spare = [say.format(*others[n : n + 3]) for n in range(wrong)]
-    return Draft(
+    return Item(
         question="Into which stages can the course of the video be condensed?",
-        answer=say.format(*chosen),
-        decoys=tuple([*orders, *spare][:wrong]),
+        answer=say.format(*names),
+        wrong=tuple(orders),
     )
 
 
-def _halves(seen: Told, rng: random.Random, wrong: int) -> Draft:
-    before = seen.common(0, 0.5)
-    new = next((t for t in seen.common(0.5, 1) if t not in before), _pair_of(before)[1])
-    others = _pool(seen, (new,), rng)
-    say = "The second half turns to the {}, which plays no part in the first half."
-    return Draft(
-        question="Comparing the two halves of the video, what sets the second one apart?",
-        answer=say.format(new),
-        decoys=tuple(say.format(others[n]) for n in range(wrong)),
+def _second_half(seen: Narrated, rng: random.Random) -> Item | None:
+    first, second = BEFORE * seen.last, AFTER * seen.last
+    new = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[0] >= second]
+    others = [thing for thing in seen.things if thing.among(0, first)]
+    return _half(
+        new,
+        others,
+        "Comparing the two halves of the video, what sets the second one apart?",
+        "C handles the {} in the second half only.",
+        (seen, rng),
     )
 
 
-MAKERS: tuple[Callable[[Told, random.Random, int], Draft], ...] = (
+def _first_half(seen: Narrated, rng: random.Random) -> Item | None:
+    first, second = BEFORE * seen.last, AFTER * seen.last
+    gone = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[-1] <= first]
+    others = [thing for thing in seen.things if thing.among(second, seen.last)]
+    return _half(
+        gone,
+        others,
+        "Comparing the two halves of the video, what is over and done with after the first one?",
+        "C handles the {} in the first half only.",
+        (seen, rng),
+    )
+
+
+def _half(
+    keys: Sequence[Thing],
+    others: Sequence[Thing],
+    question: str,
+    say: str,
+    known: tuple[Narrated, random.Random],
+) -> Item | None:
+    """A thing of one half alone, among things that are surely in the other half."""
+    if not keys:
+        return None
+    key = keys[0]
+    names = _names([thing for thing in others if _unlike(thing, key)], *known)
+    return Item(
+        question=question,
+        answer=say.format(key.name),
+        wrong=tuple(say.format(name) for name in names),
+    )
+
+
+MAKERS: tuple[Callable[[Narrated, random.Random], Item | None], ...] = (
     _dominant,
     _change,
     _thread,
     _stages,
-    _halves,
+    _second_half,
+    _first_half,
 )
 
 
-def _made(variables: Mapping[str, object], question: str, seed: int) -> Draft:
-    """The item of a question, found again by its wording; of another question, the first kind."""
-    seen = told(str(variables["narrations"]))
+def _made(variables: Mapping[str, object], seed: int) -> list[Item]:
+    """All that can be asked of the narrations."""
+    seen = read_narrations(str(variables["narrations"]))
+    made = [maker(seen, random.Random(f"{seed}/{maker.__name__}")) for maker in MAKERS]
+    return [item for item in made if item]
+
+
+def _drafts(variables: Mapping[str, object], questions: Sequence[str], seed: int) -> list[Draft]:
+    """The items of questions, found again by their wording; of another question, an empty one."""
     wrong = int(str(variables.get("wrong", 0)))
-    rng = random.Random(f"{seed}/{question}")
-    made = [maker(seen, rng, wrong) for maker in MAKERS]
-    return next((item for item in made if item.question == question), made[0])
+    made = {item.question: item for item in _made(variables, seed)}
+    nothing = Item(question="", answer="none", wrong=())
+    found = ((question, made.get(question, nothing)) for question in questions)
+    return [
+        Draft(question=question, answer=item.answer, decoys=item.wrong[:wrong])
+        for question, item in found
+    ]
 
 
 def _drawn(request: Request) -> list[str]:
-    seen = told(str(request.variables["narrations"]))
+    """As many questions as are asked for, or all that there are."""
+    made = _made(request.variables, request.seed)
+    count = min(int(str(request.variables["count"])), len(made))
     rng = random.Random(f"{request.seed}/questions")
-    count = int(str(request.variables["count"]))
-    kinds = rng.sample(MAKERS, min(count, len(MAKERS)))
-    asked = [maker(seen, rng, 1).question for maker in kinds]
-    while len(asked) < count:
-        asked.append(f"{asked[len(asked) % len(kinds)]} ({len(asked)})")
-    return asked
+    return [item.question for item in rng.sample(made, count)]
 
 
 def _lines(item: Draft, number: int, *, answer: bool = True) -> str:
@@ -173,12 +255,20 @@ def _asked(request: Request) -> list[str]:
     return [str(q) for q in request.variables["questions"]]
 
 
+def _without(request: Request, asked: Sequence[str]) -> list[str]:
+    """A line for each question that was asked for and is not there."""
+    count = int(str(request.variables["count"]))
+    return [f"Question {n}: none" for n in range(len(asked) + 1, count + 1)]
+
+
 def _questions(request: Request) -> str:
-    return "\n\n".join(f"Question {n}: {q}" for n, q in enumerate(_drawn(request), 1))
+    asked = _drawn(request)
+    lines = [f"Question {n}: {q}" for n, q in enumerate(asked, 1)]
+    return "\n\n".join([*lines, *_without(request, asked)])
 
 
 def _answers(request: Request) -> str:
-    made = [_made(request.variables, q, request.seed) for q in _asked(request)]
+    made = _drafts(request.variables, _asked(request), request.seed)
     longer = request.variables.get("length") == "longer"
     if longer:
         more = " This is what the greater part of the video is about."
@@ -187,14 +277,15 @@ def _answers(request: Request) -> str:
 
 
 def _wrong(request: Request) -> str:
-    made = [_made(request.variables, q, request.seed) for q in _asked(request)]
+    made = _drafts(request.variables, _asked(request), request.seed)
     return "\n\n".join(_lines(item, n, answer=False) for n, item in enumerate(made, 1))
 
 
 def _one_shot(request: Request) -> str:
     asked = _drawn(request)
-    made = [_made(request.variables, q, request.seed) for q in asked]
-    return "\n\n".join(_lines(item, n) for n, item in enumerate(made, 1))
+    made = _drafts(request.variables, asked, request.seed)
+    lines = [_lines(item, n) for n, item in enumerate(made, 1)]
+    return "\n\n".join([*lines, *_without(request, asked)])
 
 
 def _no_question(request: Request) -> str:

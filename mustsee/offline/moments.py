@@ -193,9 +193,22 @@ def _cards(texts: Sequence[ScreenText]) -> list[str]:
         letters = sum(c.isalpha() for c in clean)
         whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
         sure = is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(words_only(clean))
-        if sure and whole and len(clean.split()) <= 12 and not any(_same(clean, f) for f in found):
+        if (
+            sure
+            and whole
+            and not _is_common(clean)
+            and len(clean.split()) <= 12
+            and not any(_same(clean, f) for f in found)
+        ):
             found.append(clean)
     return found
+
+
+def _is_common(text: str) -> bool:
+    """Whether a text is a scrap of a sentence: nothing but small words ("of the"), or one word
+    without a capital ("dynamic"), which may stand in any other line.
+    """
+    return not terms(text) or (" " not in text and text[:1].islower())
 
 
 def words_only(text: str) -> str:

@@ -8,6 +8,7 @@ Nothing is asked that the measurements are not sure of.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -19,10 +20,15 @@ from mustsee.offline.moments import Made, listed, lower, moments, pick, sentence
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
+from mustsee.records import Span
 from mustsee.text import Terms, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic
+MOST_OF_TEXT = 2  # questions about one text
+MOST_OF_PICTURE = 2  # questions whose evidence is one picture
 BLOCK = 2  # units on each side of a border that are compared
+
+_QUOTED = re.compile("“([^”]+)”")
 
 
 def shots(request: Request) -> str:
@@ -192,13 +198,40 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     turns = zip_longest(
         *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
     )
-    chosen: list[Made] = []
-    known: set[str] = set()
+    chosen = Chosen()
     for one in (m for turn in turns for m in turn if m is not None):
-        if not known & {normal(one.answer), normal(one.question)}:
-            known |= {normal(one.answer), normal(one.question)}
-            chosen.append(one)
-    return tuple(chosen)
+        chosen.add(one)
+    return tuple(chosen.made)
+
+
+class Chosen:
+    """Questions that do not repeat each other: none with the answer of another one, none that turns
+    another one round ("X with Y" and "Y with X"), and of each text and each picture only so many.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[Made] = []
+        self._known: set[str] = set()
+        self._about: set[frozenset[str]] = set()
+        self._used: Counter[str | Span] = Counter()
+
+    def add(self, one: Made) -> None:
+        """Take one more, unless it repeats what there is."""
+        answer, question = normal(one.answer), normal(one.question)
+        quoted = [normal(text) for text in _QUOTED.findall(one.question)]
+        about = frozenset((*quoted, answer))
+        single = len(quoted) < 2  # an order of several texts is about none of them
+        texts = {text: MOST_OF_TEXT for text in about if single}
+        pictures = dict.fromkeys(one.evidence if len(one.evidence) == 1 else (), MOST_OF_PICTURE)
+        limits: dict[str | Span, int] = {**texts, **pictures}
+        if self._known & {answer, question} or about in self._about:
+            return
+        if any(self._used[what] >= most for what, most in limits.items()):
+            return
+        self._known |= {answer, question}
+        self._about.add(about)
+        self._used.update(limits.keys())
+        self.made.append(one)
 
 
 def none(request: Request) -> str:

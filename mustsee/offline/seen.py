@@ -220,7 +220,8 @@ def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         answer = part(here, here, found)
         if answer and answer not in used:
             used.add(answer)
-            question = f"When can the words {quoted(card)} be read on the screen?"
+            what = "words" if " " in card else "word"
+            question = f"When can the {what} {quoted(card)} be read on the screen?"
             yield timed(question, answer, here, found)
 
 

@@ -365,7 +365,7 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (rf"^Which of these words come up on the screen soonest after {QUOTE}\?$", _soonest),
         (rf"^Which of these words are on the screen together with {QUOTE}\?$", _together),
         (rf"^Which word is missing in these words on the screen: {QUOTE}\?$", _missing),
-        (rf"^When can the words {QUOTE} be read on the screen\?$", _when_read),
+        (rf"^When can the words? {QUOTE} be read on the screen\?$", _when_read),
         (r"^When is a large part of the picture clearly ([a-z]+)\?$", _when_coloured),
         (r"^Which of these colours takes up the most room in the picture all through", _largest),
         (r"^Where in the picture is nearly everything that is clearly ([a-z]+)\?$", _half),

@@ -20,6 +20,8 @@ from mustsee.questions.replies import Asked, listed, question
 _STRICT = re.compile(r"^(Question \d+:|Correct answer: \S|Wrong answer \d+: \S)", re.MULTILINE)
 _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*", re.IGNORECASE)
 
+_NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
+
 
 def drifted(text: str) -> bool:
     """Whether a labelled line is not exactly of the form asked for ("Wrong Answer A :")."""
@@ -27,15 +29,18 @@ def drifted(text: str) -> bool:
 
 
 def questions_in(count: int) -> Form[list[str]]:
-    """The first `count` questions of a reply. Unparsed where fewer are there, or twice."""
+    """The first `count` questions of a reply, fewer where it says "none" instead of one. Unparsed
+    where one is missing without a word, or there twice.
+    """
 
     def first(asked: Sequence[str]) -> list[str]:
         found = [text for text in asked if not _no(text)]
-        if len(found) < count:
+        if len(found) + _refused(asked) < count:
             raise Unparsed(f"expected {count} lines 'Question n: ...', found {len(found)}")
-        if len({normal(text) for text in found[:count]}) < count:
+        found = found[:count]
+        if len({normal(text) for text in found}) < len(found):
             raise Unparsed("two of the questions are the same")
-        return found[:count]
+        return found
 
     shape = only("questions", many(words("a question"), "the questions"))
     return form(text=_questions, shape=shape).then(first)
@@ -50,12 +55,13 @@ def drafts(
 ) -> Form[list[Draft]]:
     """The first `count` questions of a reply with their answers, or without what is not wanted.
 
-    Unparsed where one lacks a part, has fewer than `wrong` wrong answers, or says the same twice.
+    Fewer where it says "none" instead of a question. Unparsed where one lacks a part, has fewer
+    than `wrong` wrong answers, or says the same twice.
     """
 
     def sound(asked: Sequence[Asked]) -> list[Draft]:
         found = [one.draft for one in asked if one.draft.answer or one.draft.decoys]
-        if len(found) < count:
+        if len(found) + _refused([one.draft.question for one in asked]) < count:
             raise Unparsed(f"expected answers to {count} questions, found them for {len(found)}")
         done: list[Draft] = []
         for number, one in enumerate(found[:count], 1):
@@ -85,6 +91,11 @@ def whole(draft: Draft) -> Draft:
 
 def _no(words: str) -> bool:
     return _EMPTY.fullmatch(words) is not None
+
+
+def _refused(asked: Sequence[str]) -> int:
+    """How many questions a reply says that it has none for."""
+    return sum(_NONE.fullmatch(text) is not None for text in asked)
 
 
 @dataclass

@@ -33,7 +33,7 @@ LONGEST = 256  # pixels
 PER_PACK = 50
 SHOWN = (  # of a video
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
-    "heard_by", "drop", "problem", "lineage",
+    "has_audio", "language", "transcribed_by", "drop", "problem", "lineage",
 )  # fmt: skip
 
 

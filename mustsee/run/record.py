@@ -126,8 +126,8 @@ class Step:
 @dataclass(frozen=True, kw_only=True)
 class Sieve:
     """What a filter did: questions that it could tell about, those that it dropped, those that it
-    only marked, and why it most often dropped; those that it could tell nothing of, and why it most
-    often could not.
+    only marked, and why it most often dropped; those that it could tell nothing of, and how many
+    for which reason.
     """
 
     asked: int
@@ -135,7 +135,7 @@ class Sieve:
     marked: int
     reason: str = ""
     unvetted: int = 0
-    unread: str = ""
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class RunRecord:
     prompts: Mapping[str, str]
     funnel: Sequence[Step]
     questions: QuestionCounts
-    heard_by: Mapping[str, int]
+    transcribed_by: Mapping[str, int]
     stages: Mapping[str, StageCounts]
     llm: Ledger
     counts: Mapping[str, int]
@@ -243,7 +243,7 @@ class RunRecord:
                 "types": dict(counted.types),
                 "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
-            "heard_by": dict(self.heard_by),
+            "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},
             "llm": {

@@ -5,12 +5,13 @@ Whoever reads says which columns: only these leave the disk, one batch of rows a
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -27,7 +28,9 @@ _UNREAD = re.compile(
     r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
     r"(?=\", \"replies\": |$)"
 )
+_NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
+FORMER = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
 
@@ -53,13 +56,13 @@ class Tables:
         """At most so many rows, spread over all; what lies between them is not read."""
         found = list[Video]()
         with pq.ParquetFile(self.folder / "videos.parquet") as file:
-            there = [c for c in file.schema_arrow.names if c in (*VIDEO, *columns)]
+            there = _columns_of(file, (*VIDEO, *columns))
             step, begin = -(-file.metadata.num_rows // most) or 1, 0
             for group in range(file.num_row_groups):
                 end = begin + file.metadata.row_group(group).num_rows
                 if wanted := [row - begin for row in range(-(-begin // step) * step, end, step)]:
                     rows = file.read_row_group(group, columns=there).take(wanted).to_pylist()
-                    found += (schemas.load(Video, row) for row in rows)
+                    found += (schemas.load(Video, _renamed(row)) for row in rows)
                 begin = end
         return found
 
@@ -71,10 +74,19 @@ class Tables:
         wanted = columns or schemas.schema(cls).names
         for part in parts(self.folder / name):
             with pq.ParquetFile(part) as file:
-                there = [c for c in file.schema_arrow.names if c in wanted]
+                there = _columns_of(file, wanted)
                 for batch in file.iter_batches(batch_size=BATCH, columns=there):
                     for row in batch.to_pylist():
-                        yield schemas.load(cls, row)
+                        yield schemas.load(cls, _renamed(row))
+
+
+def _columns_of(file: pq.ParquetFile, wanted: Sequence[str]) -> list[str]:
+    """The columns of a table that are wanted, also those that had another name once."""
+    return [c for c in file.schema_arrow.names if FORMER.get(c, c) in wanted]
+
+
+def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {FORMER.get(column, column): value for column, value in row.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +167,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
             marked=marked[name],
             reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
             unvetted=unvetted[name],
-            unread=unread.get(name, ""),
+            unread=unread.get(name, {}),
         )
         for name in dict.fromkeys((*asked, *unvetted))
     }
@@ -173,23 +185,38 @@ def _told(question: Question) -> list[tuple[str, bool]]:
     ]
 
 
-def _unread(tables: Tables) -> dict[str, str]:
-    """By filter, the prompt and the reason for which its replies could most often not be read."""
-    counts: dict[str, Counter[tuple[str, str]]] = {}
-    for question in tables.questions("verdicts"):
-        for verdict in question.verdicts:
-            if verdict.correct is None and (why := _UNREAD.search(verdict.detail)):
-                counts.setdefault(verdict.filter, Counter())[why["prompt"], why["reason"]] += 1
-    return {
-        name: f"{prompt}: {reason}"
-        for name, found in counts.items()
-        for (prompt, reason), _ in found.most_common(1)
-    }
+def _unread(tables: Tables) -> dict[str, dict[str, int]]:
+    """By filter, of how many questions it could tell nothing for which reason, commonest first.
+    What differs by names alone is one reason, with the names of the first.
+    """
+    first: dict[tuple[str, str], str] = {}
+    counts: dict[str, Counter[str]] = {}
+    for question in tables.questions("verdicts", "metrics"):
+        for name in question.unvetted_by:
+            details = (v.detail for v in question.verdicts if v.filter == name)
+            if why := next(filter(None, map(_reason, details)), ""):
+                same = first.setdefault((name, _NAME.sub("", why)), why)
+                counts.setdefault(name, Counter())[same] += 1
+    return {name: dict(found.most_common()) for name, found in counts.items()}
 
 
-def heard_by(tables: Tables) -> dict[str, int]:
-    """Rows by what heard them."""
-    return dict(Counter(v.heard_by for v in tables.videos("heard_by") if v.heard_by))
+def _reason(detail: str) -> str:
+    """Why a verdict says nothing, from its detail: the prompt whose replies could not be read and
+    why, or what an asker said instead.
+    """
+    if unread := _UNREAD.search(detail):
+        return f"{unread['prompt']}: {unread['reason']}"
+    try:
+        noted = json.loads(detail)
+    except ValueError:
+        return ""
+    return str(noted.get("unread", "")) if isinstance(noted, dict) else ""
+
+
+def transcribed_by(tables: Tables) -> dict[str, int]:
+    """Rows by what transcribed them, or by why they have no transcript line."""
+    columns = ("transcribed_by", "language", "has_audio", "lineage")
+    return dict(Counter(filter(None, (v.transcript_source for v in tables.videos(*columns)))))
 
 
 def film_seconds(tables: Tables) -> float:

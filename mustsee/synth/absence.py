@@ -1,16 +1,19 @@
 """Checks that what a question asks about is absent from the background, or it is no needle.
 
 MLVU had people look (F.4, F.8); here likeness is measured, and the nearest moments are listed for a
-person. Pictures are compared by their descriptors (`mustsee.media.descriptors`). What a probe is
-called, by its caption or else by the label of its action, is held against what is said of the
-background: by embeddings, and by words ("people dance zumba" shows "zumba").
+person. Pictures are compared by their descriptors (`mustsee.media.descriptors`): those of a probe
+as they are, as they are fitted into the background's shape (with bars), and both mirrored. What a
+probe is called, by its caption or else by the label of its action, is held against what is said of
+the background: by embeddings, and by words ("people dance zumba" shows "zumba").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,11 @@ from numpy.typing import NDArray
 from mustsee.records import Caption, Frame
 from mustsee.text import STOP, stem, terms, words
 
+if TYPE_CHECKING:
+    from mustsee.media.pictures import Picture, Thumbnail
+
 LUMA = 64  # numbers of a descriptor that are brightness
+FITTED = 96  # pixels of the longer side of a picture that a probe is fitted into
 PLAIN = 0.03  # spread of brightness below which a picture is plain
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -86,25 +93,56 @@ class Sighting:
 
 def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) -> list[Frame]:
     """A descriptor every so many seconds of a video. Raises BadRow and Transient."""
-    from mustsee.media.descriptors import brightness, describe
     from mustsee.media.pictures import Thumbnails
+
+    small = Thumbnails()
+    return [_frame(p.time, small(p.frame), p.turn) for p in _pictures(uri, every, start, end)]
+
+
+def fitted_looks(
+    uri: str, every: float, start: float, end: float, size: tuple[int, int]
+) -> list[Frame]:
+    """The descriptors that a probe may have in a video whose pictures are shown at `size` (width,
+    height): as it is, fitted into them with black around, and both mirrored; of plain pictures
+    none. Raises BadRow and Transient.
+    """
+    from mustsee.media.pictures import Thumbnails
+    from mustsee.synth.pictures import Fit, Shape
+
+    scale = FITTED / max(size)
+    width, height = (max(2, round(side * scale / 2) * 2) for side in size)
+    fit = Fit(Shape(width=width, height=height, rate=Fraction(25), tick=Fraction(1, 25)))
+    small, framed, found = Thumbnails(), Thumbnails(FITTED), list[Frame]()
+    for picture in _pictures(uri, every, start, end):
+        whole = _told([_frame(picture.time, small(picture.frame), picture.turn)])
+        if whole:
+            inside = _frame(picture.time, framed(fit(picture)), 0)
+            found += [look for one in (*whole, inside) for look in (one, _mirrored(one))]
+    return found
+
+
+def _pictures(uri: str, every: float, start: float, end: float | None) -> Iterator[Picture]:
     from mustsee.media.video import film, frames_at
 
     with film(uri) as watched:
         duration = watched.facts().duration
     last = duration if end is None else min(end, duration)
-    small, found = Thumbnails(), list[Frame]()
-    for picture in frames_at(uri, np.arange(start, last, every).tolist()):
-        tiny = small(picture.frame)
-        found.append(
-            Frame(
-                time=picture.time,
-                brightness=brightness(tiny),
-                motion=0.0,
-                descriptor=describe(tiny, picture.turn),
-            )
-        )
-    return found
+    yield from frames_at(uri, np.arange(start, last, every).tolist())
+
+
+def _frame(time: float, tiny: Thumbnail, turn: int) -> Frame:
+    from mustsee.media.descriptors import brightness, describe
+
+    look = describe(tiny, turn)
+    return Frame(time=time, brightness=brightness(tiny), motion=0.0, descriptor=look)
+
+
+def _mirrored(frame: Frame) -> Frame:
+    """The same picture with left and right exchanged."""
+    look = np.asarray(frame.descriptor)
+    planes = (look[:LUMA].reshape(1, 8, 8), look[LUMA:].reshape(2, 4, 4))
+    turned = np.concatenate([plane[:, :, ::-1].ravel() for plane in planes])
+    return replace(frame, descriptor=tuple(turned.tolist()))
 
 
 def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float, float]:

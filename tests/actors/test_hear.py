@@ -145,8 +145,9 @@ def hear(case: Case, row: Video) -> Video:
 def check(row: Video, case: Case) -> tuple[Line, ...]:
     """What holds for every transcript: schema, order, times inside the film, words in lines."""
     assert row.lines is not None
-    assert row.heard_by
-    assert set(case.part.writes) >= {"lines", "language", "heard_by"}
+    assert bool(row.transcribed_by) == bool(row.lines)
+    assert row.lines or row.language is None
+    assert set(case.part.writes) >= {"lines", "language", "transcribed_by"}
     for name in case.part.writes:
         column = schemas.column(name, [getattr(row, name)])
         assert column.type == schemas.schema(Video).field(name).type
@@ -189,14 +190,14 @@ def test_whisperx_aligns_or_says_that_it_did_not(
     row = part.open(run_context(counted))(video(INTERVIEW))
     assert isinstance(row, Video)
     assert any(line.words for line in row.lines or ())
-    assert "no aligner" not in (row.heard_by or "")
+    assert "no aligner" not in (row.transcribed_by or "")
     assert not counted
     maltese = replace(part, aligner=None, language="mt")
     row = maltese.open(run_context(counted))(video(INTERVIEW, end=9.0))
     assert isinstance(row, Video)
     assert row.lines
     assert not any(line.words for line in row.lines)
-    assert "no aligner for 'mt'" in (row.heard_by or "")
+    assert "no aligner for 'mt'" in (row.transcribed_by or "")
     assert counted == {"hear.unaligned.mt": 1}
 
 
@@ -258,7 +259,7 @@ def test_subtitles_come_first() -> None:
     row = Auto(engine=Deaf()).open(run_context())(video(FILM))
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
-    assert row.heard_by == "subtitles (file)"
+    assert row.transcribed_by == "subtitles (file)"
 
 
 def test_a_named_subtitle_file_counts_from_the_film(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
         line.start <= word.start <= word.end <= line.end for line in found.lines
         for word in line.words
     )  # fmt: skip
-    assert (found.language, found.heard_by) == ("en", "openai (whisper-1)")
+    assert (found.language, found.transcribed_by) == ("en", "openai (whisper-1)")
     assert bench.coordinator.snapshot().llm.summary()["usd"] == pytest.approx(
         0.006 * 95 / 60, rel=0.01
     )

@@ -387,11 +387,11 @@ def test_the_form_shows_no_ranking_that_could_be_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard_by", "recognised"),
+    ("transcribed_by", "recognised"),
     [("subtitles (file)", False), (None, False), ("whisper (tiny)", True), ("sphinx", True)],
 )
 def test_only_what_a_machine_heard_is_called_recognised(
-    heard_by: str | None, recognised: bool
+    transcribed_by: str | None, recognised: bool
 ) -> None:
     asked: list[str] = []
 
@@ -399,7 +399,9 @@ def test_only_what_a_machine_heard_is_called_recognised(
         asked.append(request.messages[-1].text)
         return "* ANSWER: A > B > C > D > E"
 
-    vetted(replace(row(question()), heard_by=heard_by), Rules({"filters/asr": reply}), ASR)
+    vetted(
+        replace(row(question()), transcribed_by=transcribed_by), Rules({"filters/asr": reply}), ASR
+    )
     assert asked
     assert all(("recognised by a machine" in text) == recognised for text in asked)
 

@@ -213,7 +213,10 @@ def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
     )
     for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
         done = asyncio.run(Sight()(question(), lost, vetting))
-        assert (done.drop, done.verdicts) == (None, ())
+        assert done.drop is None
+        (why,) = done.verdicts
+        assert "unread" in why.detail
+        assert why.correct is None
         assert done.metrics == {"sight_unvetted": 1.0}
 
 

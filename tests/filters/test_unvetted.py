@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from actors.llm.offline import Offline
 from mustsee import schemas
+from mustsee.conditions.film import Film
 from mustsee.filters.blind import Guess
 from mustsee.filters.giveaways import Giveaways
 from mustsee.filters.repair import Mend
@@ -21,7 +23,7 @@ from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import QuestionFilter, Vetting, vet
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
-from mustsee.records import Question, Verdict
+from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
 from ray_jobs.running.summary import unvetted
 from tests.support.looker import LETTERS, OPTIONS, SCENE, Looker, Stills, question, row
@@ -135,12 +137,32 @@ def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
     pq.write_table(schemas.table(list(found), Question), tmp_path / "questions.parquet")
     counted = question_counts(Tables(tmp_path))
     (line,) = unvetted(counted)
-    for part in ("1 of 1 questions are unvetted by blind", "filters/blind", "* ANSWER: A > B"):
+    for part in ("1 of 1 questions are unverified by blind", "filters/blind", "* ANSWER: A > B"):
         assert part in line
     assert (counted.kept, counted.filters["blind"].dropped) == (1, 0)
-    lost = replace(question(), metrics={"sight_unvetted": 1.0}, verdicts=(
-        Verdict(filter="giveaways", model="rules"),))  # fmt: skip
-    table: pa.Table = schemas.table([lost], Question)
+
+
+def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -> None:
+    """Rules that do not know the question's form, and videos that are not there."""
+
+    async def verified(asked: Question, video: Video) -> Question:
+        asker = Asker(llm=Offline().open(), prompts=Prompts())
+        film = Stills(video) if video.uri else Film(replace(video, uri="narrations:v"))
+        return await Sight()(asked, video, Vetting(askers={"looker": asker}, film=film))
+
+    known = [replace(question(), question_id=f"q{n}") for n in range(3)]
+    found = [
+        asyncio.run(verified(known[0], row(known[0]))),
+        *(
+            asyncio.run(verified(one, replace(row(one), video_id=name, uri="")))
+            for one, name in zip(known[1:], ("gone", "lost"), strict=True)
+        ),
+    ]
+    assert all(one.unvetted_by == ("sight",) and one.drop is None for one in found)
+    table: pa.Table = schemas.table(found, Question)
     pq.write_table(table, tmp_path / "questions.parquet")
-    (line,) = unvetted(question_counts(Tables(tmp_path)))
-    assert "their film is not there" in line
+    counted = question_counts(Tables(tmp_path))
+    assert list(counted.filters["sight"].unread.values()) == [2, 1]
+    (line,) = unvetted(counted)
+    assert "3 of 3 questions are unverified by sight (2: no film for" in line
+    assert "1: the rules cannot measure what the question asks for" in line

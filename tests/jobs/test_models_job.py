@@ -60,7 +60,7 @@ def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
     assert record["counts"]["caption programs compiled"] == 1
     assert record["questions"]["made"] > 0
 
-    assert record["heard_by"] == {f"whisper ({whisper})": 1}
+    assert record["transcribed_by"] == {f"whisper ({whisper})": 1}
     assert ours.lines
     vocabulary = json.loads((whisper / "vocabulary.json").read_text())
     pieces = {token.strip("Ġ") for token in vocabulary}

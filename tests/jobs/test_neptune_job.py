@@ -69,8 +69,8 @@ def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_a
 def test_the_rows_are_what_the_contract_says(out: Path) -> None:
     videos = {row["video_id"]: row for row in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["broken"]["problem"]["stage"] == "probe"
-    assert videos["birdhouse"]["heard_by"].startswith("subtitles")
-    assert videos["pancakes"]["heard_by"] in ("whisper (tiny.en)", "sphinx")
+    assert videos["birdhouse"]["transcribed_by"].startswith("subtitles")
+    assert videos["pancakes"]["transcribed_by"] in ("whisper (tiny.en)", "sphinx")
     assert len(videos["pancakes"]["shots"]) >= 8
     for question in pq.read_table(out / "questions.parquet").to_pylist():
         assert question["options"][question["answer_index"]] == question["answer"]

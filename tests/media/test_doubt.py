@@ -80,3 +80,9 @@ def test_each_guess_has_its_reason(rows: list[tuple[float, float, float]]) -> No
 def test_ratio() -> None:
     assert ratio("") == 0.0
     assert ratio(SONNET) < 2 < ratio("again and " * 30)
+
+
+def test_an_english_only_model_is_sure_of_english_by_the_time_of_its_lines() -> None:
+    assert Doubt().is_clear([guess(log_prob=-0.3), guess(log_prob=-0.9, seconds=5.0)])
+    assert not Doubt().is_clear([guess(log_prob=-0.3, seconds=2.0), guess(log_prob=-0.9)])
+    assert not Doubt().is_clear([])

@@ -10,8 +10,10 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.media.faces import FaceFollower, Image, detector
+from mustsee.media.pictures import encode
+from mustsee.media.pixels import captions
 from mustsee.media.video import film
-from mustsee.records import Face
+from mustsee.records import Face, Frame, Keyframe, Span
 from tests.support.films import scene, write
 
 WIDTH, HEIGHT = 192, 108
@@ -102,3 +104,18 @@ def test_the_detector_sees_no_face_in_plain_pictures() -> None:
     except UserError as error:
         pytest.skip(str(error))
     assert detector(file, 0.6)(np.full((HEIGHT, WIDTH, 3), 128, np.uint8)) == []
+
+
+def test_a_face_is_told_of_its_own_shot_alone() -> None:
+    """The next shot's face is seen sooner after the keyframe than its own shot was measured."""
+    face = Face(x=0.4, y=0.2, width=0.2, height=0.3)
+    look = (0.5,) * 96
+    frames = [
+        Frame(time=3.0, brightness=0.5, motion=0.0, descriptor=look, faces=()),
+        Frame(time=4.0, brightness=0.5, motion=0.0, descriptor=look, faces=(face,)),
+    ]
+    grey = encode(np.full((36, 64, 3), 128, np.uint8), 90)
+    shots = (Span(0.0, 3.8), Span(3.8, 3.95), Span(3.95, 8.0))
+    keyframes = [Keyframe(time=t, shot=n, jpeg=grey) for n, t in enumerate((3.7, 3.9, 4.1))]
+    told = [text for _, text in captions(keyframes, frames, (), shots)]
+    assert ["face" in text for text in told] == [False, False, True]

@@ -1,12 +1,15 @@
 """Lines in order, to text and back, joined and clipped."""
 
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.media import transcript
-from mustsee.records import Line, Word
+from mustsee.media.transcript import with_transcript
+from mustsee.records import Line, Video, Word
 from tests.support.subtitles import MS, WORDS, cues
 
 SPEAKERS = st.none() | st.sampled_from(["Ann", "Mr Smith", "DOC"])
@@ -91,3 +94,27 @@ def test_words_become_lines_at_sentences_and_pauses() -> None:
     assert list(transcript.sentences([])) == []
     long = [Word(i, i + 1, "and", 0.9) for i in range(45)]
     assert max(x.end - x.start for x in transcript.sentences(long)) == 20
+
+
+@pytest.mark.parametrize(
+    ("row", "source"),
+    [
+        ({"has_audio": False, "lineage": {"hear": "k"}}, "no sound"),
+        ({"has_audio": True, "lineage": {"hear": "k"}}, "nothing recognised"),
+        ({"language": "de", "lineage": {"hear": "k"}}, "nothing recognised: marked 'de'"),
+        ({"transcribed_by": "sphinx", "lineage": {"hear": "k"}}, "sphinx"),
+        ({"has_audio": False, "lineage": {"probe": "k"}}, ""),
+    ],
+)
+def test_a_row_says_what_transcribed_it_or_why_there_is_no_line(
+    row: dict[str, Any], source: str
+) -> None:
+    assert Video(video_id="v", uri="v.mp4", **row).transcript_source == source
+
+
+def test_without_a_line_there_is_no_language_and_nobody_who_transcribed() -> None:
+    row = Video(video_id="v", uri="v.mp4")
+    silent = with_transcript(row, (), by="whisper", language="en")
+    assert (silent.lines, silent.language, silent.transcribed_by) == ((), None, None)
+    heard = with_transcript(row, (Line(start=0, end=1, text="Hi."),), by="whisper", language="en")
+    assert (heard.language, heard.transcribed_by) == ("en", "whisper")

@@ -49,6 +49,18 @@ def test_no_reply_breaks_the_parser(text) -> None:
             call()
 
 
+def test_a_reply_may_say_that_it_has_no_more_questions() -> None:
+    said = "Question 1: What is cut?\nQuestion 2: None.\nQuestion 3: none"
+    assert labelled.questions_in(3).read(said) == ["What is cut?"]
+    assert labelled.questions_in(1).read("Question 1: none") == []
+    for silent in ("Question 1: What is cut?", "", "Question 1: the full question"):
+        with pytest.raises(Unparsed, match="expected 3"):
+            labelled.questions_in(3).read(silent)
+    whole = "Question 1: q\nCorrect answer: a\nWrong answer 1: b\n\nQuestion 2: none"
+    (draft,) = labelled.drafts(2, wrong=1, with_question=True).read(whole)
+    assert draft.answer == "a"
+
+
 def test_answers_without_question_lines_and_wrong_ones_alone() -> None:
     sets = "\n".join(
         [

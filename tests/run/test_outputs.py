@@ -114,7 +114,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     for name in ("c", "a", "b"):
         problem = Problem(stage="ask", error="BadRow", message="no") if name == "b" else None
         video = Video(
-            video_id=name, uri=f"{name}.mp4", lineage={"look": "k"}, heard_by="subtitles",
+            video_id=name, uri=f"{name}.mp4", lineage={"look": "k"}, transcribed_by="subtitles",
             size=3, problem=problem, drop="dull: no" if name == "c" else None,
             questions=tuple(asked(name, n, "blind: 3" if n == 2 else None) for n in range(3)),
         )  # fmt: skip
@@ -127,7 +127,15 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert stored["channel"].to_pylist() == [7, None, None]
     assert not {"questions", "size", "keyframes"} & set(stored.column_names)
     assert [q.question_id[0] for q in tables.questions("drop")] == [*"aaabbbccc"]
-    assert next(tables.videos("heard_by")) == Video(video_id="a", uri="a.mp4", heard_by="subtitles")
+    assert next(tables.videos("transcribed_by")) == Video(
+        video_id="a", uri="a.mp4", transcribed_by="subtitles"
+    )
+    former = stored.rename_columns(
+        ["heard_by" if name == "transcribed_by" else name for name in stored.column_names]
+    )
+    (tmp_path / "former").mkdir()
+    pq.write_table(former, tmp_path / "former" / "videos.parquet")
+    assert {v.transcribed_by for v in Tables(tmp_path / "former").videos()} == {"subtitles"}
     assert [step.plain() for step in funnel(tables, ("look", "ask"))] == [
         {"stage": "read", "in": 3, "out": 3, "dropped": {}, "problems": 0},
         {"stage": "look", "in": 3, "out": 2, "dropped": {"dull": 1}, "problems": 0},

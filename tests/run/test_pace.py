@@ -17,7 +17,7 @@ def record(stages: dict[str, StageCounts], **more: Any) -> RunRecord:
     return RunRecord(
         recipe="neptune", config={}, git="", versions={}, prompts={},
         funnel=[Step(stage="read", entered=10, left=10, dropped={}, problems=0)],
-        heard_by={}, stages=stages, counts={},
+        transcribed_by={}, stages=stages, counts={},
         film_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **given,
     )  # fmt: skip
 

@@ -128,12 +128,14 @@ def narrations_of(video: Video) -> Sequence[Line]:
 
 async def _set_a(clip: Clip) -> list[Draft]:
     questions, _ = await _questions(clip)
-    return await _answers(clip, questions)
+    return await _answers(clip, questions) if questions else []
 
 
 async def _set_b(clip: Clip) -> list[Draft]:
     questions, history = await _questions(clip)
-    count, wrong = clip.settings.questions, clip.settings.wrong
+    if not questions:
+        return []
+    count, wrong = len(questions), clip.settings.wrong
     found = await clip.asker.ask(
         "egoschema/reveal",
         _counted(clip, drafts(count, wrong=wrong, with_question=False)),
@@ -149,6 +151,8 @@ async def _set_b(clip: Clip) -> list[Draft]:
 
 async def _three_call(clip: Clip) -> list[Draft]:
     questions, _ = await _questions(clip)
+    if not questions:
+        return []
     found = await clip.asker.ask(
         "egoschema/answers_only",
         _counted(clip, drafts(len(questions), wrong=0, with_question=False)),

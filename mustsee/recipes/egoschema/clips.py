@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mustsee.drawing import new_figure
-from mustsee.records import Line, Span, Video
+from mustsee.records import UNSEEN, Line, Span, Video
 from mustsee.store import digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,13 +20,14 @@ def test_fifty_real_clips(real_clips, chain) -> None:
     rows = [keywords()(row) for row in asked(real_clips, settings)]
     assert rows == [keywords()(row) for row in asked(real_clips, settings)]
     for row in rows:
-        assert len(row.questions) == 3 or chain == "n_shot"
+        assert len(row.questions) <= 3  # fewer where the narrations leave more in doubt
         for question in row.questions:
             assert question.question_type == chain
             assert len(set(question.options)) == 5
             assert question.options[question.answer_index] == question.answer
             assert question.provenance.llm.startswith("offline")
             assert question.metrics == {"drifted": 0, "regenerated": 0}
+    assert sum(len(row.questions) for row in rows) > 100 or chain == "n_shot"
     kept = [q for row in rows for q in row.questions if q.drop is None]
     assert len(kept) > 0.95 * sum(len(row.questions) for row in rows)
     slots = Counter(q.answer_index for q in kept)
@@ -74,7 +75,7 @@ def test_what_drifts_is_read_and_what_breaks_is_asked_again(real_clips) -> None:
     rows = asked(real_clips[:5], Settings(), Drifting("half"))
     same = asked(real_clips[:5], Settings(), Drifting("letters"))
     for row, other in zip(rows, same, strict=True):
-        assert len(row.questions) == 3
+        assert 2 <= len(row.questions) <= 3
         assert all(q.metrics == {"drifted": 0, "regenerated": 1} for q in row.questions)
         assert all(q.metrics == {"drifted": 1, "regenerated": 0} for q in other.questions)
     assert [[q.options for q in r.questions] for r in same] == [

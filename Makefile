@@ -54,7 +54,7 @@ test-real: .venv/real
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/real --durations=0
 
 check: .venv/test
-	@echo "make check: lint, format, types, layers, configuration, documentation; CHECKTIME on two cores"
+	@echo "make check: lint, format, types, layers, configuration and documentation, some minutes on two cores"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright

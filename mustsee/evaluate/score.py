@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from mustsee import stats
@@ -171,7 +172,7 @@ def _results(
         weighted=_accuracy(good),
         chance=_chance(good),
         macro=macro,
-        macro_chance=None if macro is None else mean_of([c for _, c in _chances(types)]),
+        macro_chance=None if macro is None else fmean(c for _, c in _chances(types)),
         named=_named({t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}),
         named_chance=_named(dict(_chances(types))),
         types=types,

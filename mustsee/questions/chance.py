@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import fmean
 
 from mustsee.records import Question
 
@@ -15,4 +16,4 @@ def chance_of(question: Question) -> float:
 def chance_level(questions: Iterable[Question]) -> float | None:
     """The share of the questions that guessing gets right; None where none of them has options."""
     chances = [chance_of(q) for q in questions if q.options]
-    return sum(chances) / len(chances) if chances else None
+    return fmean(chances) if chances else None

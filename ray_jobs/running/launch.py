@@ -71,7 +71,8 @@ def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         flag, _, value = unknown[0].partition("=")
         behind = next(iter(arguments[arguments.index(unknown[0]) + 1 :]), "")
-        raise UserError(unknown_flag(name, flag, value or (behind if "=" not in behind else "")))
+        its_own = "" if "=" in behind or behind.startswith("-") else behind
+        raise UserError(unknown_flag(name, flag, value or its_own))
     return given
 
 

@@ -251,7 +251,7 @@ class Running:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
         how, began = self.run.rehearsal, time.monotonic() - self.started
-        with doing("dry run: looking up what is finished already"):
+        with doing("dry run: probing the rows, and looking up what is finished"):
             size = self._rows_per_block(self._input)
             rows = dry_run.probed(self._steps, self._input, self.session, size)
             todo = dry_run.left(self._steps, rows, self.session)

@@ -17,8 +17,13 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.forms import Form
 from mustsee.prompts import Prompts
 from mustsee.records import Span, Video
+from mustsee.thoughts import half_marked
 
 T = TypeVar("T")
+HALF_MARKED = (
+    "it holds the closing tag of a model's thoughts without an opening one; if the server does not "
+    "tell thoughts apart, start it with its reasoning parser or set llm.opens_thoughts=true"
+)
 PICTURE = "\ufffc"  # stands in a text where a picture goes
 RULES = "offline"  # the identity of the rules that stand in for a model begins with this word
 UNTESTED = "Not tested against a language model."
@@ -280,6 +285,8 @@ class Asker:
             try:
                 if reply.finish == "refusal":
                     raise Unparsed("it declines to answer")
+                if form.schema is None and half_marked(reply.text):
+                    raise Unparsed(HALF_MARKED)
                 return form.read(reply.text)
             except Unparsed as error:
                 reason = str(error)

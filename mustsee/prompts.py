@@ -32,7 +32,7 @@ _WORDS = (  # and in square brackets: of Mistral, GLM; [music] and [APPLAUSE] ar
     r"IMG_BREAK|IMG_END|THINK|BEGIN_AUDIO|BEGIN_SYSTEM|PREFIX|SUFFIX|MIDDLE|gMASK|CLS|SEP|MASK|PAD"
 )
 _CONTROL = re.compile(
-    rf"<(?=[|｜]|/?\s*(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)",
+    rf"<(?=[|｜]|/?(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)",
     re.IGNORECASE,
 )
 _RUN = re.compile(r"<{3,}|>{3,}")  # two are an arrow, or a change of speakers in captions

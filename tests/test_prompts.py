@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
-from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, untrusted
+from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fenced_texts, untrusted
 
 
 @pytest.fixture
@@ -26,7 +26,8 @@ def prompts(tmp_path: Path) -> Prompts:
 def test_blocks_are_filled(prompts: Prompts) -> None:
     made = prompts.render("a/x", said="hello")
     assert made.system == "Be brief."
-    assert made.user == f"{OPEN}\nhello\n{CLOSE}"
+    assert made.user == f"{OPEN}2cf24dba\nhello\n2cf24dba{CLOSE}"
+    assert fenced_texts(made.user) == ["hello"]
 
 
 def test_missing_variables_and_prompts_are_errors(prompts: Prompts) -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.thoughts import apart
+from mustsee.thoughts import apart, half_marked, leaves_open
 
-MARKS = ["<think>{}</think>", "{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
+MARKS = ["<think>{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
 WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
 
 
@@ -25,8 +25,25 @@ def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said", "thoughts", "unfinished"),
     [
-        ("<think>one</think>two<think>three</think>four", "two four", "one\nthree", False),
-        ("<think>one</think>two<think>three", "", "one\nthree", True),
+        ("<think>one</think><think>three</think>four", "four", "one\nthree", False),
+        ("<think>one</think><think>three", "", "one\nthree", True),
+        ("<think>one</think>The sign says <think>", "The sign says <think>", "one", False),
+        ("The sign says </think> (A)", "The sign says </think> (A)", "", False),
+        ('{"seen": "</think>", "answer": "A"}', '{"seen": "</think>", "answer": "A"}', "", False),
+        ("A <|channel|>final<|message|>B", "A <|channel|>final<|message|>B", "", False),
+        (
+            '<|channel|>final<|message|>{"seen": "<|channel|>final<|message|>B"}<|return|>',
+            '{"seen": "<|channel|>final<|message|>B"}', "", False,
+        ),
+        (
+            "<|channel|>analysis<|message|>It says <|channel|>final<|message|>B<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>A",
+            "A", "It says  B", False,
+        ),
+        (
+            "<|channel|>final<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B",
+            "", "A  B", True,
+        ),
         ("<think>The answer is B", "", "The answer is B", True),
         (
             "<|channel|>analysis<|message|>Is it B?<|end|><|start|>assistant<|channel|>final"
@@ -40,3 +57,14 @@ def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
 def test_marks(text: str, said: str, thoughts: str, unfinished: bool) -> None:
     found = apart(text)
     assert (found.said, found.thoughts, found.unfinished) == (said, thoughts, unfinished)
+
+
+@given(WORDS, WORDS)
+def test_thoughts_that_the_template_opens_end_at_their_closing_tag(thought: str, said: str) -> None:
+    text = f"{thought}\n</think>\n\n{said}"
+    found = apart(text, opened=True)
+    assert (found.said.strip(), found.thoughts) == (said, thought)
+    assert apart(text).said == text
+    assert half_marked(text)
+    assert apart("no end", opened=True).unfinished
+    assert leaves_open("<|im_start|>assistant\n<think>\n")

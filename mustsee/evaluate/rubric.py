@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, in_json, in_lines, named, tidied
+from mustsee.forms import Form, in_json, in_lines, named, tidied, without_json
 from mustsee.llm import Asker
 from mustsee.records import Question
 
@@ -84,8 +84,13 @@ def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
 
     def read(reply: str) -> tuple[Mapping[str, int], str]:
         text = tidied(reply)
-        value = in_json(reply) or in_json(text[text.find("{") : text.rfind("}") + 1])
-        pairs = list(_nested(value)) if isinstance(value, (dict, list)) else list(_lined(text))
+        inner = text[text.find("{") : text.rfind("}") + 1]
+        value = in_json(reply) or in_json(inner)
+        rest = without_json(reply)
+        if isinstance(value, (dict, list)):
+            pairs = [*_nested(value), *_lined(tidied(rest).replace(inner, " "))]
+        else:
+            pairs = list(_lined(text))
         found = {name: _one(name, levels, pairs) for name, levels in wanted.items()}
         return found, in_lines(reply)
 

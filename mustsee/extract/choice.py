@@ -18,7 +18,7 @@ from functools import cached_property
 
 from mustsee.extract.explained import meant
 from mustsee.extract.languages import tongue
-from mustsee.extract.text import begins, mentions, norm, plain, spoken, unquoted, wrapped
+from mustsee.extract.text import begins, mentions, norm, plain, spoken, unquoted, unwrapped, wrapped
 from mustsee.extract.words import (
     BUT,
     CHOOSING,
@@ -42,6 +42,7 @@ from mustsee.text import LETTERS
 
 _CLOSE = r"[\)\]\}>\"'|]"
 _CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
+_DECLARING = ("letter", "label", "declaration", "declared text", "option text", "last line")
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 
 
@@ -71,16 +72,26 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     if (foreign := tongue(text)) is not None:
         text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
-    for kind, contents in wrapped(text):
-        inner = _agreed([question.read(plain(content)) for content in contents])
-        if inner.letter or inner.ambiguous:
-            return replace(inner, rule=f"{kind}, {inner.rule}")
-        if kind == "json" and text.strip().startswith("{") and text.strip().endswith("}"):
-            return inner
-    found, own = question.read(plain(text)), unquoted(text)
+    found, own = _read(question, text), unquoted(text)
     if own == text or not own.strip():
         return found
-    return _agreed([found, question.read(plain(own))])
+    return _agreed([found, _read(question, own)])
+
+
+def _read(question: _Question, text: str) -> Extraction:
+    """What a reply picks in a wrapper, unless it declares another option outside of it; else what
+    it picks in its words.
+    """
+    for kind, contents in wrapped(text):
+        inner = _agreed([question.read(plain(content)) for content in contents])
+        inner = replace(inner, rule=f"{kind}, {inner.rule}")
+        rest = unwrapped(text)
+        if kind == "json" and not rest.strip(" \n`"):
+            return inner
+        outer = question.read(plain(rest))
+        if inner.letter or inner.ambiguous:
+            return _agreed([inner, outer]) if outer.rule in _DECLARING else inner
+    return question.read(plain(text))
 
 
 def _agreed(found: Sequence[Extraction]) -> Extraction:

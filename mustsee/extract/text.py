@@ -64,14 +64,26 @@ def spoken(reply: str) -> str | None:
 
 
 def unquoted(text: str) -> str:
-    """A reply without the blocks and the answers that it quotes."""
-    return _QUOTED.sub(" ", text)
+    """A reply without the blocks and the answers that it quotes; JSON as it is."""
+    return text if _is_object(text) else _QUOTED.sub(" ", text)
+
+
+def _is_object(text: str) -> bool:
+    found = [(start, end) for _, start, end in _objects(text)]
+    return len(found) == 1 and not text[: found[0][0]].strip() and not text[found[0][1] :].strip()
+
+
+def unwrapped(text: str) -> str:
+    """A reply without its JSON objects, answer tags and boxes."""
+    for _, start, end in reversed(list(_objects(text))):
+        text = f"{text[:start]} {text[end:]}"
+    return re.sub(r"```(?:json)?\s*```", " ", _BOX.sub(" ", _TAG.sub(" ", text)))
 
 
 def wrapped(text: str) -> Iterator[tuple[str, list[str]]]:
     """What a reply puts into JSON, answer tags or boxes: of each kind all that differ."""
     found: list[str] = []
-    for value in _objects(text):
+    for value, _, _ in _objects(text):
         named = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
         for item in named[-1:]:
             items = cast(list[Any], item) if isinstance(item, list) else [item]
@@ -85,10 +97,12 @@ def wrapped(text: str) -> Iterator[tuple[str, list[str]]]:
         yield "box", list(dict.fromkeys(boxes))
 
 
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+def _objects(text: str) -> Iterator[tuple[Mapping[str, Any], int, int]]:
+    """The JSON objects in a text with their places, those within others left out."""
     decoder, position = json.JSONDecoder(), text.find("{")
     while position >= 0:
         try:
+            start = position
             value, position = decoder.raw_decode(text, position)
         except RecursionError:  # deeper than any reply; each of its braces would be tried for long
             return
@@ -96,7 +110,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
             position += 1
         else:
             if isinstance(value, dict):
-                yield cast(Mapping[str, Any], value)
+                yield cast(Mapping[str, Any], value), start, position
         position = text.find("{", position)
 
 

@@ -313,7 +313,7 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
 
 
 def _say(line: str) -> None:
-    print(f"mustsee: {line}", file=sys.stderr, flush=True)
+    print(hidden(f"mustsee: {line}"), file=sys.stderr, flush=True)
 
 
 def command_line(arguments: list[str]) -> str:

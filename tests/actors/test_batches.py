@@ -239,6 +239,15 @@ def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, mon
     assert counts == {"calls joined to a batch": CALLS} | ({} if noted else {"batches found": 1})
 
 
+def test_a_batch_whose_note_is_damaged_is_found_at_the_endpoint(tmp_path):
+    with endpoint() as server:
+        assert texts(answers(connect(server, tmp_path, Coordinator()))) == EXPECTED
+        for path in [*tmp_path.glob("batches/*/*"), *tmp_path.glob("llm/*/*")]:
+            path.write_bytes(path.read_bytes()[:-1])
+        assert texts(answers(connect(server, tmp_path, Coordinator()))) == EXPECTED
+        assert server.stats["batches"] == 1  # its results are fetched again, and not paid again
+
+
 def test_those_who_come_later_share_what_the_batch_held(tmp_path):
     """A resumed run asks for its calls row by row, and the file of replies is read once."""
     first = Coordinator()

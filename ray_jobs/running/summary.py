@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.layouts.reading import answer_of
+from mustsee.llm import is_rules
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.run.daybook import Spent
@@ -21,7 +22,9 @@ from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
+from ray_jobs.running import outcome
 from ray_jobs.running.forecast import said
+from ray_jobs.running.outcome import subset_of
 
 MOST = 20  # videos named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
@@ -55,7 +58,8 @@ class Listed:
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """What the summary shows beside the record: the first videos, the best questions, the files
-    that were written, what the tracker made of it, and what the job says last.
+    that were written, what the tracker made of it, and what the job says last. `makes`: the job
+    makes questions, or asks about those that there are.
     """
 
     videos: Sequence[Listed]
@@ -63,6 +67,7 @@ class Told:
     files: Sequence[str]
     tracker: str | None = None
     last: Sequence[RenderableType] = ()
+    makes: bool = True
 
 
 def listed(tables: Tables) -> list[Listed]:
@@ -88,8 +93,8 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
         console.print(_pace(stages))
     for line in _videos(told.videos, rows):
         console.print(line, soft_wrap=True)
-    if record.questions.made:
-        console.print(_questions(record.questions))
+    for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
+        console.print(line, soft_wrap=True)
     for line in unvetted(record.questions):
         console.print(Text(line, style="bold red"), soft_wrap=True)
     for line in _best(told.best):
@@ -175,7 +180,11 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     yield f"look:  {out}/report/index.html"
     if told.tracker:
         yield told.tracker
-    if models.startswith("offline") and not {"answer", "certify"} & set(counts):
+    if (
+        total.calls + total.cached
+        and all(map(is_rules, record.llm.by_model))
+        and not {"answer", "certify"} & set(counts)
+    ):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
@@ -308,25 +317,4 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
     return [table, *([Text("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
-def _questions(counted: QuestionCounts) -> Table:
-    table = Table(title="questions", title_justify="left", title_style="bold", box=None)
-    table.add_column("")
-    table.add_column("", justify="right")
-    table.add_row("made", str(counted.made))
-    for reason, n in sorted(counted.dropped.items(), key=lambda item: -item[1]):
-        table.add_row(f"  dropped: {REASONS.get(reason, reason)}", str(-n))
-    table.add_row("kept", str(counted.kept), style="bold")
-    for name, n in sorted(counted.subsets.items()):
-        table.add_row(f"  in subset {name}", str(n))
-    for kind, n in sorted(counted.types.items(), key=lambda item: -item[1]):
-        table.add_row(f"  {kind}", str(n))
-    return table
-
-
 UNREAD = 0.02  # of a prompt's replies; more is said
-REASONS = {
-    "blind": "blind (right without the video, from the options alone)",
-    "asr": "asr (right from what is said alone)",
-    "check": "check (malformed: leaks, repeats, times)",
-    "video": "video (it was dropped or failed after it was asked about)",
-}

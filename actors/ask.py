@@ -7,13 +7,14 @@ settings name the columns that it reads and the folder of its prompts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext, watching
 from mustsee.conditions.watch import Watch
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
+from mustsee.questions.none import why_none
 from mustsee.records import Video
 from mustsee.store import identity
 
@@ -62,16 +63,16 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """Writes the row's segments and questions.
+    """Writes the row's segments and questions, or why there is none.
 
     `prompts`: another folder of prompts. `language`: that is written in. `tries`: how often one
     prompt may be answered in a wrong form before the row becomes a problem. What bears identity:
     the recipe's name and version, its settings, the texts of its prompts, the model, the sampling.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("segments", "questions")
+    writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
     recipe: Recipe
     settings: Settings
@@ -107,7 +108,11 @@ class Ask:
         asker = asker_of(self, self.llm, run, watching(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
-            done = await self.recipe(video, asker.witnessed(), self.settings)
+            seen = asker.witnessed()
+            done = await self.recipe(video, seen, self.settings)
+            if not done.questions:
+                by, reads = seen.llm.identity, self.settings.reads
+                done = replace(done, unasked=why_none(done, by, reads, self.settings.area))
             if cut := sum(segment.words_cut > 0 for segment in done.segments or ()):
                 run.count("dense captions cut", cut)
             return done

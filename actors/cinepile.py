@@ -12,6 +12,7 @@ from actors.ask import SAMPLING, prompts_in
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, ROOT, Prompts
+from mustsee.questions.none import why_none
 from mustsee.recipes.cinepile.ask import Settings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
@@ -25,10 +26,10 @@ class AskScene:
     "perceptual") -> model.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration", "split")
     needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("questions",)
+    writes: ClassVar[tuple[str, ...]] = ("questions", "unasked")
 
     llms: Mapping[str, LlmConfig]
     templates: str | None = None
@@ -78,7 +79,9 @@ class AskScene:
             asked = await ask(video, askers, settings)
             split = video.split or "train"
             questions = (replace(q, subsets=(*q.subsets, split)) for q in asked.questions or ())
-            return replace(asked, questions=tuple(questions))
+            by = " + ".join(dict.fromkeys(a.llm.identity for a in askers.values()))
+            why = None if asked.questions else why_none(asked, by, self.reads, "cinepile")
+            return replace(asked, questions=tuple(questions), unasked=why)
 
         return work
 

@@ -32,7 +32,7 @@ from actors.session import Session
 from actors.stage import Stage, Task, Worker
 from mustsee import schemas
 from mustsee.errors import BadRow, MustseeError
-from mustsee.llm import Llm, Reply, Request
+from mustsee.llm import RULES, Llm, Reply, Request
 from mustsee.records import Question, Span
 from mustsee.run.estimate import Tried, costs
 from mustsee.run.record import NOTHING, RowOutcome, Took
@@ -156,7 +156,7 @@ class StandIn:
         try:
             if asked is not None and request.messages[-1].clips:  # which rules do not watch
                 raise BadRow
-            text = (await OfflineLlm(f"offline {revision()}").complete(request)).text
+            text = (await OfflineLlm(f"{RULES} {revision()}").complete(request)).text
         except BadRow:
             if asked is None:
                 raise

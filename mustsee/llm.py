@@ -43,8 +43,7 @@ def untested(asked: Mapping[str, Collection[str]]) -> str:
     ruled = [name for name, models in asked.items() if models and all(map(is_rules, models))]
     if not ruled:
         return ""
-    where = "" if len(ruled) == len(asked) else f" in {', '.join(ruled)}"
-    return f"{UNTESTED} Rules were asked in its place{where}."
+    return f"{UNTESTED} Rules were asked in its place: {', '.join(ruled)}."
 
 
 @dataclass(frozen=True, kw_only=True)

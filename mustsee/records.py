@@ -328,6 +328,7 @@ class Video:
     scene: SceneText | None = None  # CinePile: written by align
     segments: tuple[Segment, ...] | None = None
     questions: tuple[Question, ...] | None = None
+    unasked: str | None = None  # why no question was made of it
     # kept by the house
     drop: str | None = None
     problem: Problem | None = None

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import mustsee
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Llm, Reply, Request
+from mustsee.llm import RULES, Llm, Reply, Request
 from mustsee.prompts import ENGLISH
 
 AREAS = (
@@ -86,7 +86,7 @@ class Offline:
 
     @property
     def identity(self) -> str:
-        return f"offline {revision()}"
+        return f"{RULES} {revision()}"
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raises UserError where something else than English is to be written."""

@@ -34,8 +34,16 @@ async function fill(place, kind, number) {
   place.innerHTML = pack[number % size];  // escaped when the page was made
   for (const image of place.querySelectorAll("img[data-film]")) {
     image.src = picture(image.dataset.film, image.dataset.time);
+    image.addEventListener("load", () => fade(image.closest(".strip")));
   }
   place.dispatchEvent(new Event("filled", { bubbles: true }));  // for who serves the page with its films
+}
+
+// Where a strip goes on beyond its right edge, that edge fades.
+function fade(strip) {
+  const mark = () => strip.classList.toggle("cut", strip.scrollLeft + strip.clientWidth < strip.scrollWidth - 2);
+  strip.onscroll = mark;
+  mark();
 }
 
 function start(index) {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.llm import untested
 from mustsee.records import Question, Video
 
 
@@ -32,7 +33,7 @@ class Card:
     audit: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
     uses: str = "Measuring how well models understand long videos; training on the split train."
-    limits: str = "Questions were written and sifted by models and may be wrong."
+    limits: str = "Questions were written and filtered automatically and may be wrong."
     sensitive: str = "Not examined: people may be seen, heard and named in the films."
     impact: str = "Not examined."
 
@@ -86,6 +87,14 @@ class Tally:
         return sorted({m for m, _, _ in self.writers} | {m for _, m in self.verdicts} - {""})
 
     @property
+    def untested(self) -> str:
+        """What is to be said where rules stood in for a language model; else empty."""
+        asked: dict[str, list[str]] = {}
+        for name, model in self.verdicts:
+            asked.setdefault(name, []).append(model)
+        return untested(asked)
+
+    @property
     def biases(self) -> dict[str, float | int]:
         """What gives answers away without the video: the longest option being right, and uneven
         places of the answer. Chance counts ties. Empty without multiple-choice questions.
@@ -123,6 +132,7 @@ def card_text(
         + ", ".join(f"{count} in {name}" for name, count in parts.items())
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",
+        *([f"**{said}**"] if (said := tally.untested) else []),
         "## Question types\n\n" + _listed(tally.types),
         "## How many were made, and what fell\n\n" + funnel(card.run, tally),
         "## Models and prompts\n\n" + provenance(card.run, tally),
@@ -218,7 +228,8 @@ def _share(estimate: Mapping[str, Any] | None) -> str:
         return "not measured"
     low, high = estimate["low"], estimate["high"]
     span = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-    return f"{100 * estimate['value']:.1f} %{span}"
+    value = estimate["value"]
+    return (f"{100 * value:.1f} %" if value > 0 else "none measured") + span
 
 
 def biases(tally: Tally) -> str:

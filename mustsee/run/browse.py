@@ -19,6 +19,7 @@ from typing import Any
 
 from PIL import Image
 
+from mustsee.llm import is_rules
 from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
@@ -33,7 +34,7 @@ LONGEST = 256  # pixels
 PER_PACK = 50
 SHOWN = (  # of a video
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
-    "has_audio", "language", "transcribed_by", "drop", "problem", "lineage",
+    "has_audio", "language", "transcribed_by", "unasked", "drop", "problem", "lineage",
 )  # fmt: skip
 
 
@@ -62,6 +63,11 @@ class Ruling:
     passed: bool | None
     verdicts: Sequence[tuple[Verdict, Mapping[str, Any]]]
     earlier: bool = False
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether rules stood in for a language model in all of its runs."""
+        return all(is_rules(verdict.model) for verdict, _ in self.verdicts)
 
     @property
     def runs(self) -> list[tuple[str, int, int]]:

@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.llm import UNTESTED, is_rules, untested
 from mustsee.records import Keyframe, Question, Video
 from mustsee.run.best import FRAMES, evidence_frames
 from mustsee.run.report import clock
@@ -140,7 +141,7 @@ class _Card:
         names = dict.fromkeys(v.filter for v in self.question.verdicts)
         for name in (name for name in names if name != "giveaways"):  # it asks nobody
             runs = [v for v in self.question.verdicts if v.filter == name]
-            model = runs[0].model.split()[0]
+            model = "rules" if is_rules(runs[0].model) else runs[0].model.split()[0]
             if name == "sight":  # looks at the evidence, not at the film without it
                 runs = [v for v in runs if '"condition": "evidence"' in v.detail] or runs
             wanted = name == "sight"
@@ -157,6 +158,12 @@ class _Card:
         fate = "kept" if self.question.drop is None else f"dropped: {self.question.drop}"
         ink = GREEN if self.question.drop is None else RED
         pen.text((WIDTH - EDGE, y - 38), fate, ink, _font(30), "rt")
+        asked: dict[str, list[str]] = {}
+        for verdict in self.question.verdicts:
+            asked.setdefault(verdict.filter, []).append(verdict.model)
+        if untested(asked):
+            pen.text((EDGE, y + 4), UNTESTED, RED, _font(26))
+            y += 42
         return y
 
 

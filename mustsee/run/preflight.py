@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mustsee.llm import is_rules
+
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
@@ -44,7 +46,7 @@ def own_judges(models: Mapping[str, str]) -> tuple[str, ...]:
     model. `models`: key in conf ("ask.llm", "vet.guesser") -> what it is. The rules are not meant:
     those that write and those that guess have nothing in common.
     """
-    asked = {key: name for key, name in models.items() if not name.startswith("offline")}
+    asked = {key: name for key, name in models.items() if not is_rules(name)}
     guessers = {key: name for key, name in asked.items() if ".guesser" in key}
     writers = {name: key for key, name in asked.items() if key.startswith("ask.")}
     lines = [

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.llm import untested
 from mustsee.run import pace
 from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Ledger, Tally
@@ -127,7 +128,7 @@ class Step:
 class Sieve:
     """What a filter did: questions that it could tell about, those that it dropped, those that it
     only marked, and why it most often dropped; those that it could tell nothing of, and how many
-    for which reason.
+    for which reason. `models`: the identities of those whom it asked.
     """
 
     asked: int
@@ -136,12 +137,14 @@ class Sieve:
     reason: str = ""
     unvetted: int = 0
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCounts:
-    """Questions made, kept, and dropped by reason; the kept ones by subset and by type; what each
-    filter did.
+    """Questions made, kept, and dropped by reason; the kept ones by subset, by type, and by the
+    filters that they did not pass; what each filter did. `without`: by id the first videos that
+    were used and keep no question, and why.
     """
 
     made: int = 0
@@ -150,6 +153,13 @@ class QuestionCounts:
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
     filters: Mapping[str, Sieve] = field(default_factory=dict[str, Sieve])
+    failed: Mapping[str, int] = field(default_factory=dict[str, int])
+    without: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def untested(self) -> str:
+        """What is to be said where rules stood in for a language model; else empty."""
+        return untested({name: sieve.models for name, sieve in self.filters.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,8 +251,11 @@ class RunRecord:
                 "dropped": dict(counted.dropped),
                 "subsets": dict(counted.subsets),
                 "types": dict(counted.types),
+                "failed": dict(counted.failed),
+                "untested": counted.untested,
                 "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
+            "without_questions": dict(counted.without),
             "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},

@@ -17,9 +17,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from mustsee.llm import untested
 from mustsee.run.best import BEST
 from mustsee.run.browse import PER_PACK, Browser, Shown, browser, packed, packs, within
-from mustsee.run.tables import Tables
+from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -54,6 +55,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     page = templates.get_template("report.html.j2").stream(
         record=record,
         browser=found,
+        untested=untested(asked_models(tables)),
         first=[found.with_pictures(s) for s in found.shown[:BEST]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(found.panels)),

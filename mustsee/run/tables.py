@@ -142,7 +142,7 @@ def funnel(tables: Tables, stages: Sequence[str]) -> tuple[Step, ...]:
 def question_counts(tables: Tables) -> QuestionCounts:
     """How many questions were made, dropped by which filter, kept, and kept in each subset."""
     made = kept = 0
-    dropped, subsets, types = (Counter[str]() for _ in range(3))
+    dropped, subsets, types, failed = (Counter[str]() for _ in range(4))
     asked, marked, unvetted = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
     for question in tables.questions("drop", "subsets", "metrics"):
@@ -158,8 +158,10 @@ def question_counts(tables: Tables) -> QuestionCounts:
             continue
         kept += 1
         types[question.question_type] += 1
+        failed.update(name for name, passed in _told(question) if not passed)
         subsets.update(question.subsets)
     unread = _unread(tables) if unvetted else {}
+    models = asked_models(tables) if asked or unvetted else {}
     filters = {
         name: Sieve(
             asked=asked[name],
@@ -168,12 +170,14 @@ def question_counts(tables: Tables) -> QuestionCounts:
             reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
             unvetted=unvetted[name],
             unread=unread.get(name, {}),
+            models=models.get(name, ()),
         )
         for name in dict.fromkeys((*asked, *unvetted))
     }
     return QuestionCounts(
-        made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters
-    )
+        made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters,
+        failed=failed, without=without_questions(tables),
+    )  # fmt: skip
 
 
 def _told(question: Question) -> list[tuple[str, bool]]:
@@ -211,6 +215,42 @@ def _reason(detail: str) -> str:
     except ValueError:
         return ""
     return str(noted.get("unread", "")) if isinstance(noted, dict) else ""
+
+
+def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
+    """By filter, the identities in its verdicts."""
+    found = dict[str, dict[str, None]]()
+    for part in parts(tables.folder / "questions.parquet"):
+        with pq.ParquetFile(part) as file:
+            leaves = [f"verdicts.list.element.{name}" for name in ("filter", "model")]
+            for batch in file.iter_batches(columns=leaves):
+                verdicts = batch["verdicts"].flatten()
+                names, models = (verdicts.field(n).to_pylist() for n in ("filter", "model"))
+                for name, model in dict.fromkeys(zip(names, models, strict=True)):
+                    found.setdefault(name, {})[model] = None
+    return {name: tuple(models) for name, models in found.items()}
+
+
+MOST = 100  # videos without questions that are named
+
+
+def without_questions(tables: Tables) -> dict[str, str]:
+    """The first videos that were used and of which no question is kept, and why."""
+    fates = dict[str, Counter[str]]()
+    for question in tables.questions("drop"):
+        fate = (question.drop or "").partition(":")[0]
+        fates.setdefault(question.video_id, Counter())[fate] += 1
+    found = dict[str, str]()
+    for video in tables.videos("drop", "problem", "unasked"):
+        fate = fates.get(video.video_id, Counter[str]())
+        if video.drop is not None or video.problem is not None or fate[""]:
+            continue
+        reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
+        dropped = f"all {fate.total()} that were made were dropped: {reasons}"
+        found[video.video_id] = dropped if fate else video.unasked or "none was made"
+        if len(found) == MOST:
+            break
+    return found
 
 
 def transcribed_by(tables: Tables) -> dict[str, int]:

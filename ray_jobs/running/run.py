@@ -348,8 +348,7 @@ class Running:
             allowed={s.name: forecast.allowed(s) for s in self._steps if isinstance(s, Stage)},
             extra=extra(written) if extra else {},
         )
-        # Dataset cards quote the record.
-        asked = kept(Again(written.questions))
+        asked = kept(Again(written.questions))  # by layouts whose card quotes the record
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(asked, folder / "export" / name, Again(written.videos))
@@ -363,6 +362,7 @@ class Running:
         self._told = Told(
             videos=listed(written),
             best=best(asked) if layouts else [],
+            makes=bool(layouts),
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

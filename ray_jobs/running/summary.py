@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mustsee.filters.sight import NOT_LOOKED_AT
 from mustsee.layouts.reading import answer_of
+from mustsee.llm import is_rules
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.run.daybook import Spent
@@ -22,9 +23,10 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
-from mustsee.text import printable
+from ray_jobs.running import outcome
 from ray_jobs.running.forecast import said
 from ray_jobs.running.heartbeat import finished
+from ray_jobs.running.outcome import plain_line, subset_of
 
 MOST = 20  # videos named one by one
 NAMED = 5  # damaged files named one by one
@@ -59,7 +61,8 @@ class Listed:
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """What the summary shows beside the record: the first videos, the best questions, the files
-    that were written, what the tracker made of it, and what the job says last.
+    that were written, what the tracker made of it, and what the job says last. `makes`: the job
+    makes questions, or asks about those that there are.
     """
 
     videos: Sequence[Listed]
@@ -67,6 +70,7 @@ class Told:
     files: Sequence[str]
     tracker: str | None = None
     last: Sequence[RenderableType] = ()
+    makes: bool = True
 
 
 def listed(tables: Tables) -> list[Listed]:
@@ -96,14 +100,14 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
         console.print(_pace(stages))
     for line in _videos(told.videos, rows):
         console.print(line, soft_wrap=True)
-    if record.questions.made:
-        console.print(_questions(record.questions))
+    for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
+        console.print(line, soft_wrap=True)
     for line in unvetted(record.questions):
-        console.print(_line(line, style="bold red"), soft_wrap=True)
+        console.print(plain_line(line, style="bold red"), soft_wrap=True)
     for line in _best(told.best):
         console.print(line, soft_wrap=True)
     for line in _lines(record, told, out):
-        console.print(_line(line), soft_wrap=True)
+        console.print(plain_line(line), soft_wrap=True)
     for shown in told.last:
         console.print()
         console.print(shown)
@@ -113,24 +117,19 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
             f"{problems} of {rows} rows are problems, more than max_problem_share="
             f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
-        console.print(_line(said, style="bold red"), soft_wrap=True)
+        console.print(plain_line(said, style="bold red"), soft_wrap=True)
         return 3
     return 0
-
-
-def _line(text: str, style: str = "") -> Text:
-    """A text of the run's as one line that cannot steer the terminal."""
-    return Text(printable(text), style=style)
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
     """The best questions, each with its answer and where its evidence is."""
     if questions:
-        yield _line("the best of them", style="bold")
+        yield plain_line("the best of them", style="bold")
     for question in questions:
         spans = ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in question.evidence)
-        yield _line(f"  {question.video_id}  {question.question}")
-        yield _line(f"    {answer_of(question)}  (at {spans})")
+        yield plain_line(f"  {question.video_id}  {question.question}")
+        yield plain_line(f"    {answer_of(question)}  (at {spans})")
 
 
 def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
@@ -189,7 +188,11 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     yield f"look:  {out}/report/index.html"
     if told.tracker:
         yield told.tracker
-    if models.startswith("offline") and not {"answer", "certify"} & set(counts):
+    if (
+        total.calls + total.cached
+        and all(map(is_rules, record.llm.by_model))
+        and not {"answer", "certify"} & set(counts)
+    ):
         yield (
             "next:  rules wrote these questions, no model: real, but shallow. With a key, "
             "llm=openai writes better ones; all else is reused."
@@ -282,7 +285,7 @@ def _stages(record: RunRecord) -> Table:
         why = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
         if step.problems:
             why.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
-        table.add_row(step.stage, str(step.entered), str(step.left), _line(", ".join(why)))
+        table.add_row(step.stage, str(step.entered), str(step.left), plain_line(", ".join(why)))
     return table
 
 
@@ -300,7 +303,7 @@ def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
         usd = each["usd_per_kept_question"]
         price = [f"{usd:.4f}" if usd else ""] if paid else []
         busy = f"{each['busy']:.0%}" if each["busy"] else ""
-        table.add_row(_line(name), *rates, busy, *price, each["why"])
+        table.add_row(plain_line(name), *rates, busy, *price, each["why"])
     return table
 
 
@@ -321,37 +324,16 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
         video = each.video
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
-            fallen.append(_line(f"  {video.video_id}  {problem or video.drop}"))
+            fallen.append(plain_line(f"  {video.video_id}  {problem or video.drop}"))
             continue
         table.add_row(
-            _line(video.video_id),
+            plain_line(video.video_id),
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
-            _line(video.transcript_source),
+            plain_line(video.transcript_source),
             f"{each.kept} of {each.made}",
         )
-    return [table, *([_line("videos not used", style="bold"), *fallen] if fallen else [])]
-
-
-def _questions(counted: QuestionCounts) -> Table:
-    table = Table(title="questions", title_justify="left", title_style="bold", box=None)
-    table.add_column("")
-    table.add_column("", justify="right")
-    table.add_row("made", str(counted.made))
-    for reason, n in sorted(counted.dropped.items(), key=lambda item: -item[1]):
-        table.add_row(_line(f"  dropped: {REASONS.get(reason, reason)}"), str(-n))
-    table.add_row("kept", str(counted.kept), style="bold")
-    for name, n in sorted(counted.subsets.items()):
-        table.add_row(_line(f"  in subset {name}"), str(n))
-    for kind, n in sorted(counted.types.items(), key=lambda item: -item[1]):
-        table.add_row(_line(f"  {kind}"), str(n))
-    return table
+    return [table, *([plain_line("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
 UNREAD = 0.02  # of a prompt's replies; more is said
-REASONS = {
-    "blind": "blind (right without the video, from the options alone)",
-    "asr": "asr (right from what is said alone)",
-    "check": "check (malformed: leaks, repeats, times)",
-    "video": "video (it was dropped or failed after it was asked about)",
-}

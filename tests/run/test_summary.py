@@ -5,11 +5,11 @@ from rich.console import Console
 
 from mustsee.records import Problem, Video
 from mustsee.run.record import QuestionCounts, Sieve
+from ray_jobs.running import outcome
 from ray_jobs.running.launch import _say
 from ray_jobs.running.summary import (
     NAMED,
     Listed,
-    _questions,
     _videos,
     ceilings,
     damaged_files,
@@ -75,7 +75,7 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     console = Console()
     for shown in (
         *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3),
-        _questions(counts),
+        *outcome.told(counts, None, makes=True),
     ):
         console.print(shown)
     _say(hostile, 2)

@@ -1,0 +1,36 @@
+"""Why no question was made of a video: said where questions are made, and shown with the video."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from mustsee.llm import is_rules
+from mustsee.records import Video
+
+RULES_NEED: Mapping[str, str] = {  # by the folder of a recipe's prompts
+    "neptune": "text on the screen or speech",
+    "egoschema": "narrations that name several things",
+    "cinepile": "described pictures and dialogue",
+    "mlvu": "captions of the inserted clips",
+}
+
+
+def why_none(video: Video, asked: str, reads: Collection[str], area: str) -> str:
+    """`asked`: the identity of who was to write questions; `reads`: the columns that it was given;
+    `area`: the folder of its prompts.
+    """
+    columns = {
+        "lines": ("lines of speech", video.lines), "texts": ("texts on the screen", video.texts),
+        "captions": ("captions", video.captions),
+        "scene": ("lines of its scene", video.scene and video.scene.lines),
+    }  # fmt: skip
+    told = [(len(some or ()), what) for name, (what, some) in columns.items() if name in reads]
+    found = ", ".join(f"{what}: {count}" for count, what in told)
+    if not is_rules(asked):
+        return f"the model wrote no question that can be used: {asked}" + (
+            f", which was given {found}" if found else ""
+        )
+    need = f"the rules need {RULES_NEED.get(area, 'more than there is')}"
+    if not any(video.lines or ()) and not any(video.texts or ()) and area == "neptune":
+        return f"{need}: found none"
+    return f"{need}: found too little to ask about" + (f" ({found})" if found else "")

@@ -85,7 +85,7 @@ class Look:
     faces and words. `threads`: of the decoder and of the reader.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")

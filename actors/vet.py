@@ -36,7 +36,7 @@ class Vet:
     the judge, the sampling.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 

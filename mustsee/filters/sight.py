@@ -63,9 +63,10 @@ class Sight:
     order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
     `whole`: how the film is; `near`: how what the looker names there is. `needed`: whether the film
     without the evidence, and without other cuts, is asked about: recorded, and dropped on where
-    `drop_unneeded`. `fewest`: the fewest pictures of the film and of the evidence that suffice are
-    sought (`min_frames`, `min_seconds`, some thirty looks a question); what needs less than
-    `drop_below_seconds` of film is dropped.
+    `drop_unneeded` (null: where rules look, whose questions are many and cheap). `fewest`: the
+    fewest pictures of the film and of the evidence that suffice are sought (`min_frames`,
+    `min_seconds`, some thirty looks a question); what needs less than `drop_below_seconds` of film
+    is dropped.
     """
 
     runs: int = 3
@@ -80,7 +81,7 @@ class Sight:
         default_factory=lambda: Seen(condition="evidence", fps=2.0, most=64, transcript=True)
     )
     needed: bool = True
-    drop_unneeded: bool = False
+    drop_unneeded: bool | None = None
     fewest: bool = False
     drop_below_seconds: float = 0.0
 
@@ -255,13 +256,18 @@ class _Sighting:
                 return AMBIGUOUS
         if without.right:
             self.metrics["sight_needed"] = 0.0
-            return "the evidence is not needed" if self.settings.drop_unneeded else None
+            return "the evidence is not needed" if self._drops_unneeded else None
         control = await self._search("control", cuts, expected=self.eye.answer)
         if control is not None and control.read:
             self.metrics["sight_control"] = control.share
             if control.right:
                 self.metrics["sight_needed"] = 1.0
         return None
+
+    @property
+    def _drops_unneeded(self) -> bool:
+        chosen = self.settings.drop_unneeded
+        return self.eye.asker.llm.identity.startswith("offline") if chosen is None else chosen
 
     async def _fewest(self) -> str | None:
         """Two counts: pictures spread over the film, and over the evidence."""

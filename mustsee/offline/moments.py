@@ -111,7 +111,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
         for first, (span, time) in enumerate(_pictures(unit)):
             texts = sorted((t for t in unit.texts if t.at(time)), key=lambda t: t.top)
             told = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
-            quotable = tuple(_cards(texts))
+            quotable = tuple(cards_of(texts))
             cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen))
             visible = tuple(tidy(t.text) for t in texts if words(tidy(t.text)))
             seen += visible
@@ -183,7 +183,7 @@ CROWDED = 12  # lines on the screen: nobody reads them all
 _LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
 
 
-def _cards(texts: Sequence[ScreenText]) -> list[str]:
+def cards_of(texts: Sequence[ScreenText]) -> list[str]:
     """Words read on the screen that can be quoted: surely read, whole, not too long."""
     if len(texts) > CROWDED:
         return []

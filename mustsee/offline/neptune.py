@@ -16,7 +16,7 @@ from itertools import zip_longest
 
 from mustsee.llm import Request
 from mustsee.offline import coloured, seen, spoken
-from mustsee.offline.moments import Made, listed, lower, moments, pick, sentence, tidy
+from mustsee.offline.moments import Made, cards_of, lower, moments, pick, sentence, tidy
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
@@ -24,6 +24,7 @@ from mustsee.records import Span
 from mustsee.text import Terms, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic
+LONG_TITLE = 6  # words of a line on the screen that may be a title, at most
 MOST_OF_TEXT = 2  # questions about one text
 MOST_OF_PICTURE = 2  # questions whose evidence is one picture
 BLOCK = 2  # units on each side of a border that are compared
@@ -87,26 +88,18 @@ def _borders(script: Sequence[Unit]) -> list[int]:
 
 
 def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
-    """For each run, the two things that are spoken or read of most in it and least elsewhere."""
-    texts = [". ".join(_text(u) for u in run) for run in runs]
-    weigh = Terms(texts)
+    """For each run, what can be read on the screen in it and least elsewhere; else the noun phrase
+    that is said in it more than once, and least elsewhere; else its number.
+    """
+    weigh = Terms([". ".join(_text(u) for u in run) for run in runs])
     titles: list[str] = []
-    for number, (run, text) in enumerate(zip(runs, texts, strict=True), 1):
-        counts = Counter(terms(text))
-        read = [t.text.lower() for u in run for t in u.texts if len(t.text.split()) <= 3]
-        things = {
-            x for x in (*nouns(text), *read) if all(len(w) > 2 and w.isalpha() for w in x.split())
-        }
-        score = {
-            x: sum(counts[t] * weigh.weight(t) for t in terms(x)) / len(x.split()) ** 0.5
-            for x in things
-        }
-        best: list[str] = []
-        for thing in sorted(score, key=lambda x: (-score[x], x)):
-            if not any(set(terms(thing)) & set(terms(b)) for b in best):
-                best.append(thing)
-        title = sentence(listed(best[:2])) if best else f"Stretch {number}"
-        titles.append(f"{title} ({number})" if title in titles else title)
+    for number, run in enumerate(runs, 1):
+        read = [card for u in run for card in cards_of(u.texts) if len(card.split()) <= LONG_TITLE]
+        phrases = Counter(nouns(". ".join(x.text for u in run for x in u.lines)))
+        said = [sentence(x) for x, count in phrases.items() if count > 1]
+        fresh = [x for x in (read or said) if x not in titles]
+        weight = {x: sum(map(weigh.weight, terms(x))) / max(1, len(terms(x))) for x in fresh}
+        titles.append(max(fresh, key=weight.__getitem__, default=f"Part {number}"))
     return titles
 
 

@@ -167,7 +167,9 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert row.title is None
     assert (row.video_id, row.uri) == ("v", case.film)
     if case.listens:
-        assert row.language == "en"
+        # what knows English only, and cannot tell how clear its lines are, names no language
+        guessed = isinstance(case.part, (Sphinx, Auto)) or getattr(case.part, "doubt", 0) is None
+        assert row.language == (None if guessed else "en")
         # a random aligner needs more time than 9 s for what the random Whisper says in them
         assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
     assert hear(case, video(case.film, end=9.0)) == row

@@ -161,3 +161,17 @@ def test_readings_are_of_the_same_words_but_never_of_other_numbers() -> None:
     assert not same("57", "51")
     assert not same("200 GRAMS", "300 GRAMS")
     assert [letters(t) for t in ("TOO HOT!", "东京", "★", "--")] == [6, 4, 0, 0]
+
+
+def test_equal_words_at_two_places_are_two_lines_each_with_its_time(
+    reader: Counting, tmp_path: Path
+) -> None:
+    plain = np.full((HEIGHT, WIDTH, 3), 60, np.uint8)
+    below, above = (lettered(plain, "ONE FLAG", (20, y)) for y in (165, 30))
+    other = cv2.GaussianBlur(plain + 100, (0, 0), 3)
+    images = [below] * (10 * FPS) + [other] * FPS + [above] * (8 * FPS)
+    low, high = seen(tmp_path / "places.mp4", images, reader)
+    assert low.text == high.text == "ONE FLAG"
+    assert low.top > 0.7 > 0.3 > high.top
+    assert (low.time, low.end) == (0.0, pytest.approx(9.0, abs=1.01))
+    assert high.time == pytest.approx(11.0, abs=1.01)

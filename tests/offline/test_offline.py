@@ -3,6 +3,8 @@
 import asyncio
 import random
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -276,3 +278,48 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
     )
     for question in vetted(video, 20, seed):
         assert not (question.drop or "").startswith("check"), question
+
+
+def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_most() -> None:
+    for seed in range(4):
+        made = neptune.made(part(film()), seed)
+        about = [
+            frozenset((*map(normal, re.findall("“([^”]+)”", m.question)), normal(m.answer)))
+            for m in made
+        ]
+        assert len(set(about)) == len(about)
+        used = Counter(
+            text
+            for m, texts in zip(made, about, strict=True)
+            if m.question.count("“") < 2
+            for text in texts
+        )
+        assert max(used.values()) <= neptune.MOST_OF_TEXT
+        alone = Counter(m.evidence for m in made if len(m.evidence) == 1)
+        assert max(alone.values(), default=0) <= neptune.MOST_OF_PICTURE
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"), [("this", False), ("dynamic", False), ("of the", False), ("DISCORD", True)]
+)
+def test_a_scrap_of_a_sentence_is_no_card(text: str, asked: bool) -> None:
+    more = ScreenText(time=45.0, text=text, score=0.99, top=0.9)
+    video = film()
+    found = moments(part(replace(video, texts=(*(video.texts or ()), more))))
+    assert any(text in m.cards for m in found) == asked
+
+
+def test_a_topic_is_read_or_said_more_than_once_or_has_a_number() -> None:
+    def title(lines: Sequence[str], read: Sequence[str] = ()) -> str:
+        said = tuple(Line(start=3.0 * n, end=3.0 * n + 2, text=x) for n, x in enumerate(lines))
+        shown = tuple(ScreenText(time=1.0, text=x, score=0.99) for x in read)
+        video = Video(video_id="v", uri="v.mp4", duration=20.0, shots=(Span(0, 20),), lines=said,
+                      texts=shown)  # fmt: skip
+        request = Request(prompt="neptune/topics", digest="", messages=(),
+                          variables={"units": units(video, 30.0)})  # fmt: skip
+        return neptune.topics(request).rpartition(": ")[2]
+
+    talk = ["We smash a window.", "Look at the tiger."]
+    assert title(talk) == "Part 1"
+    assert title([*talk, "I fear the tiger."]) == "Tiger"
+    assert title(talk, ["OUTER SPACE", "this"]) == "OUTER SPACE"

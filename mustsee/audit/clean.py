@@ -21,7 +21,7 @@ from mustsee.layouts.card import Card, Tally, card_text
 from mustsee.layouts.table import Columns
 from mustsee.records import Question
 
-WRITERS: dict[str, Callable[..., None]] = {
+WRITERS: dict[str, Callable[..., object]] = {
     "ours": ours.write,
     "neptune": neptune.write,
     "cinepile": cinepile.write,

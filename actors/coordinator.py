@@ -26,6 +26,7 @@ from actors.admission import Ask, Grant
 from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
+from mustsee.run.budget import Budget, HeldBack
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
@@ -33,6 +34,7 @@ from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
 from mustsee.store import is_local
 
+BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
@@ -45,7 +47,6 @@ class _Flight:
     owner: str
     account: str
     tokens: float = 0.0
-    usd: float = 0.0
     call: int | None = None
     batched: bool = False
 
@@ -65,10 +66,9 @@ class Coordinator:
         run: str | None = None,
         journal: str | None = None,
     ) -> None:
-        self._budget, self._clock, self._book = budget_usd, clock, (out, run)
+        self._limit, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
-        self._reserved = 0.0
         self._gone: set[str] = set()  # senders whose worker is
         self._awaited: set[str] = set()  # senders who were there before a restart, ...
         self._until = math.inf  # ... and are until then
@@ -90,9 +90,10 @@ class Coordinator:
     def daybook(self) -> Daybook:
         """Opened when first used: who uses it is told why it cannot be read."""
         found = Daybook(*self._book)
+        self._budget = Budget(self._limit, found.history)
         for key, sent in found.out.items():  # by a predecessor
-            self._flights[key] = _Flight(owner=sent.by, account="", usd=sent.usd)
-            self._reserved += sent.usd
+            self._flights[key] = _Flight(owner=sent.by, account="")
+            self._budget.start(key, self._budget.resume(sent.cost))
             self._awaited.add(_sender(sent.by))
         self._until = self._clock() + REUNION
         return found
@@ -161,7 +162,9 @@ class Coordinator:
         elif entry.outcome == "cached" and self.daybook.unreported(entry.key):
             self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
             entry = replace(entry, outcome="done")
-        if not self.daybook.ended(entry):
+        own = flight is not None and flight.owner == owner
+        expected = self._budget.release(entry.key) if own else None
+        if not self.daybook.ended(entry, expected):
             self.from_store(entry)
             return
         self.daybook.now.add(entry)
@@ -189,9 +192,7 @@ class Coordinator:
 
     def _release(self, key: str, now: float, used: float) -> None:
         flight = self._flights.pop(key)
-        self._reserved -= flight.usd
-        if not self._flights:
-            self._reserved = 0.0
+        self._budget.release(key)
         if flight.account in self._rates and flight.call is not None:
             self._rates[flight.account].release(flight.tokens - used, now)
 
@@ -205,12 +206,13 @@ class Coordinator:
             self._release(ask.key, now, used=0.0)
         if ask.joined:
             self.daybook.rejoin(ask.key)
-        if self._budget is not None:
+        if ask.joined:
+            held = self._budget.resume(ask.cost)
+        else:
             spent = self.daybook.now.total.usd + self.daybook.usd
-            if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:
-                return Grant("spent")
-            if spent + self._reserved + ask.usd > self._budget + 1e-12:
-                return Grant("hold", 0.25)
+            held = self._budget.consider(ask.cost, spent, batched=ask.batched)
+        if not isinstance(held, HeldBack):
+            return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
         tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
@@ -224,12 +226,11 @@ class Coordinator:
             owner=owner,
             account=ask.account,
             tokens=tokens,
-            usd=ask.usd,
             call=admitted.call,
             batched=ask.batched,
         )
-        self._reserved += ask.usd
-        self.daybook.sent(ask.key, ask.usd, owner)
+        self._budget.start(ask.key, held)
+        self.daybook.sent(ask.key, ask.cost, owner)
         return Grant("go", admitted.wait)
 
     def begin(self, rows: Sequence[str]) -> list[int]:

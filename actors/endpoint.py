@@ -39,11 +39,14 @@ BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a call may use: tokens in, the most tokens out, the most US dollars."""
+    """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
+    dollars for the tokens in.
+    """
 
     tokens_in: float = 0.0
     tokens_out: int = 0
     usd: float = 0.0
+    usd_in: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -261,9 +261,11 @@ class Gateway:
                 key=key,
                 account=self._meter.endpoint.account,
                 prompt=request.prompt,
+                model=self._meter.endpoint.model,
                 tokens_in=estimate.tokens_in,
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
+                usd_in=estimate.usd_in,
                 patience=self._meter.endpoint.patience,
             )
             if made := await self._admitted(ask):

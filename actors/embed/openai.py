@@ -35,7 +35,8 @@ class Embeddings:
 
     def estimate(self, request: Request) -> Estimate:
         tokens = sum(len(m.text) / CHARACTERS_PER_TOKEN + 2 for m in request.messages)
-        return Estimate(tokens_in=tokens, usd=self.endpoint.price.usd(tokens, 0))
+        usd = self.endpoint.price.usd(tokens, 0)
+        return Estimate(tokens_in=tokens, usd=usd, usd_in=usd)
 
     def open(self) -> Llm:
         return EmbeddingsClient(self)

@@ -127,8 +127,8 @@ class OpenAI(Endpoint):
         )
         tokens_in += self.film_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
-        usd = self.price.usd(tokens_in, most)
-        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
+        usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
+        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
 
     def open(self) -> OpenAIChat:
         return OpenAIChat(self)

@@ -169,8 +169,11 @@ class Coordinator:
             return
         self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
-        if rates is not None and entry.outcome in AGAIN and entry.retry_after is not None:
-            rates.pause(entry.retry_after, now)
+        if rates is not None:
+            rates.told(entry.quotas or {}, now)
+            rates.said = entry.said or rates.said
+            if entry.outcome in AGAIN and entry.retry_after is not None:
+                rates.pause(entry.retry_after, now)
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
@@ -289,9 +292,10 @@ class Coordinator:
 
     def snapshot(self) -> Snapshot:
         """The counters as they are now."""
-        held = Counter[str]()
+        held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
             held.update(rates.held)
+        trouble = {account: rates.trouble(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
@@ -299,6 +303,7 @@ class Coordinator:
             spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),
             held=held,
+            trouble={account: said for account, said in trouble.items() if said},
             aborted=self._aborted,
         )
 

@@ -9,9 +9,10 @@ import pickle
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
-from actors.gateway import Metered, keep
+from actors.gateway import Metered, keep, told_by
 from actors.lifeline import Lifeline
 from actors.pipe import Pipe
 from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
@@ -34,7 +35,7 @@ class Sending:
         self._out: dict[int, str] = {}  # calls by number, and their keys
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(THREADS)
-        self._came: list[tuple[Call, Reply, float]] = []
+        self._came: list[tuple[Ended, str, Reply, float]] = []
         self._takes = 0.0  # seconds, of late
         self._lifeline: Lifeline | None = None
         self._over = loop.create_future()
@@ -104,13 +105,18 @@ class Sending:
                 began = self._loop.time()
                 reply = await llm.complete(call.request)
         except Exception as error:
-            self._hand(Ended(call.number, None, error=_portable(error)))
+            self._hand(replace(self._ended(call), error=_portable(error)))
             return
         took = self._loop.time() - began
         self._takes += (took - self._takes) / 16
         if not self._came:
             self._loop.call_later(gathered(self._takes, len(self._out)), self._keep)
-        self._came.append((call, reply, took))
+        self._came.append((self._ended(call), call.key, reply, took))
+
+    def _ended(self, call: Call) -> Ended:
+        """A call's end, with what its endpoint told of its limits."""
+        llm, _ = self._models[call.model]
+        return Ended(call.number, None, model=call.model, quotas=told_by(llm) or None)
 
     def _keep(self) -> None:
         """Store what came, one after the other on a disk, side by side where each takes its time;
@@ -119,7 +125,11 @@ class Sending:
         came, self._came = self._came, []
         for some in [came] if self._on_disk else [[one] for one in came]:
             kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
-            kept.add_done_callback(lambda done: [self._hand(ended) for ended in done.result()])
+            kept.add_done_callback(lambda done: self._stored(done.result()))
+
+    def _stored(self, ended: Sequence[Ended]) -> None:
+        for each in ended:
+            self._hand(each)
 
     def _hand(self, ended: Ended) -> None:
         if not self._alone:
@@ -136,16 +146,16 @@ def gathered(takes: float, out: int) -> float:
     return wait if out * wait > takes else 0.0
 
 
-def _kept(store: Store, came: Sequence[tuple[Call, Reply, float]]) -> list[Ended]:
+def _kept(store: Store, came: Sequence[tuple[Ended, str, Reply, float]]) -> list[Ended]:
     """How calls ended whose replies are stored by now."""
     ended: list[Ended] = []
-    for call, reply, took in came:
+    for end, key, reply, took in came:
         try:
-            keep(store, call.key, reply)
+            keep(store, key, reply)
         except Exception as error:
-            ended.append(Ended(call.number, None, error=_portable(error)))
+            ended.append(replace(end, error=_portable(error)))
         else:
-            ended.append(Ended(call.number, reply, took))
+            ended.append(replace(end, reply=reply, seconds=took))
     return ended
 
 

@@ -19,6 +19,7 @@ from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Clip, Message, Reply, Request, VideoInput
 from mustsee.run.limits import Limits
+from mustsee.run.quota import Quota
 from mustsee.store import Store
 from mustsee.thoughts import Spoken, apart
 
@@ -153,6 +154,11 @@ class OpenAIChat:
         self.identity = config.identity  # asked for with every call
         self.connection: Connection = config.connect()
         self._structured = config.structured != "none"
+
+    @property
+    def quotas(self) -> Mapping[str, Quota]:
+        """As the endpoint told them with its last reply."""
+        return self.connection.quotas
 
     async def complete(self, request: Request) -> Reply:
         """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or

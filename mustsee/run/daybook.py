@@ -30,7 +30,7 @@ from mustsee.store import resolve
 FOLDER = "daybook"
 STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
 LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
-UNTOLD = ("account",)  # of an entry: limits are not kept here
+UNTOLD = ("account", "said", "quotas")  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(Entry)}
 COSTS = [f.name for f in fields(CallCost)]
 

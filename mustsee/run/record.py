@@ -79,7 +79,9 @@ class Aborted:
 class Snapshot:
     """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
     run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
-    `held`: seconds in which calls had to wait for a limit of conf, by `name=value`.
+    `held`: seconds in which calls had to wait for a limit of conf, or one that the endpoint told,
+    by `name=value`. `trouble`: by account, what an endpoint says that answers nothing, or refuses
+    most calls.
     """
 
     stages: Mapping[str, StageCounts]
@@ -88,6 +90,7 @@ class Snapshot:
     spent: Spent = field(default_factory=Spent)
     in_batches: int = 0
     held: Mapping[str, float] = field(default_factory=dict[str, float])
+    trouble: Mapping[str, str] = field(default_factory=dict[str, str])
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:

@@ -12,9 +12,9 @@ from mustsee.run.budget import CallCost
 @dataclass(frozen=True, kw_only=True)
 class Ask:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost, of which `usd_in` for what is sent, `patience` the seconds for which the account may have answered nothing.
-    `batched`: it goes by a batch; `joined`: it was sent in one before, and only its reply is
-    waited for.
+    the call may cost, of which `usd_in` for what is sent, `patience` the seconds for which the
+    account may have answered nothing. `batched`: it goes by a batch; `joined`: it was sent in one
+    before, and only its reply is waited for.
     """
 
     key: str

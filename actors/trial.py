@@ -3,8 +3,8 @@ there such a model, has the account credit.
 
 `GET /models` is free. One token of chat is asked for where it does not name the model (an alias, a
 server that lists nothing), and where calls cost money: an account without credit lists its models
-all the same. What a busy server cannot say is no refusal: the gateway waits. A gateway's error (502,
-504) is asked for again before it counts.
+all the same. What a busy server cannot say is no refusal: the gateway waits. A proxy's error (502)
+counts when it came three times.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
@@ -19,12 +18,12 @@ from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Clip, Message, Reply, Request, VideoInput
 from mustsee.run.limits import Limits
+from mustsee.run.picture_tokens import PictureTokens
 from mustsee.run.quota import Quota
 from mustsee.store import Store
 from mustsee.thoughts import Spoken, apart
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
-LOW, TILE, TILE_PIXELS = 85, 170, 512  # tokens of a picture, of each tile of it; a tile's side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,8 @@ class OpenAI(Endpoint):
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `thought_tokens`: how many a model may think with beside those of its reply;
-    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
+    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `pictures`:
+    the settings of `PictureTokens` by model, for those that count in another way. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
     `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
     `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
@@ -48,6 +48,9 @@ class OpenAI(Endpoint):
     thought_tokens: int = 0
     reasoning_effort: str | None = None
     detail: Literal["auto", "low", "high"] = "auto"
+    pictures: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], metadata={"identity": False}
+    )
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
@@ -105,16 +108,17 @@ class OpenAI(Endpoint):
     def endpoint(self) -> Endpoint:
         return self
 
-    def _tokens(self, jpeg: bytes) -> int:
-        """What a picture takes, as OpenAI counts it; Gemini counts 258 for a small one."""
+    def _tokens(self, jpeg: bytes) -> float:
+        """What a picture takes."""
         from PIL import Image
 
+        counted = self.pictures.get(self.model, {})
+        rule = counted if isinstance(counted, PictureTokens) else PictureTokens(**counted)
         try:
             width, height = Image.open(io.BytesIO(jpeg)).size  # reads the header alone
         except OSError:  # no picture: the endpoint will say so
-            return LOW
-        tiles = math.ceil(width / TILE_PIXELS) * math.ceil(height / TILE_PIXELS)
-        return LOW if self.detail == "low" else LOW + TILE * tiles
+            return rule.base
+        return rule.count(width, height, low=self.detail == "low")
 
     def film_tokens(self, request: Request) -> float:
         """What the films of a request take."""

@@ -202,6 +202,7 @@ class RunRecord:
                 work=counts.seconds / 3600,
                 taken=counts.residence / 3600,
                 usd=paid.get(name, 0.0),
+                limit=max(self.held, key=lambda limit: self.held[limit], default=""),
                 calls=self.llm.by_stage.get(name, Tally()),
                 allowed=self.allowed.get(name, pace.Allowed()),
                 watched=self.watched.get(name, pace.Watched()),

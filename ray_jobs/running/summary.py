@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -17,12 +17,14 @@ from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.run.daybook import Spent
+from mustsee.run.limits import TOLD
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from ray_jobs.running.forecast import said
 
+MANY = 100  # videos; of more the throughput of each stage is shown
 MOST = 20  # videos named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
 HARSH = 0.8  # share of its questions that a filter may take without a word
@@ -55,7 +57,9 @@ class Listed:
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """What the summary shows beside the record: the first videos, the best questions, the files
-    that were written, what the tracker made of it, and what the job says last.
+    that were written, what the tracker made of it, and what the job says last. `stopped`: rows that
+    are unfinished because calls had to stop, by error and message. `verbose`: show also how fast
+    each stage was.
     """
 
     videos: Sequence[Listed]
@@ -63,6 +67,8 @@ class Told:
     files: Sequence[str]
     tracker: str | None = None
     last: Sequence[RenderableType] = ()
+    stopped: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    verbose: bool = False
 
 
 def listed(tables: Tables) -> list[Listed]:
@@ -84,9 +90,11 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     console = Console()
     console.print()
     console.print(_stages(record))
-    if stages := record.pace().get("stages"):
+    fast = told.verbose or rows > MANY
+    if fast and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
-    for line in _videos(told.videos, rows):
+    unfinished = {message for _, message in told.stopped}
+    for line in _videos(told.videos, rows, unfinished):
         console.print(line, soft_wrap=True)
     if record.questions.made:
         console.print(_questions(record.questions))
@@ -100,14 +108,35 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
         console.print()
         console.print(shown)
     problems = sum(step.problems for step in record.funnel)
-    if rows and problems / rows > max_problem_share:
+    own = problems - sum(told.stopped.values())
+    if rows and own / rows > max_problem_share:
         said = (
-            f"{problems} of {rows} rows are problems, more than max_problem_share="
+            f"{own} of {rows} rows are problems, more than max_problem_share="
             f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
         console.print(Text(said, style="bold red"), soft_wrap=True)
-        return 3
-    return 0
+    for line in _stopped(told.stopped, record, rows):
+        console.print(Text(line, style="bold red"), soft_wrap=True)
+    return 3 if rows and problems / rows > max_problem_share else 0
+
+
+def _stopped(stopped: Mapping[tuple[str, str], int], record: RunRecord, rows: int) -> Iterable[str]:
+    """Why calls had to stop, and what goes on from here; the most frequent reason last."""
+    for (error, message), n in sorted(stopped.items(), key=lambda item: item[1]):
+        left = f"{n} of {rows} videos are unfinished"
+        if error == "BudgetSpent":
+            spent = record.spent
+            usd = f"{spent.total.usd:.4f} USD spent"
+            if spent.unknown:
+                usd += f", {spent.unknown_usd:.4f} USD for calls of killed runs"
+            yield (
+                f"stopped: budget_usd={record.config.get('budget_usd')} reached ({usd}), {left}; "
+                "the same command with a higher budget_usd goes on from here"
+            )
+        elif error == "NoAnswer":
+            yield f"stopped: {message}; {left}; the same command goes on from here"
+        else:
+            yield f"stopped: {message}; {left}"
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
@@ -146,7 +175,8 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
-    if slow := slowest(pace):
+    many = told.verbose or (record.funnel and record.funnel[0].entered > MANY)
+    if many and (slow := slowest(pace)):
         yield (
             f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
             f"{pace['per_core_hour'] or 0:.2g} a core; {slow} is the slowest stage, with "
@@ -185,7 +215,14 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
 def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
     """A line for each limit of conf for which calls waited long, in a run of so many seconds."""
     for limit, waited in held.items():
-        if waited > HELD * seconds:
+        if waited <= HELD * seconds:
+            continue
+        if limit.startswith(TOLD):
+            yield (
+                f"calls waited {clock(waited)} for the endpoint's own limit, as its header tells "
+                f"it ({limit}): another account or a higher tier is faster"
+            )
+        else:
             yield (
                 f"calls waited {clock(waited)} for limits.{limit}, a ceiling that conf sets: an "
                 "endpoint that takes more is asked faster with a higher one or null, as in "
@@ -284,8 +321,12 @@ def _short(rate: float | None) -> str:
     return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
-def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
-    """A table of the videos that were used, and a line for each of the others that says why not."""
+def _videos(
+    videos: Iterable[Listed], total: int, unfinished: Collection[str]
+) -> Iterable[Table | Text]:
+    """A table of the videos that were used, and a line for each of the others that says why not.
+    `unfinished`: the reasons that are no fault of a video.
+    """
     title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name in ("video", "length", "shots", "heard by", "questions kept"):
@@ -294,6 +335,8 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
     fallen: list[Text] = []
     for each in videos:
         video = each.video
+        if video.problem and video.problem.message in unfinished:
+            continue
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
             fallen.append(Text(f"  {video.video_id}  {problem or video.drop}"))

@@ -73,7 +73,7 @@ class Run:
         order = itertools.count()
         todo = list(range(self.calls))[::-1]
         flights: list[tuple[float, int, str, CallCost, float]] = []
-        now, settled, waiting = 0.0, 0.0, 0
+        now, settled = 0.0, 0.0
         ask = list[int]()
         while todo or ask or flights:
             while todo and len(ask) + len(flights) < self.at_once:

@@ -36,6 +36,13 @@ def test_of_few_questions_nothing_is_said() -> None:
     assert said(sight=Sieve(asked=4, dropped=4, marked=0, reason="x")) == []
 
 
+def test_a_limit_that_the_endpoint_told_is_no_ceiling_of_conf() -> None:
+    (line,) = ceilings({"x-ratelimit-limit-tokens=200000": 90.0}, 100.0)
+    assert "endpoint's own limit" in line
+    assert "x-ratelimit-limit-tokens=200000" in line
+    assert "null" not in line
+
+
 def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not() -> None:
     (line,) = ceilings({"tokens_per_minute=200000": 90.0, "requests_per_minute=500": 2.0}, 100.0)
     assert line.startswith("calls waited 1:30 for limits.tokens_per_minute=200000")

@@ -153,7 +153,7 @@ class Progress:
             if self._now() - spoken >= EVERY:
                 print(line, file=sys.stderr, flush=True)
                 spoken = self._now()
-                self._told_of = self._in_trouble
+                self.mark_printed()
 
     def states(self, snapshot: Snapshot) -> list[State]:
         """The stages as they are now."""
@@ -219,6 +219,10 @@ class Progress:
         self._in_trouble = set(snapshot.trouble)
         fresh = [said for a, said in snapshot.trouble.items() if a not in self._told_of]
         return ", ".join(f"waiting for {said}" for said in fresh)
+
+    def mark_printed(self) -> None:
+        """The line was printed: the trouble in it is not printed again while it lasts."""
+        self._told_of = self._in_trouble
 
     def _clock(self) -> str:
         return f"[{clock(self._now() - self._started)}]"

@@ -20,6 +20,7 @@ from actors.pipe import Pipe
 from actors.sender import Begin, Call, Ended, Model, Severed
 from actors.sending import LONGEST_GATHER, Sending, gathered
 from mustsee.llm import Message, Reply, Request
+from mustsee.run.quota import Quota
 from mustsee.store import Store
 
 
@@ -29,6 +30,7 @@ class Told:
 
     max_connections: int
     out: ClassVar[dict[str, asyncio.Event]] = {}
+    quotas: ClassVar[dict[str, Quota]] = {}
 
     @property
     def endpoint(self) -> Told:
@@ -152,3 +154,19 @@ def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
     assert gathered(0.1, 256) == pytest.approx(0.002)
     assert gathered(10.0, 256) == LONGEST_GATHER
     assert gathered(60.0, 256) == 0.0
+
+
+def test_what_an_endpoint_told_of_its_limits_travels_with_the_end_of_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
+
+    async def work() -> Ended:
+        async with begun(tmp_path, most=1) as worker:
+            worker.call(0)
+            await until(lambda: "0" in Told.out)
+            Told.out["0"].set()
+            await until(lambda: 0 in worker.ended)
+            return worker.ended[0]
+
+    assert asyncio.run(work()).quotas == {"tokens": Quota(200_000, 7, 60.0)}

@@ -138,9 +138,11 @@ class Batched:
             key=key,
             account=f"{self._config.account} by batch",
             prompt=request.prompt,
+            model=self._config.model,
             tokens_in=estimate.tokens_in,
             tokens_out=estimate.tokens_out,
             usd=estimate.usd * self._rules.price,
+            usd_in=estimate.usd_in * self._rules.price,
             batched=True,
             joined=key in self._sent,
         )

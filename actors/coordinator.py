@@ -28,6 +28,7 @@ from actors.crews import Crews
 from actors.lifeline import Lifelines
 from mustsee.errors import MustseeError
 from mustsee.run import other_runs
+from mustsee.run.budget import Budget, HeldBack
 from mustsee.run.daybook import Daybook, check_readable, run_name
 from mustsee.run.journal import Journal
 from mustsee.run.ledger import AGAIN, Entry, Ledger
@@ -35,6 +36,7 @@ from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
 from mustsee.store import Damage, is_local
 
+BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
 RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
@@ -47,7 +49,6 @@ class _Flight:
     owner: str
     account: str
     tokens: float = 0.0
-    usd: float = 0.0
     call: int | None = None
     batched: bool = False
 
@@ -70,10 +71,9 @@ class Coordinator:
         store: str | None = None,
     ) -> None:
         self._other_runs = other_runs.OtherRuns(store, run)
-        self._budget, self._clock, self._book = budget_usd, clock, (out, run)
+        self._limit, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._flights: dict[str, _Flight] = {}
-        self._reserved = 0.0
         self._gone: set[str] = set()  # senders whose worker is
         self._awaited: set[str] = set()  # senders who were there before a restart, ...
         self._until = math.inf  # ... and are until then
@@ -96,9 +96,10 @@ class Coordinator:
     def daybook(self) -> Daybook:
         """Opened when first used: who uses it is told why it cannot be read."""
         found = Daybook(*self._book)
+        self._budget = Budget(self._limit, found.history)
         for key, sent in found.out.items():  # by a predecessor
-            self._flights[key] = _Flight(owner=sent.by, account="", usd=sent.usd)
-            self._reserved += sent.usd
+            self._flights[key] = _Flight(owner=sent.by, account="")
+            self._budget.start(key, self._budget.resume(sent.cost))
             self._awaited.add(_sender(sent.by))
         self._until = self._clock() + REUNION
         return found
@@ -169,13 +170,18 @@ class Coordinator:
         elif entry.outcome == "cached" and self.daybook.unreported(entry.key):
             self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
             entry = replace(entry, outcome="done")
-        if not self.daybook.ended(entry):
+        own = flight is not None and flight.owner == owner
+        expected = self._budget.release(entry.key) if own else None
+        if not self.daybook.ended(entry, expected):
             self.from_store(entry)
             return
         self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
-        if rates is not None and entry.outcome in AGAIN and entry.retry_after is not None:
-            rates.pause(entry.retry_after, now)
+        if rates is not None:
+            rates.told(entry.quotas or {}, now)
+            rates.said = entry.said or rates.said
+            if entry.outcome in AGAIN and entry.retry_after is not None:
+                rates.pause(entry.retry_after, now)
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
@@ -197,9 +203,7 @@ class Coordinator:
 
     def _release(self, key: str, now: float, used: float) -> None:
         flight = self._flights.pop(key)
-        self._reserved -= flight.usd
-        if not self._flights:
-            self._reserved = 0.0
+        self._budget.release(key)
         if flight.account in self._rates and flight.call is not None:
             self._rates[flight.account].release(flight.tokens - used, now)
 
@@ -213,12 +217,13 @@ class Coordinator:
             self._release(ask.key, now, used=0.0)
         if ask.joined:
             self.daybook.rejoin(ask.key)
-        if self._budget is not None:
+        if ask.joined:
+            held = self._budget.resume(ask.cost)
+        else:
             spent = self.daybook.now.total.usd + self.daybook.usd
-            if spent >= self._budget or spent + ask.usd > self._budget + 1e-12:
-                return Grant("spent")
-            if spent + self._reserved + ask.usd > self._budget + 1e-12:
-                return Grant("hold", 0.25)
+            held = self._budget.consider(ask.cost, spent, batched=ask.batched)
+        if not isinstance(held, HeldBack):
+            return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
         tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
@@ -232,12 +237,11 @@ class Coordinator:
             owner=owner,
             account=ask.account,
             tokens=tokens,
-            usd=ask.usd,
             call=admitted.call,
             batched=ask.batched,
         )
-        self._reserved += ask.usd
-        self.daybook.sent(ask.key, ask.usd, owner)
+        self._budget.start(ask.key, held)
+        self.daybook.sent(ask.key, ask.cost, owner)
         return Grant("go", admitted.wait)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
@@ -301,9 +305,10 @@ class Coordinator:
 
     def snapshot(self) -> Snapshot:
         """The counters as they are now."""
-        held = Counter[str]()
+        held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
             held.update(rates.held)
+        trouble = {account: rates.trouble(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
@@ -312,6 +317,7 @@ class Coordinator:
             spent=self.daybook.spent(self.daybook.now),
             in_batches=sum(flight.batched for flight in self._flights.values()),
             held=held,
+            trouble={account: said for account, said in trouble.items() if said},
             aborted=self._aborted,
         )
 

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
-from actors.trial import wrong_address
+from actors.trial import html_page, is_html, lists_nothing, no_credit, wrong_address
 from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hidden, secret
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
+from mustsee.run.quota import Quota, told_quotas
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -39,11 +40,14 @@ BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a call may use: tokens in, the most tokens out, the most US dollars."""
+    """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
+    dollars for the tokens in.
+    """
 
     tokens_in: float = 0.0
     tokens_out: int = 0
     usd: float = 0.0
+    usd_in: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,8 @@ class Connection:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.quotas: Mapping[str, Quota] = {}  # as the last reply told them
+        self._answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(
@@ -170,6 +176,7 @@ class Connection:
                 async with session.post(url, data=data, proxy=self._proxy) as response:
                     raw, status = await response.read(), response.status
                     wait = None if status < 400 else asked_to_wait(response.headers)
+                    self.quotas = told_quotas(response.headers)
         except TimeoutError as error:
             seconds = f"{self.endpoint.timeout:g} s"
             raise Transient(f"{self.place}: no answer within {seconds}") from error
@@ -180,13 +187,24 @@ class Connection:
         try:
             reply = json.loads(raw)
         except (ValueError, RecursionError) as error:  # a body that is cut off, or no JSON
+            if is_html(raw):
+                raise await self._html() from None
             said = hidden(str(error))[:MOST_SAID]
             raise Transient(f"{self.place}: unreadable reply: {said}") from None
+        self._answered = True
         if not isinstance(reply, Mapping):
             raise Transient(
                 f"{self.place}: the reply is no JSON object: {hidden(str(reply))[:80]!r}"
             )
         return reply
+
+    async def _html(self) -> Exception:
+        """What an HTML page in place of a reply means: a fault of the moment where the endpoint has
+        answered before, or lists its models; else it is no endpoint.
+        """
+        if not self._answered and await asyncio.to_thread(lists_nothing, self.endpoint):
+            return UserError(html_page(self.place))
+        return Transient(f"{self.place}: an HTML page in place of a reply")
 
     @property
     def place(self) -> str:
@@ -259,11 +277,8 @@ class Connection:
         """What an HTTP error status and the error object that came with it mean for the run."""
         error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
         code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
-        if status == 402 or code in ("insufficient_quota", "billing_hard_limit_reached"):
-            return NoCredit(
-                f"{self.place}: the account has no credit left ({said}); add credit and run the "
-                "same command again: what is finished is kept"
-            )
+        if lacks := no_credit(self.place, status, body):
+            return NoCredit(lacks)
         if status >= 500 or status in AGAIN:
             kind = Busy if status in BUSY else Transient
             return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
@@ -296,7 +311,7 @@ def _error(raw: bytes) -> Any:
 def _said(body: Any) -> str:
     """The endpoint's own words, short; the page's title of an HTML error page."""
     text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
-    if text.lower().startswith(("<!doctype", "<html")):
+    if is_html(text.encode()):
         return "an HTML page"
     return " ".join(hidden(text).split())[:MOST_SAID]
 

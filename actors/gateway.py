@@ -14,7 +14,7 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -31,6 +31,7 @@ from actors.sender import Sender, SenderDied
 from mustsee.errors import BudgetSpent, Busy, DiskFull, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
 from mustsee.run.ledger import Entry
+from mustsee.run.quota import Quota
 from mustsee.schemas import dump, load
 from mustsee.store import Store
 
@@ -51,6 +52,21 @@ class Metered(Protocol):
     def endpoint(self) -> Endpoint: ...
 
     def estimate(self, request: Request) -> Estimate: ...
+
+
+@runtime_checkable
+class TellsQuotas(Protocol):
+    """A connected model whose endpoint tells its limits: of "requests" and "tokens", by its last
+    reply.
+    """
+
+    @property
+    def quotas(self) -> Mapping[str, Quota]: ...
+
+
+def told_by(llm: object) -> Mapping[str, Quota]:
+    """What a model's last reply told of its limits."""
+    return llm.quotas if isinstance(llm, TellsQuotas) else {}
 
 
 @runtime_checkable
@@ -89,6 +105,7 @@ class Gateway:
         self._flying: dict[str, asyncio.Task[Reply]] = {}
         self._took: dict[str, float] = {}  # seconds of the calls that were answered
         self._said = "nothing"
+        self._told: Mapping[str, Quota] = {}
 
     @classmethod
     def connect(
@@ -244,7 +261,7 @@ class Gateway:
                 unknown = isinstance(error, SenderDied)  # whether it was billed
             entry = self._entry("refused" if refused else "retry", key, request)
             if not unknown:
-                await self._client.report(replace(entry, retry_after=asked))
+                await self._client.report(replace(entry, retry_after=asked, said=self._said))
             draw = random.Random(f"{key}/{tries}/backoff").uniform(0.5, 1.0)
             backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
             await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
@@ -263,9 +280,11 @@ class Gateway:
                 key=key,
                 account=self._meter.endpoint.account,
                 prompt=request.prompt,
+                model=self._meter.endpoint.model,
                 tokens_in=estimate.tokens_in,
                 tokens_out=estimate.tokens_out,
                 usd=estimate.usd,
+                usd_in=estimate.usd_in,
                 patience=self._meter.endpoint.patience,
             )
             if made := await self._admitted(ask):
@@ -329,7 +348,14 @@ class Gateway:
             account=self._meter.endpoint.account if self._meter else "",
             batched=reply.batched if reply else False,
             stage=self._stage,
+            quotas=self._told_quotas(),
         )
+
+    def _told_quotas(self) -> Mapping[str, Quota] | None:
+        """What the endpoint told of its limits since this was asked last."""
+        told = told_by(self._llm) if self._sender is None else self._sender.quotas(self._known_as)
+        fresh, self._told = told is not self._told, told
+        return told if fresh and told else None
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:

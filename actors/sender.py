@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from actors.part import LlmConfig
 from actors.pipe import Pipe
 from mustsee.errors import MustseeError, Transient
 from mustsee.llm import Reply, Request
+from mustsee.run.quota import Quota
 
 # A child's child belongs to nobody: Ray ends the children of a worker together with it.
 START = (
@@ -31,6 +32,7 @@ START = (
 
 
 STARTS = 3  # of a sender that is killed before it has begun
+NO_QUOTAS: Mapping[str, Quota] = {}
 
 
 class SenderDied(Transient):
@@ -74,13 +76,16 @@ class Call:
 @dataclass(frozen=True)
 class Ended:
     """From the sender: the call's reply, which is stored, and the seconds that it took, or what
-    went wrong.
+    went wrong. `quotas`: what the endpoint told of its limits meanwhile, for the model of that
+    number.
     """
 
     number: int
     reply: Reply | None
     seconds: float = 0.0
     error: Exception | None = None
+    model: int = 0
+    quotas: Mapping[str, Quota] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ class Sender:
     def __init__(self, store: str, address: Callable[[], Awaitable[tuple[str, int]]]) -> None:
         self._store, self._address = store, address
         self._models: list[LlmConfig] = []
+        self._quotas: dict[int, Mapping[str, Quota]] = {}
         self._pipe: Pipe | None = None
         self.name = ""  # which no other one ever has; of none, while it has not begun
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -112,6 +118,10 @@ class Sender:
         """The number of a model, by which `complete` knows it."""
         self._models.append(config)
         return len(self._models) - 1
+
+    def quotas(self, model: int) -> Mapping[str, Quota]:
+        """What the model's endpoint told of its limits last."""
+        return self._quotas.get(model, NO_QUOTAS)
 
     async def begin(self) -> None:
         """Start the sender unless it is there.
@@ -186,7 +196,10 @@ class Sender:
             task = asyncio.ensure_future(self._tie())
             self._tying.add(task)
             task.add_done_callback(self._tying.discard)
-        elif future := self._calls.pop(message.number, None):  # else of an earlier event loop
+            return
+        if message.quotas:
+            self._quotas[message.model] = message.quotas
+        if future := self._calls.pop(message.number, None):  # else of an earlier event loop
             if message.error is not None:
                 future.set_exception(message.error)
             else:

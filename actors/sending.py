@@ -11,9 +11,10 @@ import socket
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
-from actors.gateway import Metered, keep
+from actors.gateway import Metered, keep, told_by
 from actors.lifeline import Lifeline
 from actors.pipe import Pipe
 from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
@@ -28,7 +29,7 @@ PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
 RESERVE = 4 << 20  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
 FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
 FULL_PAUSE_S = 0.5  # between two tries
-Came = tuple[Call, Reply, float]  # a call, its reply, and the seconds that it took
+Came = tuple[Ended, str, Reply, float]  # an end, its key, its reply, the seconds that it took
 
 
 class Sending:
@@ -127,13 +128,18 @@ class Sending:
                 began = self._loop.time()
                 reply = await llm.complete(call.request)
         except Exception as error:
-            self._hand(Ended(call.number, None, error=_portable(error)))
+            self._hand(replace(self._ended(call), error=_portable(error)))
             return
         took = self._loop.time() - began
         self._takes += (took - self._takes) / 16
         if not self._came:
             self._loop.call_later(gathered(self._takes, len(self._out)), self._keep)
-        self._came.append((call, reply, took))
+        self._came.append((self._ended(call), call.key, reply, took))
+
+    def _ended(self, call: Call) -> Ended:
+        """A call's end, with what its endpoint told of its limits."""
+        llm, _ = self._models[call.model]
+        return Ended(call.number, None, model=call.model, quotas=told_by(llm) or None)
 
     def _keep(self) -> None:
         """Store what came, one after the other on a disk, side by side where each takes its time;
@@ -142,9 +148,9 @@ class Sending:
         came, self._came = self._came, []
         for some in [came] if self._on_disk else [[one] for one in came]:
             kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
-            kept.add_done_callback(lambda done: self._kept(done.result()))
+            kept.add_done_callback(lambda done: self._stored(done.result()))
 
-    def _kept(self, ended: Sequence[tuple[Came, Ended]]) -> None:
+    def _stored(self, ended: Sequence[tuple[Came, Ended]]) -> None:
         for came, each in ended:
             if isinstance(each.error, DiskFull):  # which ends the run
                 self._full = each.error
@@ -190,13 +196,13 @@ def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, Ended]]:
     """How calls ended whose replies are stored by now."""
     ended: list[tuple[Came, Ended]] = []
     for each in came:
-        call, reply, took = each
+        end, key, reply, took = each
         try:
-            keep(store, call.key, reply)
+            keep(store, key, reply)
         except Exception as error:
-            ended.append((each, Ended(call.number, None, error=_portable(error))))
+            ended.append((each, replace(end, error=_portable(error))))
         else:
-            ended.append((each, Ended(call.number, reply, took)))
+            ended.append((each, replace(end, reply=reply, seconds=took)))
     return ended
 
 

@@ -1,14 +1,17 @@
-"""Whether an endpoint would answer, found out in a second and for nothing: is anybody there, is the
-key let in, is there such a model.
+"""Whether an endpoint would answer, found out in a second: is anybody there, is the key let in, is
+there such a model, has the account credit.
 
-`GET /models` is free. Only where it does not name the model (an alias, a server that lists nothing)
-one token of chat is asked for. What a busy server cannot say is no refusal: the gateway waits.
+`GET /models` is free. One token of chat is asked for where it does not name the model (an alias, a
+server that lists nothing), and where calls cost money: an account without credit lists its models
+all the same. What a busy server cannot say is no refusal: the gateway waits. A proxy's error (502)
+counts when it came three times.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 SECONDS = 10.0  # for one request of the trial
 LISTED = 8  # models named in a message
 REFUSED = (401, 403)
+DOWN = (500, 502, 504)  # of a proxy whose server does not answer, ...
+TRIES, PAUSE_S = 3, 1.0  # ... asked so often, with a pause in between
+NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # codes of an error
 
 
 @runtime_checkable
@@ -38,11 +44,12 @@ class Chats(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Status 0: there was none, for the `reason`."""
+    """Status 0: there was none, for the `reason`. `html`: it is a page."""
 
     status: int = 0
     body: Any = None
     reason: str = ""
+    html: bool = False
 
 
 def wrong_address(base_url: str) -> str | None:
@@ -76,7 +83,7 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
     except UserError as error:
         return str(error)
     place = endpoint.place
-    listing = _ask(endpoint, key, "/models", seconds)
+    listing = _asked_again(endpoint, key, "/models", seconds)
     if listing.status == 0:
         return (
             f"{place}: no answer ({listing.reason}); check base_url= (it usually ends in /v1), and "
@@ -84,10 +91,81 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
         )
     if listing.status in REFUSED:
         return endpoint.refused_key(listing.status)
+    if broken := _broken(endpoint, listing):
+        return broken
     names = _names(listing.body)
-    if endpoint.model in names or f"models/{endpoint.model}" in names or _busy(listing.status):
+    named = endpoint.model in names or f"models/{endpoint.model}" in names
+    if _busy(listing.status):
         return None
+    if named:
+        return _without_credit(endpoint, key, seconds)
     return _unlisted(endpoint, key, place, names, seconds)
+
+
+def lists_nothing(endpoint: Endpoint) -> bool:
+    """Whether what is at the address is a web page also where the models should be listed."""
+    return _ask(endpoint, endpoint.key(), "/models", SECONDS).html
+
+
+def html_page(place: str) -> str:
+    return f"{place}: an HTML page; is base_url right? it usually ends in /v1"
+
+
+def is_html(body: bytes) -> bool:
+    return body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
+
+
+def no_credit(place: str, status: int, error: Any) -> str | None:
+    """That an account has no credit, where a status and the error object with it say so."""
+    told: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    if status != 402 and str(told.get("code") or told.get("type")) not in NO_CREDIT:
+        return None
+    said = " ".join(hidden(str(told.get("message") or error)).split())[:300]
+    return (
+        f"{place}: the account has no credit left ({said}); add credit and run the same command "
+        "again: what is finished is kept"
+    )
+
+
+def _broken(endpoint: Endpoint, listing: Answer) -> str | None:
+    """Why an answer is none of an endpoint that works."""
+    if said := no_credit(endpoint.place, listing.status, _error(listing.body)):
+        return None if _has_fallback(endpoint) else said
+    if listing.status in DOWN:
+        page = ": an HTML page" if listing.html else ""
+        return (
+            f"{endpoint.place}: HTTP {listing.status}{page}, {TRIES} times: something answers in "
+            "the server's place, which is down; start it or try later (try_endpoints=false starts "
+            "without asking)"
+        )
+    return html_page(endpoint.place) if listing.html and listing.status < 400 else None
+
+
+def _without_credit(endpoint: Endpoint, key: str, seconds: float) -> str | None:
+    """That the account of a model that costs money has no credit, by one token of chat."""
+    price = endpoint.price
+    if not isinstance(endpoint, Chats) or not price.usd(1, 1) or _has_fallback(endpoint):
+        return None
+    said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
+    return no_credit(endpoint.place, said.status, _error(said.body))
+
+
+def _has_fallback(endpoint: Any) -> bool:
+    """Whether others are asked where this one has no credit."""
+    return bool(getattr(endpoint, "fallback", ()))
+
+
+def _error(body: Any) -> Any:
+    return body.get("error", body) if isinstance(body, Mapping) else body
+
+
+def _one_token(endpoint: Endpoint, chat: Chats) -> dict[str, Any]:
+    return {
+        "model": endpoint.model,
+        "messages": [{"role": "user", "content": "Hello"}],
+        chat.token_limit: 1,
+        **chat.extra_body,
+    }
 
 
 def _unlisted(
@@ -99,13 +177,11 @@ def _unlisted(
         return None
     if not isinstance(endpoint, Chats):
         return None if not names else _no_such_model(place, endpoint.model, names)
-    body = {
-        "model": endpoint.model,
-        "messages": [{"role": "user", "content": "Hello"}],
-        endpoint.token_limit: 1,
-        **endpoint.extra_body,
-    }
-    said = _ask(endpoint, key, "/chat/completions", seconds, body)
+    said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
+    if said.html and said.status < 400:
+        return html_page(place)
+    if lacks := no_credit(place, said.status, _error(said.body)):
+        return None if _has_fallback(endpoint) else lacks
     if said.status in REFUSED:
         return endpoint.refused_key(said.status)
     if said.status in (404, 405) or "model_not_found" in json.dumps(said.body):
@@ -138,6 +214,17 @@ def _names(body: Any) -> list[str]:
     return [str(row["id"]) for row in rows or () if isinstance(row, Mapping) and "id" in row]
 
 
+def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> Answer:
+    """As `_ask`, once more where a proxy says that its server is down."""
+    answer = _ask(endpoint, key, path, seconds)
+    for _ in range(TRIES - 1):
+        if answer.status not in DOWN:
+            break
+        time.sleep(PAUSE_S)
+        answer = _ask(endpoint, key, path, seconds)
+    return answer
+
+
 def _ask(
     endpoint: Endpoint, key: str, path: str, seconds: float, body: Mapping[str, Any] | None = None
 ) -> Answer:
@@ -152,14 +239,18 @@ def _ask(
     )
     try:
         with urllib.request.urlopen(request, timeout=seconds) as reply:
-            return Answer(status=reply.status, body=_json(reply.read()))
+            return _answer(reply.status, reply.read())
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(status=error.code, body=_json(error.read()))
+            return _answer(error.code, error.read())
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         said = getattr(reason, "strerror", None) or reason
         return Answer(reason=hidden(str(said)).lower() or type(error).__name__)
+
+
+def _answer(status: int, body: bytes) -> Answer:
+    return Answer(status=status, body=_json(body), html=is_html(body))
 
 
 def _json(body: bytes) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from actors.part import Opened, RunContext, hardware
 from mustsee.errors import Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Video
+from mustsee.run.quota import Quota
 
 PROMPT = "embed"  # the name of these calls in the ledger
 
@@ -35,7 +37,8 @@ class Embeddings:
 
     def estimate(self, request: Request) -> Estimate:
         tokens = sum(len(m.text) / CHARACTERS_PER_TOKEN + 2 for m in request.messages)
-        return Estimate(tokens_in=tokens, usd=self.endpoint.price.usd(tokens, 0))
+        usd = self.endpoint.price.usd(tokens, 0)
+        return Estimate(tokens_in=tokens, usd=usd, usd_in=usd)
 
     def open(self) -> Llm:
         return EmbeddingsClient(self)
@@ -50,6 +53,11 @@ class EmbeddingsClient:
     @property
     def identity(self) -> str:
         return self._config.identity
+
+    @property
+    def quotas(self) -> Mapping[str, Quota]:
+        """As the endpoint told them with its last reply."""
+        return self._connection.quotas
 
     async def complete(self, request: Request) -> Reply:
         """One call, tried once; a reply without one vector for each text is Transient."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
@@ -19,11 +18,12 @@ from actors.part import hardware
 from mustsee.errors import BadRow, Transient, UserError, hidden
 from mustsee.llm import Clip, Message, Reply, Request, VideoInput
 from mustsee.run.limits import Limits
+from mustsee.run.picture_tokens import PictureTokens
+from mustsee.run.quota import Quota
 from mustsee.store import Store
 from mustsee.thoughts import Spoken, apart
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
-LOW, TILE, TILE_PIXELS = 85, 170, 512  # tokens of a picture, of each tile of it; a tile's side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ class OpenAI(Endpoint):
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `thought_tokens`: how many a model may think with beside those of its reply;
-    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `omit`:
+    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `pictures`:
+    the settings of `PictureTokens` by model, for those that count in another way. `omit`:
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
     `opens_thoughts`: the chat template writes the opening tag of the thoughts, and the server does
     not tell them apart, so that replies begin in their midst.
@@ -50,6 +51,9 @@ class OpenAI(Endpoint):
     reasoning_effort: str | None = None
     opens_thoughts: bool = False
     detail: Literal["auto", "low", "high"] = "auto"
+    pictures: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], metadata={"identity": False}
+    )
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
@@ -107,16 +111,17 @@ class OpenAI(Endpoint):
     def endpoint(self) -> Endpoint:
         return self
 
-    def _tokens(self, jpeg: bytes) -> int:
-        """What a picture takes, as OpenAI counts it; Gemini counts 258 for a small one."""
+    def _tokens(self, jpeg: bytes) -> float:
+        """What a picture takes."""
         from PIL import Image
 
+        counted = self.pictures.get(self.model, {})
+        rule = counted if isinstance(counted, PictureTokens) else PictureTokens(**counted)
         try:
             width, height = Image.open(io.BytesIO(jpeg)).size  # reads the header alone
         except OSError:  # no picture: the endpoint will say so
-            return LOW
-        tiles = math.ceil(width / TILE_PIXELS) * math.ceil(height / TILE_PIXELS)
-        return LOW if self.detail == "low" else LOW + TILE * tiles
+            return rule.base
+        return rule.count(width, height, low=self.detail == "low")
 
     def film_tokens(self, request: Request) -> float:
         """What the films of a request take."""
@@ -130,8 +135,8 @@ class OpenAI(Endpoint):
         )
         tokens_in += self.film_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
-        usd = self.price.usd(tokens_in, most)
-        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd)
+        usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
+        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
 
     def open(self) -> OpenAIChat:
         return OpenAIChat(self)
@@ -156,6 +161,11 @@ class OpenAIChat:
         self.identity = config.identity  # asked for with every call
         self.connection: Connection = config.connect()
         self._structured = config.structured != "none"
+
+    @property
+    def quotas(self) -> Mapping[str, Quota]:
+        """As the endpoint told them with its last reply."""
+        return self.connection.quotas
 
     async def complete(self, request: Request) -> Reply:
         """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or

@@ -5,7 +5,8 @@ budget holds over all of them, and what was spent survives any kill. A call with
 and its reply is unknown: it counts with the most that it may have cost. On a local disk entries are
 appended (a process may be killed, but not the machine: nothing waits for the disk); on an object
 store a file of them is written whole again until it is large. The coordinator of a run that is
-started again under the same name goes on in the same files.
+started again under the same name goes on in the same files. What calls were billed, against what
+was estimated for them, is learnt from the same entries (`mustsee.run.budget`).
 """
 
 from __future__ import annotations
@@ -15,27 +16,30 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyarrow import fs
 
 from mustsee.errors import MustseeError
+from mustsee.run.budget import BillingHistory, CallCost, Pair
 from mustsee.run.ledger import Entry, Ledger, Tally
 from mustsee.store import resolve
 
 FOLDER = "daybook"
 STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
 LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
-UNTOLD = "account"  # of an entry: limits are not kept here
+UNTOLD = ("account", "said", "quotas")  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(Entry)}
+COSTS = [f.name for f in fields(CallCost)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
     """What all runs of an output folder did and paid: `runs` that made calls, dollars `by_stage`,
-    and `unknown` calls that were sent without a reply, which cost at most `unknown_usd`.
+    and `unknown` calls that were sent without a reply, which cost at most `unknown_usd`: as much as
+    calls of their model and prompt were billed.
     """
 
     runs: int = 0
@@ -58,9 +62,9 @@ class Spent:
 
 @dataclass(frozen=True)
 class Sent:
-    """A call that is out: the most that it may cost, and who makes it."""
+    """A call that is out: what it may cost, and who makes it."""
 
-    usd: float
+    cost: CallCost
     by: str = ""
 
 
@@ -97,11 +101,12 @@ class Daybook:
         self.before = Ledger()  # of earlier runs
         self.now = Ledger()  # of this one; who enters a call's end adds it here
         self.done: set[str] = set()  # calls of this run that were done before it was started again
+        self.history = BillingHistory()
         self.runs = 0
         self._open: dict[str, Sent] = {}  # by this run
-        self._lost: dict[str, list[float]] = {}  # sent without a reply ever since: what it may cost
+        self._lost: dict[str, list[CallCost]] = {}  # sent without a reply ever since
+        self._lost_sums: dict[Pair, tuple[int, CallCost]] = {}  # how many of them, and their costs
         self._again: set[str] = set()  # lost calls that were made once more
-        self._lost_usd = 0.0
         self._lines: list[bytes] = []
         self._entered = self._kept = 0
         self._place: tuple[fs.FileSystem, str] | None = None
@@ -123,6 +128,10 @@ class Daybook:
         """What earlier runs paid, and what calls without a reply may have cost."""
         return self.before.total.usd + self._lost_usd
 
+    @property
+    def _lost_usd(self) -> float:
+        return sum(self.history.corrected(cost) for _, cost in self._lost_sums.values())
+
     def spent(self, now: Ledger) -> Spent:
         """Of all runs, where this one's own ledger is `now`."""
         return Spent(
@@ -138,10 +147,10 @@ class Daybook:
         """This run's calls that are out."""
         return self._open
 
-    def sent(self, key: str, usd: float, by: str = "") -> None:
-        """A call is let go, at the most that it may cost."""
-        self._open[key] = Sent(usd, by)
-        self._enter({"sent": key, "usd": usd, "by": by})
+    def sent(self, key: str, cost: CallCost, by: str = "") -> None:
+        """A call is let go."""
+        self._open[key] = Sent(cost, by)
+        self._enter({"sent": key, **vars(cost), "by": by})
 
     def rejoin(self, key: str) -> None:
         """A lost call is still out and waited for again, or its reply has come after all."""
@@ -151,18 +160,24 @@ class Daybook:
     def lose(self, key: str) -> None:
         """Nobody waits for a call any more."""
         if key in self._open:
-            usd = self._open.pop(key).usd
-            self._lost.setdefault(key, []).append(usd)
-            self._lost_usd += usd
+            cost = self._open.pop(key).cost
+            self._lost.setdefault(key, []).append(cost)
+            self._count_lost(cost, 1)
             self._enter({"lost": key})
 
     def unreported(self, key: str) -> bool:
         """Whether a reply to this call, if the store has one, is of a call that was lost."""
         return key in self._lost and key not in self._again
 
-    def ended(self, entry: Entry) -> bool:
-        """A call ended, by whatever way; whether that was entered. What is free is not."""
-        known = self._open.pop(entry.key, None) is not None
+    def ended(self, entry: Entry, expected: float | None = None) -> bool:
+        """A call ended, by whatever way; whether that was entered. What is free is not. `expected`:
+        the most that was held back for it, where it was in flight with others.
+        """
+        sent = self._open.pop(entry.key, None)
+        known = sent is not None
+        if sent is not None and entry.outcome == "done":
+            billed = self.history.billed(sent.cost.pair)
+            billed.add(sent.cost, entry.usd, entry.tokens_in, expected)
         if not known and self.unreported(entry.key) and entry.outcome in ("done", "cached"):
             known = self._found(entry.key) is not None
         elif entry.outcome == "done" and entry.key in self._lost:
@@ -171,17 +186,23 @@ class Daybook:
             self._enter(_told(entry))
         return known or entry.outcome != "cached"
 
-    def _found(self, key: str) -> float | None:
+    def _found(self, key: str) -> CallCost | None:
         """The cost of a lost call that is lost no more."""
         costs = self._lost.get(key)
         if not costs:
             return None
-        usd = costs.pop()
+        cost = costs.pop()
         if not costs:
             del self._lost[key]
             self._again.discard(key)
-        self._lost_usd = self._lost_usd - usd if self._lost else 0.0
-        return usd
+        self._count_lost(cost, -1)
+        return cost
+
+    def _count_lost(self, cost: CallCost, calls: int) -> None:
+        before, total = self._lost_sums.pop(cost.pair, (0, replace(cost, usd=0.0, usd_in=0.0)))
+        if before + calls:
+            usd, usd_in = total.usd + calls * cost.usd, total.usd_in + calls * cost.usd_in
+            self._lost_sums[cost.pair] = before + calls, replace(total, usd=usd, usd_in=usd_in)
 
     def _enter(self, told: Mapping[str, Any]) -> None:
         self._entered += 1
@@ -261,7 +282,8 @@ class Daybook:
             except ValueError:  # a kill cut the last one off
                 continue
             if "sent" in told:
-                self._open[told["sent"]] = Sent(told["usd"], told.get("by", ""))
+                cost = CallCost(**{name: told[name] for name in COSTS if name in told})
+                self._open[told["sent"]] = Sent(cost, told.get("by", ""))
             elif "lost" in told:
                 self.lose(told["lost"])
             elif "rejoined" in told:
@@ -303,5 +325,5 @@ def _told(entry: Entry) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(entry).items()
-        if name != UNTOLD and value != DEFAULTS[name]
+        if name not in UNTOLD and value != DEFAULTS[name]
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from mustsee.errors import UserError
+from mustsee.run.quota import Quota
 
 MILLION = 1_000_000
 REASONS = 5  # for asking again, listed in `run.json`
@@ -65,6 +66,8 @@ class Entry:
     settled. `seconds`: what the attempt took, `held`: what it and those before it had to wait (for
     limits, for a connection, after a failure). `instead`: the model in whose place it was asked.
     `batched`: it went by an endpoint's batch route. `stage`: the one that asked, if it was one.
+    `said`: by the endpoint, where the attempt is tried again. `quotas`: what its last reply told of
+    its limits.
     """
 
     outcome: Outcome
@@ -83,6 +86,8 @@ class Entry:
     instead: str = ""
     batched: bool = False
     stage: str = ""
+    said: str = ""
+    quotas: Mapping[str, Quota] | None = None
 
 
 @dataclass

@@ -1,46 +1,27 @@
-"""What an endpoint lets through: limits that are configured, and those that are found by trying.
+"""What an endpoint lets through: limits that are configured, those that its replies tell
+(`mustsee.run.quota`), and those that are found by trying (`mustsee.run.search`).
 
-Requests and tokens per minute are token buckets, `Search` finds the rest; both run on a clock that
-a test can turn. A call asks before it starts and is let go, to start after so many seconds, or held
-back, to ask again after so many. The caller does the waiting: nothing here sleeps.
+Requests and tokens per minute are token buckets; all run on a clock that a test can turn. A call
+asks before it starts and is let go, to start after so many seconds, or held back, to ask again
+after so many. The caller does the waiting: nothing here sleeps.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from mustsee.errors import UserError
+from mustsee.run.quota import Quota
+from mustsee.run.search import LONGEST_HOLD, SLOW, Search, Slowness
 
 BURST = 1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
 HORIZON = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
-LONGEST_HOLD = 2.0  # seconds after which a call that was held back asks again
-
-START = 32.0  # calls a second at first
-SLOWEST = 0.2  # calls a second: every five seconds one tries, whatever was refused
-CUT = 0.9  # of what was taken when more was refused, and CUBIC's slope (RFC 9438 cuts to 0.7, ...
-STEEP = 0.006  # ... but a lost packet is sent again at once, where a refused call costs a wait)
-RECOVERY = ((1 - CUT) / STEEP) ** (1 / 3)  # seconds from a cut back to the level before it
-CALLS = 20  # a second of the climb lasts at least so many calls, ...
-LONGEST_SECOND = 10.0  # ... and at most so long
-RECENT = 50  # calls over which refusals are counted
-FEW = 0.08  # share of calls that may be refused well below the top, ...
-NOISE = 3  # ... each of which lets so many pass at the top
-FAR = 1 / 2  # of what once stood: refusals below that are none that a cut mends, ...
-UNLEARNT = 0.8  # ... and of the share that they were so much stays at each cut at the top
-MEMORY = 600.0  # seconds in which what once stood fades to 1 / e
-LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
-DEEPEST = 64.0  # calls that a cut of the window takes away; an eighth where none was told to wait
-AT_ONCE = 3  # calls after a cut, of which one is refused: nothing of them stands
+TROUBLE = 5.0  # seconds without an answer after which it is shown what the endpoint says
+FEW_CALLS = 8  # over which it is seen whether most are refused
 LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
-SLOW = 2.0  # times as slow as at best, with no more done, is congestion
-OUTAGE = 8  # refusals without an answer to a later call
-COLLAPSE = 1 / 16  # of the rate at the first of them
-
-Measure = Literal["rate", "window"]
-BOTH: tuple[Measure, ...] = ("rate", "window")
+TOLD = "x-ratelimit-limit-"  # header of OpenAI-compatible endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +42,16 @@ class Limits:
 
 
 class Bucket:
-    """`per_minute` units flow in evenly, at most `BURST` seconds' worth (at least one) is saved up.
+    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST` seconds' worth, and
+    at least one).
 
     In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start. `held`:
     seconds in which somebody had to wait for it.
     """
 
-    def __init__(self, per_minute: float, now: float) -> None:
+    def __init__(self, per_minute: float, now: float, room: float | None = None) -> None:
         self.rate = per_minute / 60
-        self.room = max(1.0, self.rate * BURST)
+        self.room = max(1.0, self.rate * BURST if room is None else room)
         self.held = 0.0
         self._level, self._at, self._held_until = self.room, now, now
 
@@ -83,211 +65,29 @@ class Bucket:
         """
         self._flow(now)
         self._level -= units
-        wait = max(0.0, -self._level / self.rate)
-        if units and wait:
-            self.held += max(0.0, now + wait - max(now, self._held_until))
-            self._held_until = max(self._held_until, now + wait)
+        wait = self.debt(now)
+        self.waited_for(wait, now)
         return wait
 
     def debt(self, now: float) -> float:
         """Seconds until what was taken has flowed in."""
-        return self.reserve(0, now)
+        self._flow(now)
+        return max(0.0, -self._level / self.rate)
+
+    def waited_for(self, seconds: float, now: float) -> None:
+        """Somebody waits for this so long; the same seconds count once, however many wait."""
+        self.held += max(0.0, now + seconds - max(now, self._held_until))
+        self._held_until = max(self._held_until, now + seconds)
+
+    def left(self, units: float, now: float) -> None:
+        """No more than so many units are left: others take from it, too."""
+        self._flow(now)
+        self._level = min(self._level, units)
 
     def refund(self, units: float, now: float) -> None:
         """Give back what was reserved and not used; negative where more was used."""
         self._flow(now)
         self._level = min(self.room, self._level + units)
-
-
-class Search:
-    """How much an endpoint takes, found by trying: `rate` calls a second, `window` calls in flight.
-
-    A refusal does not say which of the two was too much, so both are held. The rate doubles every
-    second until something is refused. Then what was taken at that moment is the top of both: the
-    one that held calls back is cut below it, and climbs as CUBIC does, quickly to just under the
-    top, slowly past it, and ever faster where nothing is refused; the other may not be above it
-    meanwhile. Refusals of calls that had started before the cut are part of the same event. Time
-    counts only while calls are held back: who asks for little learns nothing.
-
-    A few refusals well below the top are no limit of ours, unless they come with a time at which to
-    come again: they change nothing, and as many are expected at the top. A window that is refused
-    again before it is back at its top is cut deeper each time. Where nothing is answered any more,
-    what is let go falls to `SLOWEST`; with the first answer it doubles again up to where it was.
-    """
-
-    def __init__(self, start: float = START) -> None:
-        self._low: dict[Measure, float] = {"rate": start, "window": math.inf}
-        self._top: dict[Measure, float] = {"rate": math.inf, "window": math.inf}
-        self._tight = BOTH
-        self._doubling, self._time = True, 0.0
-        self._held_at = -math.inf
-        self._holder: Measure = "rate"
-        self._started = self._cut_at = 0  # calls by number
-        self._stood = self._passed = 0.0  # calls that stood, and the time, both fading
-        self._start_at = math.nan
-        self._refusals = deque[int]()
-        self._noise = 0  # refusals since the cut that were none of ours
-        self._anyway = 0.0  # share of calls that is refused however few they are
-        self._peak = 0.0  # calls a second that once stood at a cut, slowly fading
-        self._row = 0  # refusals without an answer to a later call
-        self._cuts = 0  # in a row after which nothing stood
-        self._below = 0.0  # calls that a cut of the window takes away at most
-        self._before: dict[Measure, float] = self._top
-
-    @property
-    def rate(self) -> float:
-        return max(SLOWEST, self._level("rate"))
-
-    @property
-    def window(self) -> float:
-        return self._level("window")
-
-    @property
-    def _shape(self) -> float:
-        return 1 + STEEP * (self._time - RECOVERY) ** 3
-
-    def _level(self, of: Measure) -> float:
-        if self._doubling:
-            return min(self._low[of] * 2**self._time, CUT * self._top[of])
-        level = self._top[of] * (self._shape if of in self._tight else max(1.0, self._shape))
-        return max(level, self._top[of] - self._below) if of == "window" else level
-
-    def held(self, by: Measure, now: float) -> None:
-        """A call had to wait: time to climb, unless nothing is answered."""
-        passed, self._held_at, self._holder = now - self._held_at, now, by
-        if self._row >= OUTAGE or passed > 2 * LONGEST_HOLD:
-            return
-        second = 1.0 if self._doubling else min(max(1.0, CALLS / self.rate), LONGEST_SECOND)
-        if not (self._doubling and self.rate > START + 2 * self.seen):
-            self._time += passed / second
-        if self._doubling and all(self._level(m) >= CUT * self._top[m] for m in self._top):
-            self._tight = BOTH
-            self._doubling, self._time = False, 0.0
-
-    @property
-    def _low_down(self) -> bool:
-        """On the way back from a cut."""
-        return not self._doubling and self._shape < 0.97
-
-    def started(self, at: float) -> int:
-        """A call starts then: its number."""
-        self._started += 1
-        passed = max(0.0, at - self._start_at) if self._started > 1 else 0.0
-        self._start_at = max(at, self._start_at) if self._started > 1 else at
-        fading = math.exp(-passed / self._span)
-        self._stood = self._stood * fading + 1
-        self._passed = self._passed * fading + passed
-        self._peak *= math.exp(-passed / MEMORY)
-        return self._started
-
-    @property
-    def seen(self) -> float:
-        """Calls a second that stood, as of the last start."""
-        return self._stood / max(self._passed, 1 / self.rate, 1e-6)
-
-    @property
-    def _span(self) -> float:
-        """Seconds over which what is seen is counted."""
-        return max(1.0, 8 / self.rate)
-
-    def answered(self, call: int) -> None:
-        """The call of that number was answered."""
-        if call <= self._cut_at:
-            return
-        self._learn(0.0)
-        if self.rate < COLLAPSE * self._before["rate"]:
-            self._low = {"rate": self.rate, "window": self.window}
-            self._top, self._doubling, self._time = self._before, True, 0.0
-        self._row = self._cuts = 0
-
-    def refused(self, call: int, in_flight: int, now: float, told: bool) -> None:
-        """The call of that number was refused; so many are still in flight. `told`: with the time
-        at which to come again.
-        """
-        self._row += 1
-        if self._row == 1:
-            self._before = {"rate": self.rate, "window": self.window}
-        self._stood = max(0.0, self._stood - 1)
-        self._refusals.append(self._started)
-        while self._refusals[0] <= self._started - RECENT:
-            self._refusals.popleft()
-        if call <= self._cut_at:
-            return
-        self._learn(1.0)
-        calls = min(RECENT, self._started - self._cut_at)
-        if self._low_down or now - self._held_at > 1:
-            most = 0.5 + max(0.0 if told else FEW, 2 * self._anyway) * calls
-        else:
-            most = max(NOISE * self._noise, 2 * self._anyway * calls)
-        if len(self._refusals) > most:
-            self.cut("rate" if told else self._holder, in_flight - (self._started - call), told)
-        elif self._low_down:
-            self._noise = min(NOISE, self._noise + 1)
-
-    def _learn(self, refused: float) -> None:
-        """What is refused behind a cut, far below what once stood, no cut mends."""
-        if self._low_down and self.rate < FAR * self._peak and self._row < OUTAGE:
-            self._anyway += (refused - self._anyway) / RECENT
-
-    def cut(self, holder: Measure, in_flight: int, told: bool = False) -> None:
-        """Congestion, while so many calls stood, and `holder` held further ones back; `told`: as in
-        `refused`. Where nothing stood after the cuts before, this one is deeper.
-        """
-        nothing_stood = told or self._started - self._cut_at <= AT_ONCE
-        self._cut_at = self._started
-        self._cuts = self._cuts + 1 if nothing_stood else 0
-        deeper = CUT ** max(0, self._cuts - 2)
-        in_flight = round(in_flight * deeper)
-        stood = deeper * self.seen / (1 - min(self._anyway, 0.5))
-        rate, window = min(self.rate, stood), min(self.window, float(in_flight))
-        again = not self._doubling and self._time < RECOVERY
-        deepest = DEEPEST if told else DEEPEST / 8
-        self._below = min(max(1.0, 2 * self._below), deepest) if again else self._below // 2
-        if holder == "window":
-            rate = max(CUT * self.rate, min(self.rate, 1.25 * stood))
-        elif self.window < 1.5 * in_flight and not told:
-            window = max(window, CUT * self.window)
-        if window < LEAST_WINDOW:
-            window = self.window
-        if rate > FAR * self._peak or not self._low_down:
-            self._anyway *= UNLEARNT
-        self._peak = max(self._peak, min(self.rate, stood))
-        taken: dict[Measure, float] = {"rate": max(SLOWEST, rate), "window": window}
-        self._tight = BOTH if again and holder == "rate" and window > LEAST_WINDOW else (holder,)
-        self._top, self._doubling, self._time, self._noise = taken, False, 0.0, 0
-        self._refusals.clear()
-
-
-class Slowness:
-    """Whether calls have become slower because there are too many: an endpoint that lets them queue
-    refuses none. A call is held against the quickest of its prompt; that many calls are slower than
-    few is well as long as more is done in all.
-    """
-
-    def __init__(self) -> None:
-        self._mean: dict[str, float] = {}
-        self._best: dict[str, float] = {}
-        self._slow = 1.0  # calls take so many times as long as at best
-        self._most = 0.0  # calls in flight by how slow they were: what is done in all
-        self._calls = 0
-
-    def risen(self, prompt: str, seconds: float, in_flight: int) -> float | None:
-        """A call was answered; how many times too slow calls are, where that is for their number,
-        and at most once for as many calls as are in flight.
-        """
-        mean = self._mean.get(prompt, seconds)
-        mean = self._mean[prompt] = mean + (seconds - mean) / 16
-        best = self._best[prompt] = max(1e-3, min(self._best.get(prompt, mean), mean))
-        self._slow += (mean / best - self._slow) / 16
-        self._calls += 1
-        done = in_flight / self._slow
-        risen = self._slow > SLOW and done < 1.1 * self._most and self._calls > max(32, in_flight)
-        if self._slow < SLOW:
-            self._most = max(self._most, done)
-        if not risen:
-            return None
-        self._calls = 0
-        return self._slow
 
 
 @dataclass(frozen=True)
@@ -309,6 +109,9 @@ class Rates:
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = Bucket(requests, now) if requests is not None else None
         self._tokens = Bucket(tokens, now) if tokens is not None else None
+        self._told: dict[str, tuple[Quota, Bucket]] = {}
+        self.said = ""  # by the endpoint, in place of its last answer
+        self._refused = 0.0  # share of late calls
         self.search = Search() if limits.search else Search(math.inf)
         self.in_flight = 0
         self._closed_until = self._next = self._line = self._look_at = now
@@ -317,10 +120,28 @@ class Rates:
 
     @property
     def held(self) -> dict[str, float]:
-        """Seconds in which calls had to wait for a configured limit, by `name=value`."""
+        """Seconds in which calls had to wait for a limit that is configured, by `name=value`, or
+        that the endpoint told, by its header and value.
+        """
         named = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
-        there = ((name, bucket) for name, bucket in named if bucket is not None and bucket.held)
-        return {f"{name}={bucket.rate * 60:.12g}": bucket.held for name, bucket in there}
+        found = {f"{n}={b.rate * 60:.12g}": b.held for n, b in named if b is not None}
+        found |= {f"{TOLD}{name}={q.limit:.12g}": b.held for name, (q, b) in self._told.items()}
+        return {name: seconds for name, seconds in found.items() if seconds}
+
+    def _buckets(self, of: str) -> list[Bucket]:
+        """The configured bucket of "requests" or "tokens", and the one that was told."""
+        own = self._requests if of == "requests" else self._tokens
+        told = self._told.get(of)
+        return [b for b in (own, told and told[1]) if b is not None]
+
+    def told(self, quotas: Mapping[str, Quota], now: float) -> None:
+        """A reply told what is left of a limit of "requests" or "tokens"."""
+        for name, quota in quotas.items():
+            known = self._told.get(name)
+            if known is None or known[0].limit != quota.limit:
+                bucket = Bucket(quota.per_minute, now, room=quota.limit)
+                self._told[name] = known = quota, bucket
+            known[1].left(quota.remaining, now)
 
     def admit(self, tokens: float, now: float) -> Admission:
         """Whether one request of `tokens` may start; if so, it is in flight until `release`."""
@@ -332,15 +153,14 @@ class Rates:
         if waits[0] > 0:
             self.search.held("rate", now)
         self._next += 1 / self.search.rate
-        if self._requests is not None:
-            waits.append(self._requests.reserve(1, now))
-        if self._tokens is not None:
-            waits.append(self._tokens.reserve(tokens, now))
+        waits += [bucket.reserve(1, now) for bucket in self._buckets("requests")]
+        waits += [bucket.reserve(tokens, now) for bucket in self._buckets("tokens")]
         self.in_flight += 1
         return Admission(True, max(waits), self.search.started(now + max(waits)))
 
     def _held(self, now: float) -> float | None:
         """Seconds for which nothing may start; None: something may."""
+        over = 0.0
         if now < self._closed_until:
             return self._closed_until - now
         if self.in_flight + 1 > self.search.window:
@@ -349,9 +169,11 @@ class Rates:
         if self._next - now > HORIZON:
             self.search.held("rate", now)
             return self._next - now - HORIZON
-        debts = [b.debt(now) for b in (self._requests, self._tokens) if b is not None]
-        over = max(debts, default=0.0) - HORIZON
-        return over if over > 0 else None
+        for bucket in (*self._buckets("requests"), *self._buckets("tokens")):
+            if (debt := bucket.debt(now)) > HORIZON:
+                bucket.waited_for(debt, now)
+                over = max(over, debt - HORIZON)
+        return over or None
 
     def _turn(self, now: float, held: float) -> float:
         """Those who are held back ask again one after the other, two for each that can start."""
@@ -363,12 +185,13 @@ class Rates:
     def release(self, unused: float, now: float) -> None:
         """A call is over that had reserved so many tokens more than it used."""
         self.in_flight = max(0, self.in_flight - 1)
-        if self._tokens is not None:
-            self._tokens.refund(unused, now)
+        for bucket in self._buckets("tokens"):
+            bucket.refund(unused, now)
 
     def answered(self, call: int, prompt: str, seconds: float) -> None:
         """That call, which is released, was answered after so many seconds."""
         self._silent_since = math.inf
+        self._refused -= self._refused / FEW_CALLS
         self.search.answered(call)
         slow = self._slowness.risen(prompt, seconds, self.in_flight + 1)
         if slow is not None and self.limits.search:
@@ -382,12 +205,19 @@ class Rates:
 
     def failed(self, now: float) -> None:
         """A call failed in a way that another attempt may mend."""
+        self._refused += (1 - self._refused) / FEW_CALLS
         self._silent_since = min(self._silent_since, now)
 
     def pause(self, seconds: float, now: float) -> None:
         """The endpoint said Retry-After: nothing new starts before that."""
+        self.search.asked_to_wait(seconds)
         self._closed_until = max(self._closed_until, now + seconds)
         self._next = max(self._next, self._closed_until)
+
+    def trouble(self, now: float) -> str:
+        """What the endpoint says while it answers nothing for a while, or refuses most calls."""
+        silent = now - self._silent_since > TROUBLE
+        return self.said if silent or self._refused > 1 / 2 else ""
 
     def dead(self, patience: float, now: float) -> bool:
         """Whether nothing was answered for longer than that; now and then one may look again."""

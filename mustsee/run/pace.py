@@ -59,7 +59,8 @@ class Allowed:
 @dataclass(frozen=True, kw_only=True)
 class Did:
     """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its workers
-    were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder.
+    were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder;
+    `limit`: the one that the run's calls waited for longest.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Did:
     work: float = 0.0
     taken: float = 0.0
     usd: float = 0.0
+    limit: str = ""
     calls: Tally = field(default_factory=Tally)
     allowed: Allowed = field(default_factory=Allowed)
     watched: Watched = field(default_factory=Watched)
@@ -108,6 +110,9 @@ class Did:
         if not seconds:
             return ""
         most = max(seconds, key=lambda name: seconds[name])
+        held = self.calls.held > PART * (self.calls.held + self.calls.seconds)
+        if held and self.limit and most in ("full", "few"):
+            return f"its calls wait for {self.limit}"
         if most != "full":
             return {
                 "starting": "its workers were starting",
@@ -115,7 +120,7 @@ class Did:
                 "few": "fewer rows than its workers could do at once",
                 "done": "done before the others",
             }[most]
-        if self.calls.held > PART * (self.calls.held + self.calls.seconds):
+        if held:
             return "its calls wait for the endpoint's limits"
         if self.calls.seconds > PART * work:
             return "waits for the endpoint's replies"

@@ -50,8 +50,9 @@ def own_judges(models: Mapping[str, str]) -> tuple[str, ...]:
     guessers = {key: name for key, name in asked.items() if ".guesser" in key}
     writers = {name: key for key, name in asked.items() if key.startswith("ask.")}
     lines = [
-        f"{writers[name]} and {', '.join(keys)} are one model ({name}): it guesses at questions of "
-        f"its own; {keys[0].replace('.', '/')}=openai {keys[0]}.model=... sets another"
+        f"The same model writes and filters the questions ({writers[name]} and {', '.join(keys)}: "
+        f"{name}), so the filter is too kind. Give another one: {keys[0].replace('.', '/')}=openai "
+        f"{keys[0]}.model=..."
         for name, keys in _alike(guessers)
         if name in writers
     ]

@@ -86,8 +86,10 @@ class Aborted:
 class Snapshot:
     """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
     run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
-    `held`: seconds in which calls had to wait for a limit of conf, by `name=value`. `damaged`:
-    objects of the store that were not what had been written, and what is wrong with each.
+    `held`: seconds in which calls had to wait for a limit of conf, or one that the endpoint told,
+    by `name=value`. `damaged`: objects of the store that were not what had been written, and what is
+    wrong with each. `trouble`: by account, what an endpoint says that answers nothing, or refuses
+    most calls.
     """
 
     stages: Mapping[str, StageCounts]
@@ -97,6 +99,7 @@ class Snapshot:
     in_batches: int = 0
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+    trouble: Mapping[str, str] = field(default_factory=dict[str, str])
     aborted: Aborted | None = None
 
     def stage(self, name: str) -> StageCounts:
@@ -218,6 +221,7 @@ class RunRecord:
                 work=counts.seconds / 3600,
                 taken=counts.residence / 3600,
                 usd=paid.get(name, 0.0),
+                limit=max(self.held, key=lambda limit: self.held[limit], default=""),
                 calls=self.llm.by_stage.get(name, Tally()),
                 allowed=self.allowed.get(name, pace.Allowed()),
                 watched=self.watched.get(name, pace.Watched()),

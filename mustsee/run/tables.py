@@ -101,6 +101,16 @@ class Failure:
     attempts: int
 
 
+ACCOUNT_ERRORS = ("BudgetSpent", "NoCredit", "NoAnswer")  # no fault of the row
+
+
+def stopped(tables: Tables) -> Counter[tuple[str, str]]:
+    """How many rows are unfinished because calls had to stop: by error and message."""
+    problems = (video.problem for video in tables.videos("problem"))
+    ours = (p for p in problems if p is not None and p.error in ACCOUNT_ERRORS)
+    return Counter((problem.error, problem.message) for problem in ours)
+
+
 def write_problems(tables: Tables, path: Path) -> None:
     """`problems.parquet`: every row that failed."""
     failures = [

@@ -39,6 +39,7 @@ from ray_jobs.benches.loopback_replies import (
 )
 from ray_jobs.benches.loopback_schemas import Honouring, Schemas
 
+TRIAL = [{"role": "user", "content": "Hello"}]  # of `actors.trial`
 KINDS = (
     "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal",
     "wrong_format", "html",
@@ -88,7 +89,8 @@ class Loopback:
     an instance of the schema that came, the request is refused for one, or it is passed over.
     `hidden`: a limit that refuses what goes beyond it. `gate`: nothing is answered until it
     is open.
-    `models`: the only ones there are; None: any.
+    `models`: the only ones there are; None: any. `meter`: by how much more tokens are counted than
+    there are, given how many requests were answered before. `headers`: of every answer.
     """
 
     reply: Callable[[Payload], str] = canned
@@ -104,12 +106,15 @@ class Loopback:
     hidden: Hidden | None = None
     batches: Batches = field(default_factory=Batches)
     gate: threading.Event | None = None
+    meter: Callable[[int], float] = lambda before: 1.0
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     port: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
     payloads: list[Payload] | None = None
 
     def __enter__(self) -> Loopback:
         self._came: Counter[str] = Counter()
+        self.used: list[Mapping[str, int]] = []  # tokens that were counted, of each answer
         self._honouring = Honouring(lambda payload: self.reply(payload))
         self._now = self._peak = 0
         self._first = 0.0
@@ -173,18 +178,28 @@ class Loopback:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         payload = await request.json()
-        if self.payloads is not None:
-            self.payloads.append(payload)
         if self.models is not None and payload["model"] not in self.models:
             return _error(404, f"no model {payload['model']}", code="model_not_found")
+        if payload["messages"] == TRIAL:  # a job asks whether there is credit
+            self.counts["trials"] += 1
+            return web.json_response(completion(payload, canned))
+        if self.payloads is not None:
+            self.payloads.append(payload)
         if self.schemas == "refused" and "response_format" in payload:
             return _error(400, "unknown field response_format", param="response_format")
         return await self._serve(
             request,
             "chat",
             content_hash(payload),
-            lambda: completion(payload, self._reply, self.thinks),
+            lambda: self._metered(completion(payload, self._reply, self.thinks)),
         )
+
+    def _metered(self, answer: dict[str, Any]) -> dict[str, Any]:
+        times = self.meter(self.counts["metered"])
+        self.counts["metered"] += 1
+        usage = {name: round(times * tokens) for name, tokens in answer["usage"].items()}
+        self.used.append(usage)
+        return {**answer, "usage": usage}
 
     def _in_batch(self, payload: Payload) -> tuple[int, Any]:
         """What the chat route answers, for one call of a batch."""
@@ -231,7 +246,7 @@ class Loopback:
                     await asyncio.sleep(0.01)
                 if fault is not None:
                     return await self._fail(request, fault, answer())
-                return web.json_response(answer())
+                return web.json_response(answer(), headers=self.headers)
         except Refused as refused:
             said = refused.message + self._echo(request)
             return _error(refused.status, said, code=refused.code, param=refused.param)

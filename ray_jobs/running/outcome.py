@@ -4,7 +4,7 @@ filter, and why a video has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import RenderableType
@@ -60,6 +60,27 @@ def subset_of(record: RunRecord) -> str | None:
     """The subset of questions that pass every filter, as the configuration names it."""
     vet: Any = record.config.get("vet")
     return vet.get("subset") if isinstance(vet, dict) else None
+
+
+def stopped_lines(
+    stopped: Mapping[tuple[str, str], int], record: RunRecord, rows: int
+) -> Iterable[str]:
+    """Why calls had to stop, and what goes on from here; the most frequent reason last."""
+    for (error, message), n in sorted(stopped.items(), key=lambda item: item[1]):
+        left = f"{n} of {rows} videos are unfinished"
+        if error == "BudgetSpent":
+            spent = record.spent
+            usd = f"{spent.total.usd:.4f} USD spent"
+            if spent.unknown:
+                usd += f", {spent.unknown_usd:.4f} USD for calls of killed runs"
+            yield (
+                f"stopped: budget_usd={record.config.get('budget_usd')} reached ({usd}), {left}; "
+                "the same command with a higher budget_usd goes on from here"
+            )
+        elif error == "NoAnswer":
+            yield f"stopped: {message}; {left}; the same command goes on from here"
+        else:
+            yield f"stopped: {message}; {left}"
 
 
 def plain_line(text: str, style: str = "") -> Text:

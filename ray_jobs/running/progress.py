@@ -153,6 +153,8 @@ class Progress:
         self._console = Console(stderr=True)
         self._quiet = quiet()
         self._started = self._seen = now()
+        self._in_trouble: set[str] = set()  # accounts, as of the last snapshot, ...
+        self._told_of: set[str] = set()  # ... and those whose trouble has been printed
 
     def __enter__(self) -> Progress:
         self._quiet.__enter__()
@@ -198,6 +200,7 @@ class Progress:
             if self._now() - spoken >= EVERY:
                 print(line, file=sys.stderr, flush=True)
                 spoken = self._now()
+                self.mark_printed()
 
     def states(self, snapshot: Snapshot) -> list[State]:
         """The stages as they are now."""
@@ -254,8 +257,19 @@ class Progress:
             f"{reused} reused" if reused else "",
             self._money(snapshot),
             _whole(states),
+            self._trouble(snapshot),
         ]
         return f"{self._clock()} " + " | ".join(filter(None, parts))
+
+    def _trouble(self, snapshot: Snapshot) -> str:
+        """What endpoints say in place of answers, of those that were not told of."""
+        self._in_trouble = set(snapshot.trouble)
+        fresh = [said for a, said in snapshot.trouble.items() if a not in self._told_of]
+        return ", ".join(f"waiting for {said}" for said in fresh)
+
+    def mark_printed(self) -> None:
+        """The line was printed: the trouble in it is not printed again while it lasts."""
+        self._told_of = self._in_trouble
 
     def _clock(self) -> str:
         return f"[{clock(self._now() - self._started)}]"
@@ -292,7 +306,8 @@ class Progress:
             )
         table.caption_justify = "left"
         waits = ", ".join(f"{s.name} {told}" for s in states if (told := self._waits(s)))
-        told = " | ".join(filter(None, (waits, self._money(snapshot), _whole(states))))
+        said = self._trouble(snapshot)
+        told = " | ".join(filter(None, (waits, self._money(snapshot), _whole(states), said)))
         table.caption = f"{self._clock()} {told}".replace("[", r"\[")
         return table
 

@@ -88,6 +88,7 @@ class Run:
     rows_per_block: int | None = None
     try_endpoints: bool = True
     join: bool = False
+    verbose: bool = False
     rehearsal: DryRun = field(default_factory=DryRun)
     log: Tracker = field(default_factory=Nowhere)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -223,8 +224,7 @@ class Running:
             trials.tried(queued, session.store, endpoints=endpoints)
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
-        try:
-            # Where the machine is so busy that nothing answers, that is what there is to say.
+        try:  # where the machine is so busy that nothing answers, that is what there is to say
             counters = functools.partial(self.snapshot, timeout=EVERY / 2)
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(short_of, found)
@@ -352,8 +352,7 @@ class Running:
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(asked, folder / "export" / name, Again(written.videos))
-        seconds = time.monotonic() - self.started
-        self.record = self.record.finished(seconds)
+        self.record = self.record.finished(seconds := time.monotonic() - self.started)
         if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
             extra_too = {**self.record.extra, "estimate": found}
             self.record = dataclasses.replace(self.record, extra=extra_too)
@@ -369,6 +368,8 @@ class Running:
                 if p.name != litter.LOCK
             ),
             last=last,
+            stopped=tables.stopped(written),
+            verbose=self.run.verbose,
         )
         return plain
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,7 @@ from mustsee.llm import is_rules
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.run.daybook import Spent
+from mustsee.run.limits import TOLD
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
@@ -28,6 +29,7 @@ from ray_jobs.running.forecast import said
 from ray_jobs.running.heartbeat import finished
 from ray_jobs.running.outcome import plain_line, subset_of
 
+MANY = 100  # videos; of more the throughput of each stage is shown
 MOST = 20  # videos named one by one
 NAMED = 5  # damaged files named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
@@ -62,7 +64,8 @@ class Listed:
 class Told:
     """What the summary shows beside the record: the first videos, the best questions, the files
     that were written, what the tracker made of it, and what the job says last. `makes`: the job
-    makes questions, or asks about those that there are.
+    makes questions, or asks about those that there are. `stopped`: rows that are unfinished because
+    calls had to stop, by error and message. `verbose`: show also how fast each stage was.
     """
 
     videos: Sequence[Listed]
@@ -71,6 +74,8 @@ class Told:
     tracker: str | None = None
     last: Sequence[RenderableType] = ()
     makes: bool = True
+    stopped: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    verbose: bool = False
 
 
 def listed(tables: Tables) -> list[Listed]:
@@ -96,9 +101,11 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     console = Console()
     console.print()
     console.print(_stages(record))
-    if stages := record.pace().get("stages"):
+    fast = told.verbose or rows > MANY
+    if fast and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
-    for line in _videos(told.videos, rows):
+    unfinished = {message for _, message in told.stopped}
+    for line in _videos(told.videos, rows, unfinished):
         console.print(line, soft_wrap=True)
     for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
         console.print(line, soft_wrap=True)
@@ -112,14 +119,16 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
         console.print()
         console.print(shown)
     problems = sum(step.problems for step in record.funnel)
-    if rows and problems / rows > max_problem_share:
+    own = problems - sum(told.stopped.values())
+    if rows and own / rows > max_problem_share:
         said = (
-            f"{problems} of {rows} rows are problems, more than max_problem_share="
+            f"{own} of {rows} rows are problems, more than max_problem_share="
             f"{max_problem_share:g} allows: see {out}/problems.parquet"
         )
         console.print(plain_line(said, style="bold red"), soft_wrap=True)
-        return 3
-    return 0
+    for line in outcome.stopped_lines(told.stopped, record, rows):
+        console.print(plain_line(line, style="bold red"), soft_wrap=True)
+    return 3 if rows and problems / rows > max_problem_share else 0
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
@@ -159,7 +168,8 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
-    if slow := slowest(pace):
+    many = told.verbose or (record.funnel and record.funnel[0].entered > MANY)
+    if many and (slow := slowest(pace)):
         yield (
             f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
             f"{pace['per_core_hour'] or 0:.2g} a core; {slow} is the slowest stage, with "
@@ -214,7 +224,14 @@ def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
 def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
     """A line for each limit of conf for which calls waited long, in a run of so many seconds."""
     for limit, waited in held.items():
-        if waited > HELD * seconds:
+        if waited <= HELD * seconds:
+            continue
+        if limit.startswith(TOLD):
+            yield (
+                f"calls waited {clock(waited)} for the endpoint's own limit, as its header tells "
+                f"it ({limit}): another account or a higher tier is faster"
+            )
+        else:
             yield (
                 f"calls waited {clock(waited)} for limits.{limit}, a ceiling that conf sets: an "
                 "endpoint that takes more is asked faster with a higher one or null, as in "
@@ -312,8 +329,12 @@ def _short(rate: float | None) -> str:
     return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
-def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
-    """A table of the videos that were used, and a line for each of the others that says why not."""
+def _videos(
+    videos: Iterable[Listed], total: int, unfinished: Collection[str]
+) -> Iterable[Table | Text]:
+    """A table of the videos that were used, and a line for each of the others that says why not.
+    `unfinished`: the reasons that are no fault of a video.
+    """
     title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name in ("video", "length", "shots", "transcribed by", "questions kept"):
@@ -322,6 +343,8 @@ def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
     fallen: list[Text] = []
     for each in videos:
         video = each.video
+        if video.problem and video.problem.message in unfinished:
+            continue
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
             fallen.append(plain_line(f"  {video.video_id}  {problem or video.drop}"))

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from actors.admission import Ask
 from actors.coordinator import Coordinator
 from actors.endpoint import retry_after
 from actors.llm.openai import OpenAI
@@ -150,6 +151,22 @@ def test_the_budget_stops_paid_calls_and_keeps_the_rest(tmp_path):
     assert 0 < len(spent) < 40
     assert served == 40 - len(spent)
     assert 3e-4 < coordinator.snapshot().llm.summary()["usd"] <= 5e-4
+
+
+def test_the_limits_that_an_endpoint_tells_hold_for_the_calls_after_it(tmp_path):
+    told = {"limit": "60", "remaining": "1", "reset": "59s"}
+    headers = {f"x-ratelimit-{name}-requests": value for name, value in told.items()}
+    with Loopback(headers=headers) as server:
+        coordinator = Coordinator()
+        llm = connect(server, tmp_path, coordinator)
+        asyncio.run(llm.complete(asked("a")))
+        account = config(server).account
+    asks = [Ask(key=key, account=account, prompt="p") for key in "xyz"]
+    first, second, third = coordinator.exchange("o", [], asks)
+    assert (first.answer, first.wait) == ("go", pytest.approx(0.0, abs=0.2))
+    assert second.wait == pytest.approx(1.0, abs=0.2)
+    assert third.answer == "hold"
+    assert list(coordinator.snapshot().held) == ["x-ratelimit-limit-requests=60"]
 
 
 def test_a_recording_answers_as_the_model_did(tmp_path):

@@ -56,21 +56,35 @@ def test_the_budget_is_over_all_runs(tmp_path):
 
 def test_calls_of_a_killed_run_count_with_the_most_they_may_cost(tmp_path):
     first = Coordinator(budget_usd=1.0, out=str(tmp_path))
-    for key in "abc":
+    first.exchange("o", [], [ask("a")])
+    for key in "bc":
+        first.exchange("o", [done("a", 0.05)] if key == "b" else [], [])
         assert first.exchange("o", [], [ask(key)])[0].answer == "go"
-    first.exchange("o", [done("a", 0.05)], [])
-    again = Coordinator(budget_usd=0.6, out=str(tmp_path))  # the first was killed
-    grants = again.exchange("o", [], [ask(key) for key in "defg"])
-    assert [g.answer for g in grants] == ["go", "go", "go", "hold"]
+    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first was killed
+    grants = again.exchange("o", [], [ask("d"), ask("e"), ask("f", 0.12)])
+    assert [g.answer for g in grants] == ["go", "hold", "spent"]
     spent = again.snapshot().spent
     assert (spent.total.usd, spent.unknown) == (0.05, 2)
     assert spent.unknown_usd == pytest.approx(0.2)
 
 
+def test_calls_of_a_killed_run_count_as_dear_as_others_turned_out_to_be(tmp_path):
+    """Its first call taught nobody anything, so the next run learns what those before it cost."""
+    first = Coordinator(budget_usd=9.0, out=str(tmp_path))
+    assert first.exchange("o", [], [ask("a")])[0].answer == "go"
+    again = Coordinator(budget_usd=9.0, out=str(tmp_path))
+    again.exchange("o", [], [ask("b")])
+    assert again.snapshot().spent.unknown_usd == pytest.approx(0.1)
+    again.exchange("o", [done("b", 0.8)], [])
+    assert again.snapshot().spent.unknown_usd == pytest.approx(0.8)
+    third = Coordinator(budget_usd=1.65, out=str(tmp_path))
+    assert third.exchange("o", [], [ask("c")])[0].answer == "spent"
+    assert third.snapshot().spent.unknown_usd == pytest.approx(0.8)
+
+
 def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
     """Its calls need the whole budget, and the run that waits for them again is let go."""
-    first = Coordinator(budget_usd=0.2, out=str(tmp_path))
-    first.exchange("o", [], [ask("a"), ask("b")])
+    Coordinator(out=str(tmp_path)).exchange("o", [], [ask("a"), ask("b")])
     again = Coordinator(budget_usd=0.2, out=str(tmp_path))
     assert again.exchange("o", [], [ask("c")])[0].answer == "spent"
     joined = again.exchange("o", [], [ask("a", joined=True), ask("b", joined=True)])
@@ -122,15 +136,16 @@ def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
 def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     """Also where a kill cut the last lines off; each message after that comes once more."""
     names = {"out": str(tmp_path), "run": run_name(), "journal": str(tmp_path / "journal")}
-    whole, journal = Coordinator(budget_usd=1.0), Path(names["journal"])
-    broken = Coordinator(budget_usd=1.0, **names)
+    whole, journal = Coordinator(budget_usd=3.0), Path(names["journal"])
+    broken = Coordinator(budget_usd=3.0, **names)
     first = [
         ("enroll", "a", Limits()),
         ("begin", ["r", "s"]),
         ("event", "ask", "computed", Took(busy=1.5, cpu=1.0), "r"),
     ]
-    first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a"), ask("b"), ask("c")])]
-    first += [("exchange", "x/0", [done("a"), replace(done("d"), outcome="cached")], [])]
+    first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a")])]
+    ended = [done("a"), replace(done("d"), outcome="cached")]
+    first += [("exchange", "x/0", ended, [ask("b"), ask("c")])]
     again = [("exchange", "x/0", [done("b")], [])]
     for coordinator in (whole, broken):
         for name, *arguments in first + again:
@@ -140,7 +155,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     (*_, book) = sorted((tmp_path / FOLDER).iterdir())
     with book.open("ab") as file:
         file.write(b'{"sent":"tor')
-    back = Coordinator(budget_usd=1.0, **names)
+    back = Coordinator(budget_usd=3.0, **names)
     for name, *arguments in again:  # Ray sends again what was not answered
         getattr(back, name)(*arguments)
     for coordinator in (whole, back):
@@ -148,13 +163,13 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
         assert coordinator.begin(["s"]) == [1]
         coordinator.exchange("x/0", [], [ask("c")])
         coordinator.exchange("x/0", [done("c")], [])
-        assert [g.answer for g in coordinator.exchange("y/0", [], [ask("e", 0.8)])] == ["spent"]
+        assert [g.answer for g in coordinator.exchange("y/0", [], [ask("e", 2.8)])] == ["spent"]
     expected, found = whole.snapshot(), back.snapshot()
     assert found.stages == expected.stages
     assert found.counts == expected.counts
     assert found.spent.plain() == expected.spent.plain()
     assert found.llm.summary()["cached"] == expected.llm.summary()["cached"] == 1
-    third = Coordinator(budget_usd=1.0, **names).snapshot()
+    third = Coordinator(budget_usd=3.0, **names).snapshot()
     assert third.spent == found.spent
     assert third.counts == found.counts
 
@@ -170,11 +185,13 @@ def test_calls_of_those_who_do_not_come_back_to_a_restarted_coordinator_are_for_
 
 
 def test_a_call_that_goes_another_way_holds_its_money_once():
-    coordinator = Coordinator(budget_usd=0.25)
+    coordinator = Coordinator(budget_usd=0.15)
     for _ in range(5):
         assert coordinator.exchange("o", [], [ask("a")])[0].answer == "go"
-    assert coordinator.exchange("o", [], [ask("b")])[0].answer == "go"
-    assert coordinator.exchange("o", [], [ask("c")])[0].answer == "hold"
+    other = replace(ask("b", 0.05), model="other")
+    assert coordinator.exchange("o", [], [other])[0].answer == "go"
+    third = replace(ask("c", 0.01), model="a third")
+    assert coordinator.exchange("o", [], [third])[0].answer == "hold"
 
 
 def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):

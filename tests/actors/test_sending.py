@@ -21,6 +21,7 @@ from actors.sender import STARTS, Begin, Call, Ended, Model, Sender, Severed
 from actors.sending import LONGEST_GATHER, Sending, gathered
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
+from mustsee.run.quota import Quota
 from mustsee.store import Store
 from tests.support.disks import fill_disk, small_disk
 
@@ -31,6 +32,7 @@ class Told:
 
     max_connections: int
     out: ClassVar[dict[str, asyncio.Event]] = {}
+    quotas: ClassVar[dict[str, Quota]] = {}
 
     @property
     def endpoint(self) -> Told:
@@ -227,3 +229,19 @@ def test_a_sender_that_never_lives_ends_the_run_in_a_line(
 ) -> None:
     with pytest.raises(MustseeError, match=f"killed {STARTS} times when it started"):
         asyncio.run(starting("import os; os.kill(os.getpid(), 9)").begin())
+
+
+def test_what_an_endpoint_told_of_its_limits_travels_with_the_end_of_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
+
+    async def work() -> Ended:
+        async with begun(tmp_path, most=1) as worker:
+            worker.call(0)
+            await until(lambda: "0" in Told.out)
+            Told.out["0"].set()
+            await until(lambda: 0 in worker.ended)
+            return worker.ended[0]
+
+    assert asyncio.run(work()).quotas == {"tokens": Quota(200_000, 7, 60.0)}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -13,8 +15,9 @@ import pytest
 from actors.endpoint import Endpoint
 from actors.llm.openai import OpenAI
 from actors.trial import refusal, wrong_address
-from mustsee.errors import UserError
+from mustsee.errors import Transient, UserError
 from ray_jobs.benches.loopback import Loopback
+from tests.support.openai_llm import asked as question
 
 KEY = "sk-of-a-test-0123456789"
 
@@ -108,6 +111,69 @@ def test_a_busy_server_is_not_refused(bare: tuple[str, list[str]]) -> None:
     url, asked = bare
     assert refusal(OpenAI(model="m", base_url=f"{url}/v1")) is None
     assert asked == ["/v1/models"]
+
+
+PAGE = b"<!DOCTYPE html><html><body>Log in</body></html>"
+EMPTY = b'{"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}'
+LISTED = (200, b'{"data": [{"id": "m"}]}')
+
+
+@pytest.mark.parametrize("bare", [{"/v1/models": (200, PAGE)}], indirect=True)
+def test_a_web_page_is_no_endpoint(bare: tuple[str, list[str]]) -> None:
+    url, asked = bare
+    said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
+    assert "an HTML page; is base_url right? it usually ends in /v1" in said
+    assert asked == ["/v1/models"]
+
+
+@pytest.mark.parametrize("bare", [{"/v1/models": (502, PAGE)}], indirect=True)
+def test_a_server_that_stays_down_behind_its_proxy_is_said(
+    bare: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.trial.PAUSE_S", 0.0)
+    url, asked = bare
+    said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
+    assert "HTTP 502: an HTML page, 3 times" in said
+    assert asked == ["/v1/models"] * 3
+
+
+@pytest.mark.parametrize(
+    "bare", [{"/v1/models": LISTED, "/v1/chat/completions": (429, EMPTY)}], indirect=True
+)
+def test_an_account_without_credit_is_found_before_the_work(bare: tuple[str, list[str]]) -> None:
+    url, _ = bare
+    paid = OpenAI(model="m", base_url=f"{url}/v1", prices={"m": (1.0, 2.0)})
+    said = refusal(paid) or ""
+    assert "has no credit left (You exceeded your quota)" in said
+    assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # that is asked instead
+    assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # nothing is to be paid
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [{"/v1/models": (200, PAGE), "/v1/chat/completions": (200, PAGE)}],
+    indirect=True,
+)
+def test_a_web_page_in_place_of_a_first_reply_ends_the_run_at_once(
+    bare: tuple[str, list[str]],
+) -> None:
+    url, asked = bare
+    with pytest.raises(UserError, match="HTML page; is base_url right"):
+        asyncio.run(OpenAI(model="m", base_url=f"{url}/v1").open().complete(question()))
+    assert len(asked) == 3  # the call's body, its path, the models
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [{"/v1/models": LISTED, "/v1/chat/completions": (200, PAGE)}],
+    indirect=True,
+)
+def test_a_page_from_an_endpoint_that_lists_its_models_is_a_fault_of_the_moment(
+    bare: tuple[str, list[str]],
+) -> None:
+    url, _ = bare
+    with pytest.raises(Transient, match="HTML page"):
+        asyncio.run(OpenAI(model="m", base_url=f"{url}/v1").open().complete(question()))
 
 
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "http://", "http://host:port/v1", "ftp://h/"])

@@ -109,6 +109,19 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     assert "0.50 USD, 31 s held by tokens_per_minute=200000" in watched.at(61.0, held).line()
 
 
+def test_what_an_endpoint_says_in_place_of_answers_is_printed_once_while_it_lasts() -> None:
+    watched, said = Watched(["ask"], 4), "model 'm' at http://h/v1: HTTP 429: slow down"
+    silent = replace(snapshot({"ask": StageCounts(started=1)}), trouble={"m": said})
+    line = watched.at(20.0, silent).line()
+    assert line.endswith(f"| waiting for {said}")
+    assert watched.at(21.0, silent).line().endswith(said)  # not printed yet
+    watched.shown.mark_printed()
+    assert said not in watched.at(40.0, silent).line()
+    watched.at(60.0, replace(silent, trouble={})).line()
+    watched.shown.mark_printed()
+    assert watched.at(80.0, silent).line().endswith(said)  # it is there again
+
+
 def test_results_from_the_store_make_no_rate() -> None:
     watched = Watched(["probe", "look"], 100)
     watched.at(0.0, snapshot({})).line()

@@ -13,6 +13,7 @@ from pyarrow import fs
 
 from mustsee.errors import MustseeError
 from mustsee.run import daybook
+from mustsee.run.budget import CallCost
 from mustsee.run.daybook import FOLDER, Daybook, run_name
 from mustsee.run.ledger import Entry, Ledger
 
@@ -22,6 +23,10 @@ def end(key: str, outcome="done", usd: float = 0.5, **more) -> Entry:
         outcome=outcome, model="m", prompt="p", tokens_in=7, tokens_out=3, usd=usd, key=key,
         account="a", **more,
     )  # fmt: skip
+
+
+def cost(usd: float) -> CallCost:
+    return CallCost(model="m", prompt="p", usd=usd)
 
 
 @pytest.fixture(params=["disk", "object store"])
@@ -43,7 +48,8 @@ def entered(out: str, *work) -> tuple[Daybook, Ledger]:
             ledger.add(each)
             book.ended(each)
         else:
-            book.sent(*each)
+            key, usd = each
+            book.sent(key, cost(usd))
         book.keep()
     return book, ledger
 
@@ -70,7 +76,7 @@ def test_a_call_that_is_still_out_is_not_lost(out):
     book = Daybook(out)
     book.rejoin("a")
     assert book.usd == pytest.approx(2.0)
-    book.sent("a", 1.0)
+    book.sent("a", cost(1.0))
     book.ended(end("a", batched=True))
     book.keep()
     spent = Daybook(out).spent(Ledger())
@@ -80,7 +86,7 @@ def test_a_call_that_is_still_out_is_not_lost(out):
 
 def test_a_reply_that_came_after_all_is_not_lost():
     book = Daybook()
-    book.sent("a", 1.0)
+    book.sent("a", cost(1.0))
     book.lose("a")
     assert book.usd == 1.0
     book.ended(end("a"))
@@ -107,7 +113,7 @@ def test_entries_hold_no_more_than_they_need(out):
     entered(out, ("a", 1.0), end("a", again="it is empty"), end("b", tokens_thought=2))
     files = sorted(Path(out, FOLDER).iterdir())
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    assert {"sent": "a", "usd": 1.0, "by": ""} in lines
+    assert {"sent": "a", "by": "", **vars(cost(1.0))} in lines
     assert [line.get("again") for line in lines] == [None, "it is empty", None]
     assert not any("account" in line for line in lines)
 
@@ -126,7 +132,7 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
     for key, what in steps:
         if what == "sent":
             flying.add(key)
-            book.sent(key, 1.0)
+            book.sent(key, cost(1.0))
         else:
             flying.discard(key)
             ledger.add(end(key, what))
@@ -142,7 +148,7 @@ def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
     for hours in (0, 1, -24, 400 * 24, -1):
         names.append(run_name(out, noon + timedelta(hours=hours)))
         book = Daybook(out, names[-1])
-        book.sent(f"call {hours}", 1.0)
+        book.sent(f"call {hours}", cost(1.0))
         book.keep()
     assert names == sorted(names)
     assert len({name.partition("-")[0] for name in names}) == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,54 @@ def test_the_time_for_which_a_ceiling_held_calls_counts_once():
     rates.admit(10, 10.0)
     rates.admit(10, 10.5)
     assert rates.held == {"requests_per_minute=60": pytest.approx(1.5)}
+
+
+def test_a_wait_for_a_debt_counts_where_it_is_waited_for():
+    """Calls that use far more than they reserved: each leaves a debt of some 20 seconds."""
+    rates, now, waited = Rates(Limits(tokens_per_minute=200_000, search=False), 0.0), 0.0, 0.0
+    for _ in range(10):
+        while not (admitted := rates.admit(1500, now)).go:
+            waited, now = waited + admitted.wait, now + admitted.wait
+        waited, now = waited + admitted.wait, now + admitted.wait
+        rates.release(1500 - 68_000, now)
+    (held,) = rates.held.values()
+    assert waited > 150
+    assert held == pytest.approx(waited, rel=0.05)
+
+
+def test_who_says_when_to_come_again_is_asked_again_then():
+    """Two of three calls refused: without Retry-After: 2 one would come each five seconds."""
+    rates, now, starts = Rates(Limits(), 0.0), 0.0, list[float]()
+    while now < 120:
+        admitted = rates.admit(0, now)
+        now += admitted.wait
+        if not admitted.go:
+            continue
+        starts.append(now)
+        rates.release(0, now)
+        if len(starts) % 3:
+            rates.pause(2.0, now)
+            rates.refused(admitted.call, now, told=True)
+        else:
+            rates.answered(admitted.call, "prompt", 0.1)
+    late = [b - a for a, b in itertools.pairwise(starts) if a > 30]
+    assert max(late) < 3.0
+    assert min(late) > 1.0
+
+
+def test_what_an_endpoint_says_shows_while_it_answers_nothing_or_refuses_most():
+    rates = Rates(Limits(), 0.0)
+    rates.said = "HTTP 429: slow down"
+    rates.refused(1, 0.0)
+    assert rates.trouble(1.0) == ""
+    assert rates.trouble(6.0) == "HTTP 429: slow down"
+    rates.answered(2, "prompt", 1.0)
+    assert rates.trouble(60.0) == ""
+    for call in range(30):
+        (rates.refused if call % 3 else rates.failed)(*((call, 7.0) if call % 3 else (7.0,)))
+        if call % 5 == 0:
+            rates.answered(call, "prompt", 1.0)
+    assert rates.trouble(8.0) == "HTTP 429: slow down"
 
 
 def test_nothing_starts_before_retry_after_is_over():

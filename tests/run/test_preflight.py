@@ -42,6 +42,7 @@ def test_a_model_that_guesses_at_its_own_questions_is_named() -> None:
     others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.looker": "openai a"}
     assert own_judges(others) == ()
     (line,) = own_judges({**others, "vet.guesser": "openai a"})
+    assert line.startswith("The same model writes and filters the questions")
     for part in ("ask.llm and vet.guesser", "openai a", "vet/guesser=openai vet.guesser.model="):
         assert part in line
     assert own_judges({"ask.llm": "offline 5", "vet.guesser": "offline 5"}) == ()

@@ -4,16 +4,21 @@ import pytest
 from rich.console import Console
 
 from mustsee.records import Problem, Video
-from mustsee.run.record import QuestionCounts, Sieve
+from mustsee.run.daybook import Spent
+from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.pace import Watched
+from mustsee.run.record import QuestionCounts, RunRecord, Sieve, StageCounts, Step
 from ray_jobs.running import outcome
 from ray_jobs.running.launch import _say
 from ray_jobs.running.summary import (
     NAMED,
     Listed,
+    Told,
     _videos,
     ceilings,
     damaged_files,
     harsh,
+    summarise,
 )
 
 
@@ -47,6 +52,13 @@ def test_of_few_questions_nothing_is_said() -> None:
     assert said(sight=Sieve(asked=4, dropped=4, marked=0, reason="x")) == []
 
 
+def test_a_limit_that_the_endpoint_told_is_no_ceiling_of_conf() -> None:
+    (line,) = ceilings({"x-ratelimit-limit-tokens=200000": 90.0}, 100.0)
+    assert "endpoint's own limit" in line
+    assert "x-ratelimit-limit-tokens=200000" in line
+    assert "null" not in line
+
+
 def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not() -> None:
     (line,) = ceilings({"tokens_per_minute=200000": 90.0, "requests_per_minute=500": 2.0}, 100.0)
     assert line.startswith("calls waited 1:30 for limits.tokens_per_minute=200000")
@@ -74,7 +86,7 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     counts = QuestionCounts(made=1, kept=1, filters={}, dropped={hostile: 1}, types={hostile: 1})
     console = Console()
     for shown in (
-        *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3),
+        *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3, ()),
         *outcome.told(counts, None, makes=True),
     ):
         console.print(shown)
@@ -82,3 +94,86 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     said = capsys.readouterr()
     assert "\\x1b[31m" in said.out
     assert not {"\x01", "\x1b", "\x9b", "\u202e", "\r"} & {*said.out, *said.err}
+
+
+def record(rows: int, problems: int, **more: object) -> RunRecord:
+    ledger = Ledger()
+    ledger.add(Entry(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))
+    left = rows - problems
+    whole = {
+        "recipe": "neptune", "config": {"budget_usd": 0.05}, "git": "", "versions": {},
+        "prompts": {}, "questions": QuestionCounts(), "transcribed_by": {}, "counts": {},
+        "funnel": [Step(stage="ask", entered=rows, left=left, dropped={}, problems=problems)],
+        "stages": {"ask": StageCounts(computed=left, problem=problems, seconds=1.0)},
+        "llm": ledger, "spent": Spent(total=ledger.total), "total_seconds": 9.0,
+        "film_seconds": 60.0, "watched": {"ask": Watched(seconds={"full": 9.0}, places=9.0)},
+    }  # fmt: skip
+    return RunRecord(**{**whole, **more})  # pyright: ignore[reportArgumentType]
+
+
+def told(error: str, message: str, n: int, **more: object) -> Told:
+    problem = Problem(stage="ask", error=error, message=message, attempts=1)
+    videos = [
+        Listed(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, kept=0)
+        for i in range(n)
+    ]
+    stopped = {(error, message): n} if error in ("BudgetSpent", "NoCredit", "NoAnswer") else {}
+    return Told(videos=videos, best=[], files=[], stopped=stopped, **more)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "last"),
+    [
+        (
+            "BudgetSpent", "budget_usd is reached by the runs of this out=",
+            "stopped: budget_usd=0.05 reached (0.0523 USD spent), 3 of 4 videos are unfinished; "
+            "the same command with a higher budget_usd goes on from here",
+        ),
+        (
+            "NoCredit", "model 'm': the account has no credit left (x); add credit",
+            "stopped: model 'm': the account has no credit left (x); add credit; 3 of 4 videos are "
+            "unfinished",
+        ),
+        (
+            "NoAnswer", "model 'm': no answer for 300 s; the last that it said: HTTP 429",
+            "stopped: model 'm': no answer for 300 s; the last that it said: HTTP 429; 3 of 4 "
+            "videos are unfinished; the same command goes on from here",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_run_stopped_is_its_last_line_and_no_fault_of_a_video(
+    error: str, message: str, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert summarise(record(4, 3), told(error, message, 3), "out", 0.5) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == last
+    assert not any("failed in ask" in line or "max_problem_share" in line for line in lines)
+
+
+def test_videos_that_failed_themselves_are_still_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert summarise(record(4, 3), told("BadRow", "no sound", 3), "out", 0.5) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("failed in ask: no sound" in line for line in lines) == 3
+    assert lines[-1].startswith("3 of 4 rows are problems")
+
+
+@pytest.mark.parametrize(
+    ("rows", "verbose", "shown"), [(4, False, 0), (4, True, 1), (101, False, 1)]
+)
+def test_how_fast_each_stage_was_is_for_large_runs(
+    rows: int, verbose: bool, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarise(record(rows, 0), told("", "", 0, verbose=verbose), "out", 0.5)
+    said = capsys.readouterr().out
+    assert said.count("workers busy") == shown
+    assert said.count("is the slowest stage") == shown
+
+
+def test_why_a_stage_stood_idle_names_the_limit_that_its_calls_waited_for() -> None:
+    ledger = Ledger()
+    entry = Entry(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
+    ledger.add(entry)
+    watched = {"ask": Watched(seconds={"few": 200.0}, places=400.0)}
+    held = {"tokens_per_minute=200000": 190.0}
+    pace = record(1, 0, llm=ledger, held=held, watched=watched).pace()
+    assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"

@@ -1,8 +1,8 @@
 """A small job to be killed: every row asks an endpoint `CALLS` things at once.
 
-python -m tests.support.asking_job OUT STORE URL WORKERS
+python -m tests.support.asking_job OUT STORE URL WORKERS [BUDGET]
 
-WORKERS: 2, or 1-2 for at least 1 and at most 2.
+WORKERS: 2, or 1-2 for at least 1 and at most 2. BUDGET: in USD.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from ray_jobs.running.run import Run
 ROWS, CALLS = 4, 25
 
 
-def main(out: str, store: str, url: str, workers: str) -> int:
+def main(out: str, store: str, url: str, workers: str, budget: str | None = None) -> int:
     least, _, most = workers.partition("-")
     many = int(most or least)  # each takes twice as many rows as it works on
     pool = {"min": int(least), "max": many}
     hardware = {"ask": Hardware(workers=pool, cpus=1.0, concurrency=ROWS // many**2)}
-    run = Run(out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False)
+    usd = None if budget is None else float(budget)
+    run = Run(
+        out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False,
+        budget_usd=usd, config={"budget_usd": usd},
+    )  # fmt: skip
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:
         running.read(schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(ROWS)], Video))

@@ -1,0 +1,67 @@
+"""What an endpoint's replies tell of its limits: the `x-ratelimit-*` headers of OpenAI-compatible
+endpoints (https://platform.openai.com/docs/guides/rate-limits, read 2026).
+
+    x-ratelimit-limit-tokens: 150000    x-ratelimit-remaining-tokens: 149984
+    x-ratelimit-reset-tokens: 6m0s      also in seconds, without a unit
+
+`reset` says when all of the limit will be there again. Over what time the limit counts is not told:
+OpenAI counts by the minute, Groq requests by the day; it follows from what is used up and `reset`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PERIODS = (1.0, 60.0, 3600.0, 86400.0)  # seconds over which limits are counted
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+@dataclass(frozen=True)
+class Quota:
+    """`limit` units in `period` seconds, of which `remaining` are left."""
+
+    limit: float
+    remaining: float
+    period: float
+
+    @property
+    def per_minute(self) -> float:
+        return self.limit * 60 / self.period
+
+
+def told_quotas(headers: Mapping[str, str]) -> dict[str, Quota]:
+    """The quotas of "requests" and "tokens" that a reply tells; nothing of one that makes no sense,
+    or of which nothing is used up.
+    """
+    found = {name: _quota(headers, name) for name in ("requests", "tokens")}
+    return {name: quota for name, quota in found.items() if quota is not None}
+
+
+def _quota(headers: Mapping[str, str], name: str) -> Quota | None:
+    told = headers.get(f"x-ratelimit-limit-{name}")
+    if told is None:
+        return None
+    try:
+        limit, remaining = float(told), float(headers.get(f"x-ratelimit-remaining-{name}", ""))
+    except ValueError:
+        return None
+    reset = duration(headers.get(f"x-ratelimit-reset-{name}", ""))
+    if reset is None or not reset > 0 or not 0 <= remaining < limit < math.inf:
+        return None
+    rate = (limit - remaining) / reset
+    period = min(PERIODS, key=lambda seconds: abs(math.log(rate * seconds / limit)))
+    return Quota(limit, remaining, period)
+
+
+def duration(told: str) -> float | None:
+    """Seconds of "6m0s", "59.3ms", "1.5"; None for anything else."""
+    text = told.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if not re.fullmatch(rf"({DURATION.pattern})+", text):
+        return None
+    return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))

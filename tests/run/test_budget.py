@@ -1,0 +1,156 @@
+"""What an endpoint bills stays within the budget and one call of each model, whatever its meter."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldBack
+
+Meter = Callable[[int, random.Random], float]  # call by number -> how many times its estimate
+
+
+def constant(times: float) -> Meter:
+    return lambda call, rng: times * rng.uniform(0.9, 1.0)
+
+
+def growing(start: float, each: float) -> Meter:
+    return lambda call, rng: start * (1 + each) ** call
+
+
+def rising(start: float, each: float) -> Meter:
+    return lambda call, rng: start + each * call
+
+
+def drawn(low: float, high: float) -> Meter:
+    return lambda call, rng: rng.uniform(low, high)
+
+
+METERS = st.one_of(
+    st.builds(constant, st.sampled_from([0.1, 1.0, 8.0, 33.0, 200.0])),
+    st.builds(growing, st.floats(0.2, 8), st.floats(0, 0.01)),
+    st.builds(rising, st.floats(0.2, 8), st.floats(0, 0.3)),
+    st.builds(drawn, st.floats(0.1, 8), st.floats(8, 33)),
+)
+
+
+@dataclass
+class Run:
+    """Calls of `models`, each with two prompts, by at most `at_once` callers, under a budget."""
+
+    meter: Meter
+    limit: float | None
+    at_once: int = 64
+    calls: int = 400
+    models: int = 1
+    seed: int = 0
+    history: BillingHistory = field(default_factory=BillingHistory)
+    billed: float = 0.0
+    largest: dict[str, float] = field(default_factory=dict)
+    made: int = 0
+    seconds: float = 0.0
+
+    def cost(self, number: int) -> CallCost:
+        rng = random.Random(f"{self.seed}/{number}")
+        usd_in = rng.uniform(0.001, 0.004)
+        return CallCost(
+            model=f"m{number % self.models}",
+            prompt=f"p{number // (self.calls // 2)}",
+            usd=usd_in + 0.002,
+            usd_in=usd_in,
+            tokens_in=usd_in * 1e6,
+        )
+
+    def play(self) -> Run:
+        budget, rng, count = Budget(self.limit, self.history), random.Random(self.seed), 0
+        order = itertools.count()
+        todo = list(range(self.calls))[::-1]
+        flights: list[tuple[float, int, str, CallCost, float]] = []
+        now, settled = 0.0, 0.0
+        ask = list[int]()
+        while todo or ask or flights:
+            while todo and len(ask) + len(flights) < self.at_once:
+                ask.append(todo.pop())
+            held_up: list[int] = []
+            for number in ask:
+                cost = self.cost(number)
+                may = budget.consider(cost, settled)
+                if isinstance(may, HeldBack):
+                    budget.start(str(number), may)
+                    bill = cost.usd * self.meter(count, rng)
+                    count += 1
+                    self.billed += bill  # at receipt
+                    self.largest[cost.model] = max(self.largest.get(cost.model, 0.0), bill)
+                    ends = now + rng.uniform(0.5, 2.5)
+                    heapq.heappush(flights, (ends, next(order), str(number), cost, bill))
+                elif may == "hold":
+                    assert flights, "nobody is waited for"
+                    held_up.append(number)
+            ask = held_up
+            if not flights:
+                continue
+            now, _, key, cost, bill = heapq.heappop(flights)
+            settled += bill
+            expected = budget.release(key)
+            self.history.billed(cost.pair).add(
+                cost, bill, bill / cost.usd * cost.tokens_in, expected
+            )
+        self.made, self.seconds = count, now
+        return self
+
+
+@settings(max_examples=40, deadline=None)
+@given(meter=METERS, limit=st.floats(0.05, 20), seed=st.integers(0, 99), models=st.integers(1, 3))
+@example(meter=constant(8.0), limit=0.6, seed=0, models=1)
+@example(meter=constant(33.0), limit=0.6, seed=0, models=2)
+def test_no_more_is_billed_than_the_budget_and_one_call_of_each_model(meter, limit, seed, models):
+    run = Run(meter, limit, seed=seed, models=models).play()
+    assert run.billed <= limit + sum(run.largest.values()) + 1e-9
+
+
+@pytest.mark.parametrize("times", [0.2, 1.0, 8.0, 33.0])
+def test_the_budget_is_used_up(times):
+    run = Run(constant(times), 1.0, calls=4000).play()
+    assert run.made < 4000
+    dearest = sum(run.largest.values())
+    # the last call's estimate, which counts the longest reply, still has to fit
+    assert run.billed >= 1.0 - max(dearest, 0.006)
+
+
+@pytest.mark.parametrize("times", [0.2, 1.0, 8.0])
+def test_a_budget_that_suffices_hardly_slows_a_run(times):
+    free = Run(constant(times), None, calls=2000).play()
+    held = Run(constant(times), 20 * free.billed, calls=2000).play()
+    assert held.made == free.made == 2000
+    assert held.seconds <= free.seconds + 2 * 5 * 2.5  # two prompts, some rounds of calls each
+
+
+def test_the_first_call_of_a_model_goes_alone_and_those_of_a_known_prompt_together():
+    history = BillingHistory()
+    budget = Budget(1.0, history)
+    first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
+    for key, cost in (("1", first), ("2", second)):
+        held = budget.consider(cost, 0.0)
+        assert isinstance(held, HeldBack)
+        budget.start(key, held)
+    assert [budget.consider(c, 0.0) for c in (first, other, second)] == ["hold"] * 3
+    history.billed(first.pair).add(first, 0.08, 0.0, budget.release("1"))
+    held = budget.consider(first, 0.08)
+    assert isinstance(held, HeldBack)
+    assert held.usd >= 0.08
+
+
+def test_what_is_learnt_of_tokens_holds_where_the_reply_is_most_of_the_estimate():
+    """A first call with little to send and room for a long reply hides what pictures are billed."""
+    history = BillingHistory()
+    small = CallCost(model="m", prompt="p", usd=0.0067, usd_in=0.0001, tokens_in=255)
+    history.billed(small.pair).add(small, 0.0034, 255 * 33, None)
+    large = CallCost(model="m", prompt="p", usd=0.0117, usd_in=0.0051, tokens_in=12750)
+    assert history.corrected(large) == pytest.approx(0.0051 * 33 + 0.0066)

@@ -196,14 +196,17 @@ class Sender:
             task = asyncio.ensure_future(self._tie())
             self._tying.add(task)
             task.add_done_callback(self._tying.discard)
-            return
-        if message.quotas:
-            self._quotas[message.model] = message.quotas
-        if future := self._calls.pop(message.number, None):  # else of an earlier event loop
-            if message.error is not None:
-                future.set_exception(message.error)
+        else:
+            self._end(message)
+
+    def _end(self, ended: Ended) -> None:
+        if ended.quotas:
+            self._quotas[ended.model] = ended.quotas
+        if future := self._calls.pop(ended.number, None):  # else of an earlier event loop
+            if ended.error is not None:
+                future.set_exception(ended.error)
             else:
-                future.set_result((message.reply, message.seconds))
+                future.set_result((ended.reply, ended.seconds))
 
     async def _tie(self) -> None:
         address = await self._address()

@@ -81,7 +81,7 @@ def _check_input(key: str, source: str) -> None:
     path = resolve(source)[1]
     if not os.path.exists(path):
         folder, name = os.path.split(path.rstrip("/"))
-        names = os.listdir(folder) if os.access(folder, os.R_OK | os.X_OK) else []
+        names = os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK) else []
         near = difflib.get_close_matches(name, names, n=1)
         meant = os.path.join(os.path.dirname(source.rstrip("/")), near[0]) if near else ""
         raise UserError(

@@ -3,6 +3,7 @@
 from mustsee.extract import extract
 """
 
-from mustsee.extract.choice import Extraction, extract
+from mustsee.extract.choice import extract
+from mustsee.extract.extraction import Extraction
 
 __all__ = ["Extraction", "extract"]

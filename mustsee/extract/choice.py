@@ -17,8 +17,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mustsee.extract.explained import meant
+from mustsee.extract.extraction import Extraction, agreed
 from mustsee.extract.languages import tongue
-from mustsee.extract.text import begins, mentions, norm, plain, spoken, unquoted, unwrapped, wrapped
+from mustsee.extract.text import (
+    begins,
+    labelled,
+    mentions,
+    norm,
+    plain,
+    spoken,
+    unquoted,
+    unwrapped,
+    wrapped,
+)
 from mustsee.extract.words import (
     BUT,
     CHOOSING,
@@ -46,18 +57,6 @@ _DECLARING = ("letter", "label", "declaration", "declared text", "option text", 
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 
 
-@dataclass(frozen=True)
-class Extraction:
-    """`letter`: "A", "B", ..., or None. `rule`: which rule decided, or why there is no letter.
-
-    `ambiguous`: the reply names an option, but more than one, or contradicts itself.
-    """
-
-    letter: str | None
-    rule: str
-    ambiguous: bool = False
-
-
 def extract(reply: str, options: Sequence[str], *, digits: int | None = None) -> Extraction:
     """The option that `reply` picks among `options`.
 
@@ -72,10 +71,11 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     if (foreign := tongue(text)) is not None:
         text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
+    text = labelled(text, len(options), digits)
     found, own = _read(question, text), unquoted(text)
     if own == text or not own.strip():
         return found
-    return _agreed([found, _read(question, own)])
+    return agreed([found, _read(question, own)])
 
 
 def _read(question: _Question, text: str) -> Extraction:
@@ -83,23 +83,15 @@ def _read(question: _Question, text: str) -> Extraction:
     it picks in its words.
     """
     for kind, contents in wrapped(text):
-        inner = _agreed([question.read(plain(content)) for content in contents])
+        inner = agreed([question.read(plain(content)) for content in contents])
         inner = replace(inner, rule=f"{kind}, {inner.rule}")
         rest = unwrapped(text)
         if kind == "json" and not rest.strip(" \n`"):
             return inner
         outer = question.read(plain(rest))
         if inner.letter or inner.ambiguous:
-            return _agreed([inner, outer]) if outer.rule in _DECLARING else inner
+            return agreed([inner, outer]) if outer.rule in _DECLARING else inner
     return question.read(plain(text))
-
-
-def _agreed(found: Sequence[Extraction]) -> Extraction:
-    """What readings of parts of a reply come to: one letter, or none where they differ."""
-    letters = {one.letter for one in found if one.letter}
-    if len(letters) > 1:
-        return Extraction(None, "several", ambiguous=True)
-    return next((one for one in found if one.letter), found[0])
 
 
 @dataclass(frozen=True)
@@ -216,7 +208,11 @@ class _Question:
             if POSITIVE_TAIL.match(text, match.end()) and self._sure(
                 match[3], match[1] or match[2]
             ):
-                yield self._said(text, match, match[3])
+                joined = re.search(
+                    rf"{self.label}\W*\s(?:or|and)\s+(?:the )?$", text[: match.start()]
+                )
+                said = self._said(text, match, match[3])
+                yield replace(said, several=True, rule="several") if joined else said
         lines = [m for m in re.finditer(r"[^\n]+", text) if m[0].strip()]
         if len(lines) > 1 and (match := re.fullmatch(rf"\W*{self.label}\W*", lines[-1][0])):
             yield _Said(lines[-1].start(), self.index(match[1]), "last line")

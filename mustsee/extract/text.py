@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from mustsee.text import UNSPACED
+from mustsee.extract.words import BY_ORDINAL, ORDINALS
+from mustsee.text import LETTERS, UNSPACED
 from mustsee.thoughts import apart
 
 _BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
@@ -71,6 +72,17 @@ def unquoted(text: str) -> str:
 def _is_object(text: str) -> bool:
     found = [(start, end) for _, start, end in _objects(text)]
     return len(found) == 1 and not text[: found[0][0]].strip() and not text[found[0][1] :].strip()
+
+
+def labelled(text: str, options: int, digits: int | None) -> str:
+    """A reply with "option A" in place of "first option", where there is such an option."""
+
+    def named(match: re.Match[str]) -> str:
+        place = ORDINALS.index(match[1].lower())
+        label = LETTERS[place] if digits is None else str(place + digits)
+        return f"{match[2]} {label}" if place < options else match[0]
+
+    return BY_ORDINAL.sub(named, text)
 
 
 def unwrapped(text: str) -> str:

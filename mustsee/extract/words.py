@@ -15,6 +15,8 @@ _NOT = (
     r"doesn't|didn't|aren't|unlikely|rather than|instead of|unlike|incorrect|wrong|false|except"
 )
 LABELLED = "option|choice|answer|caption|sentence|description|statement|candidate"
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+BY_ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)}) ({LABELLED})\b(?!s)", re.IGNORECASE)
 NEGATION = re.compile(rf"(?<![a-z])(?:{_NOT})(?![a-z])", re.IGNORECASE)
 
 _FILL = (
@@ -137,7 +139,7 @@ REFUSAL = re.compile(
 TICK = re.compile("[✓✔✅☑]")
 SUPPOSED = re.compile(
     r"^(?:if|unless|suppose|supposing|assuming)\b(?! i (?:had|have|must|were))"
-    r"|^in an? [^.;]*\bwould\b"
+    r"|^in an? [^.;]*\bwould\b|^(?:the |all )?(?:other|remaining) (?:options|choices|answers)\b"
     r"|\b(?:might|may|could|would) (?:\w+ )?(?:seem|appear|look)\b|\bat first\b|^initially\b"
     r"|\bquestion asks\b|\bwhether\b"
 )

@@ -14,7 +14,7 @@ from rich.text import Text
 from mustsee.run.record import QuestionCounts, RunRecord
 
 REASONS = {
-    "blind": "blind (right without the video, from the options alone)",
+    "blind": "blind (right without the video)",
     "asr": "asr (right from what is said alone)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (it was dropped or failed after it was asked about)",

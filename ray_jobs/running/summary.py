@@ -91,7 +91,7 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     console.print(_stages(record))
     if stages := record.pace().get("stages"):
         console.print(_pace(stages))
-    for line in _videos(told.videos, rows):
+    for line in _videos(told.videos, rows)[0 if told.makes else 1 :]:
         console.print(line, soft_wrap=True)
     for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
         console.print(line, soft_wrap=True)
@@ -293,7 +293,7 @@ def _short(rate: float | None) -> str:
     return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
-def _videos(videos: Iterable[Listed], total: int) -> Iterable[Table | Text]:
+def _videos(videos: Iterable[Listed], total: int) -> Sequence[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not."""
     title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)

@@ -15,7 +15,7 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
 
 REASONS = {
-    "blind": "blind (right without the video, from the options alone)",
+    "blind": "blind (right without the video)",
     "asr": "asr (right from what is said alone)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (it was dropped or failed after it was asked about)",

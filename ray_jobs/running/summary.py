@@ -105,7 +105,7 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     if fast and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
     unfinished = {message for _, message in told.stopped}
-    for line in _videos(told.videos, rows, unfinished):
+    for line in _videos(told.videos, rows, unfinished)[0 if told.makes else 1 :]:
         console.print(line, soft_wrap=True)
     for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
         console.print(line, soft_wrap=True)
@@ -331,7 +331,7 @@ def _short(rate: float | None) -> str:
 
 def _videos(
     videos: Iterable[Listed], total: int, unfinished: Collection[str]
-) -> Iterable[Table | Text]:
+) -> Sequence[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not.
     `unfinished`: the reasons that are no fault of a video.
     """

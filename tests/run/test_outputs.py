@@ -146,7 +146,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert counted.dropped == {"blind": 3, "video": 4}
     assert counted.filters == {
         "blind": Sieve(asked=9, dropped=3, marked=3, reason="3"),
-        "sight": Sieve(asked=0, dropped=0, marked=0, unvetted=9, unread="filters/sight: no"),
+        "sight": Sieve(asked=0, dropped=0, marked=0, unvetted=9, unread={"filters/sight: no": 9}),
     }
     assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
     write_problems(tables, tmp_path / "problems.parquet")

@@ -221,10 +221,13 @@ def _reason(detail: str) -> str:
     if unread := _UNREAD.search(detail):
         return f"{unread['prompt']}: {unread['reason']}"
     try:
-        noted = json.loads(detail)
+        match json.loads(detail):
+            case {"unread": str(why)}:
+                return why
+            case _:
+                return ""
     except ValueError:
         return ""
-    return str(noted.get("unread", "")) if isinstance(noted, dict) else ""
 
 
 def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:

@@ -386,7 +386,10 @@ def test_without_options_the_judge_says_what_is_right(true: Span) -> None:
 )
 def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) -> None:
     done = sighted(InWords({"red": [SCENE]}), **{**OPEN, **changes})
-    assert (done.drop, done.verdicts) == (None, ())
+    assert done.drop is None
+    assert [json.loads(v.detail) for v in done.verdicts] == [
+        {"unread": "no judge can compare answers with this one"}
+    ]
     assert done.metrics["sight_unvetted"] == 1
 
 

@@ -147,7 +147,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert counted.filters == {
         "blind": Sieve(asked=9, dropped=3, marked=3, reason="3"),
         "sight": Sieve(
-            asked=0, dropped=0, marked=0, unvetted=9, unread="filters/sight: no", models=("m",)
+            asked=0, dropped=0, marked=0, unvetted=9, unread={"filters/sight: no": 9}, models=("m",)
         ),
     }
     assert (counted.failed, counted.without, counted.untested) == ({"blind": 1}, {}, "")

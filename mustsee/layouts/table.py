@@ -204,7 +204,9 @@ def _question(
     else:
         index = notes.index(number, name, options, given=int(float(text)) - int(kind[-1]))
     times = [row.get(c) if c else None for c in (named.start, named.end)]
-    evidence = () if None in times or "" in times else (Span(*(float(t) for t in times if t is not None)),)
+    evidence = (
+        () if None in times or "" in times else (Span(*(float(t) for t in times if t is not None)),)
+    )
     return Question(
         question_id=name,
         video_id=_video(row, named),

@@ -88,8 +88,8 @@ class Snapshot:
     run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
     `held`: seconds in which calls had to wait for a limit of conf, or one that the endpoint told,
     by `name=value`. `damaged`: objects of the store that were not what had been written, and what
-    is wrong with each. `trouble`: by account, what an endpoint says that answers nothing, or refuses
-    most calls.
+    is wrong with each. `trouble`: by account, what an endpoint says that answers nothing, or
+    refuses most calls.
     """
 
     stages: Mapping[str, StageCounts]

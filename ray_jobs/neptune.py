@@ -39,7 +39,7 @@ class Neptune:
     embed: Part
     diversity: Diversity
     ask: Part
-    vet: Vet
+    vet: Part
     enrich: Skippable
 
     def __call__(self) -> int:
@@ -71,7 +71,8 @@ class Neptune:
         """What each threshold of the guessers would leave (Fig. 11), and what the sampling did to
         each kind of video.
         """
-        guessers = [f.name for f in self.vet.filters if isinstance(f, Guess)]
+        filters = self.vet.filters if isinstance(self.vet, Vet) else ()
+        guessers = [f.name for f in filters if isinstance(f, Guess)]
         fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
         sampled = any(cluster is not None for cluster, _ in fates)
         bars = clusters_before_after(*zip(*fates, strict=True)) if sampled else ()

@@ -263,17 +263,18 @@ class _Question:
         return follows or (label.isupper() and label not in self.words)
 
     def _joined(self, text: str, match: re.Match[str]) -> bool:
-        """Another label is named in the same breath: "A or B", "A, C"."""
-        first = match[match.lastindex or 1]
-        index = self.index(first)
-        own = self.options[index].strip().rstrip(".").lower() if index is not None else ""
-        other = self._next(text, match.end(), own)
-        if other is None or (first.isupper() and other[1].islower()):
-            return False
-        second = self.index(other[1])
-        if second is None:
-            return False
-        return second != index or self._joined(text, other)
+        """Another label is named in the same breath: "A or B", "A, C"; not the same one again."""
+        index = self.index(match[match.lastindex or 1])
+        while True:
+            first = match[match.lastindex or 1]
+            own = self.options[index].strip().rstrip(".").lower() if index is not None else ""
+            other = self._next(text, match.end(), own)
+            if other is None or (first.isupper() and other[1].islower()):
+                return False
+            second = self.index(other[1])
+            if second != index:
+                return second is not None
+            match = other
 
     def _next(self, text: str, at: int, own: str) -> re.Match[str] | None:
         """The label that is joined on at a place, perhaps behind the first one's own text."""

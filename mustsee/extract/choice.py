@@ -114,6 +114,11 @@ class _Question:
         return tuple(norm(option) for option in self.options)
 
     @cached_property
+    def reach(self) -> int:
+        """How far an option's text may go, with marks between its words."""
+        return 4 * max(map(len, self.options)) + 200
+
+    @cached_property
     def label(self) -> str:
         """A pattern with one group: a label with its boundaries."""
         body = r"\d{1,2}" if self.digits is not None else "[A-Za-z]"
@@ -259,7 +264,7 @@ class _Question:
         if label.isdigit():
             return False
         own = self.index(label)
-        follows = own is not None and self._starts(norm(rest), own)
+        follows = own is not None and self._starts(norm(rest[: self.reach]), own)
         return follows or (label.isupper() and label not in self.words)
 
     def _joined(self, text: str, match: re.Match[str]) -> bool:
@@ -298,7 +303,7 @@ class _Question:
         """The option whose text stands at a place, the longest one; never a bare letter, and a
         digit (of a counting question) only where its line ends: "1. First ..." is a list.
         """
-        rest = norm(text[at:])
+        rest = norm(text[at : at + self.reach])
         alone = re.match(r"[^\w\n]*(\d)[^\w\n]*(?:\n|$)", text[at:])
         digit = alone[1] if alone and self.digits is None else None
         said = [i for i, t in enumerate(self.texts) if len(t) > 1 or t == digit]
@@ -345,7 +350,7 @@ class _Question:
             index is not None
             and match[1].isupper()
             and (
-                self._clause(norm(rest), index)
+                self._clause(norm(rest[: self.reach]), index)
                 or (
                     re.match(rf",?\s+{REASON}\b", rest, re.IGNORECASE)
                     and not self._acts(match[1], text, match.end())

@@ -114,6 +114,11 @@ class _Question:
         return tuple(norm(option) for option in self.options)
 
     @cached_property
+    def reach(self) -> int:
+        """How far an option's text may go, with marks between its words."""
+        return 4 * max(map(len, self.options)) + 200
+
+    @cached_property
     def label(self) -> str:
         """A pattern with one group: a label with its boundaries."""
         body = r"\d{1,2}" if self.digits is not None else "[A-Za-z]"
@@ -259,21 +264,22 @@ class _Question:
         if label.isdigit():
             return False
         own = self.index(label)
-        follows = own is not None and self._starts(norm(rest), own)
+        follows = own is not None and self._starts(norm(rest[: self.reach]), own)
         return follows or (label.isupper() and label not in self.words)
 
     def _joined(self, text: str, match: re.Match[str]) -> bool:
-        """Another label is named in the same breath: "A or B", "A, C"."""
-        first = match[match.lastindex or 1]
-        index = self.index(first)
-        own = self.options[index].strip().rstrip(".").lower() if index is not None else ""
-        other = self._next(text, match.end(), own)
-        if other is None or (first.isupper() and other[1].islower()):
-            return False
-        second = self.index(other[1])
-        if second is None:
-            return False
-        return second != index or self._joined(text, other)
+        """Another label is named in the same breath: "A or B", "A, C"; not the same one again."""
+        index = self.index(match[match.lastindex or 1])
+        while True:
+            first = match[match.lastindex or 1]
+            own = self.options[index].strip().rstrip(".").lower() if index is not None else ""
+            other = self._next(text, match.end(), own)
+            if other is None or (first.isupper() and other[1].islower()):
+                return False
+            second = self.index(other[1])
+            if second != index:
+                return second is not None
+            match = other
 
     def _next(self, text: str, at: int, own: str) -> re.Match[str] | None:
         """The label that is joined on at a place, perhaps behind the first one's own text."""
@@ -297,7 +303,7 @@ class _Question:
         """The option whose text stands at a place, the longest one; never a bare letter, and a
         digit (of a counting question) only where its line ends: "1. First ..." is a list.
         """
-        rest = norm(text[at:])
+        rest = norm(text[at : at + self.reach])
         alone = re.match(r"[^\w\n]*(\d)[^\w\n]*(?:\n|$)", text[at:])
         digit = alone[1] if alone and self.digits is None else None
         said = [i for i, t in enumerate(self.texts) if len(t) > 1 or t == digit]
@@ -344,7 +350,7 @@ class _Question:
             index is not None
             and match[1].isupper()
             and (
-                self._clause(norm(rest), index)
+                self._clause(norm(rest[: self.reach]), index)
                 or (
                     re.match(rf",?\s+{REASON}\b", rest, re.IGNORECASE)
                     and not self._acts(match[1], text, match.end())

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -198,7 +198,7 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
         with pq.ParquetFile(part) as file:
             leaves = [f"verdicts.list.element.{name}" for name in ("filter", "model")]
             for batch in file.iter_batches(columns=leaves):
-                verdicts = batch["verdicts"].flatten()
+                verdicts: Any = batch["verdicts"].flatten()
                 names, models = (verdicts.field(n).to_pylist() for n in ("filter", "model"))
                 for name, model in dict.fromkeys(zip(names, models, strict=True)):
                     found.setdefault(name, {})[model] = None

@@ -4,7 +4,7 @@ filter, and why a video has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import RenderableType
@@ -57,5 +57,5 @@ def _table(counted: QuestionCounts, subset: str | None) -> Table:
 
 def subset_of(record: RunRecord) -> str | None:
     """The subset of questions that pass every filter, as the configuration names it."""
-    vet: Any = record.config.get("vet")
-    return vet.get("subset") if isinstance(vet, dict) else None
+    vet: Mapping[str, Any] = record.config.get("vet") or {}
+    return vet.get("subset")

@@ -31,6 +31,6 @@ def why_none(video: Video, asked: str, reads: Collection[str], area: str) -> str
             f", which was given {found}" if found else ""
         )
     need = f"the rules need {RULES_NEED.get(area, 'more than there is')}"
-    if not any(video.lines or ()) and not any(video.texts or ()) and area == "neptune":
+    if area == "neptune" and not video.lines and not video.texts:
         return f"{need}: found none"
     return f"{need}: found too little to ask about" + (f" ({found})" if found else "")

@@ -237,7 +237,7 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
         with pq.ParquetFile(part) as file:
             leaves = [f"verdicts.list.element.{name}" for name in ("filter", "model")]
             for batch in file.iter_batches(columns=leaves):
-                verdicts = batch["verdicts"].flatten()
+                verdicts: Any = batch["verdicts"].flatten()
                 names, models = (verdicts.field(n).to_pylist() for n in ("filter", "model"))
                 for name, model in dict.fromkeys(zip(names, models, strict=True)):
                     found.setdefault(name, {})[model] = None

@@ -58,8 +58,8 @@ def _table(counted: QuestionCounts, subset: str | None) -> Table:
 
 def subset_of(record: RunRecord) -> str | None:
     """The subset of questions that pass every filter, as the configuration names it."""
-    vet: Any = record.config.get("vet")
-    return vet.get("subset") if isinstance(vet, dict) else None
+    vet: Mapping[str, Any] = record.config.get("vet") or {}
+    return vet.get("subset")
 
 
 def stopped_lines(

@@ -178,7 +178,8 @@ class Coordinator:
         self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None:
-            rates.told(entry.quotas or {}, now)
+            if entry.quotas:
+                rates.told(entry.quotas, now)
             rates.said = entry.said or rates.said
             if entry.outcome in AGAIN and entry.retry_after is not None:
                 rates.pause(entry.retry_after, now)
@@ -217,11 +218,12 @@ class Coordinator:
             self._release(ask.key, now, used=0.0)
         if ask.joined:
             self.daybook.rejoin(ask.key)
+        cost = ask.cost
         if ask.joined:
-            held = self._budget.resume(ask.cost)
+            held = self._budget.resume(cost)
         else:
             spent = self.daybook.now.total.usd + self.daybook.usd
-            held = self._budget.consider(ask.cost, spent, batched=ask.batched)
+            held = self._budget.consider(cost, spent, batched=ask.batched)
         if not isinstance(held, HeldBack):
             return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
         tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
@@ -241,7 +243,7 @@ class Coordinator:
             batched=ask.batched,
         )
         self._budget.start(ask.key, held)
-        self.daybook.sent(ask.key, ask.cost, owner)
+        self.daybook.sent(ask.key, cost, owner)
         return Grant("go", admitted.wait)
 
     def begin(self, rows: Sequence[str]) -> list[int]:

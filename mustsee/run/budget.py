@@ -128,6 +128,9 @@ class HeldBack:
     bare: bool = False
 
 
+NOTHING = HeldBack(cost=CallCost(), usd=0.0)
+
+
 class Budget:
     """The calls in flight under `limit` dollars (None: no limit), each with what is held back for
     it. Of each model one call at most is in flight `bare`, without a margin: a first one, whose
@@ -149,7 +152,7 @@ class Budget:
         answered together.
         """
         if self._limit is None or cost.usd <= 0:
-            return HeldBack(cost=cost, usd=0.0)
+            return NOTHING
         billed = self._history.billed(cost.pair)
         new = billed.upper is None
         least = cost.usd if new else self._history.corrected(cost)
@@ -173,6 +176,8 @@ class Budget:
     def start(self, key: str, held: HeldBack) -> None:
         """The call is in flight."""
         self.release(key)
+        if held is NOTHING:
+            return
         self._held[key] = held
         self._reserved += held.usd
         self._bare[held.cost.model] += held.bare

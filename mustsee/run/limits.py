@@ -110,6 +110,7 @@ class Rates:
         self._requests = Bucket(requests, now) if requests is not None else None
         self._tokens = Bucket(tokens, now) if tokens is not None else None
         self._told: dict[str, tuple[Quota, Bucket]] = {}
+        self._list()
         self.said = ""  # by the endpoint, in place of its last answer
         self._refused = 0.0  # share of late calls
         self.search = Search() if limits.search else Search(math.inf)
@@ -128,11 +129,14 @@ class Rates:
         found |= {f"{TOLD}{name}={q.limit:.12g}": b.held for name, (q, b) in self._told.items()}
         return {name: seconds for name, seconds in found.items() if seconds}
 
-    def _buckets(self, of: str) -> list[Bucket]:
+    def _listed(self, own: Bucket | None, of: str) -> list[Bucket]:
         """The configured bucket of "requests" or "tokens", and the one that was told."""
-        own = self._requests if of == "requests" else self._tokens
         told = self._told.get(of)
-        return [b for b in (own, told and told[1]) if b is not None]
+        return [bucket for bucket in (own, told and told[1]) if bucket is not None]
+
+    def _list(self) -> None:
+        self._of_requests = self._listed(self._requests, "requests")
+        self._of_tokens = self._listed(self._tokens, "tokens")
 
     def told(self, quotas: Mapping[str, Quota], now: float) -> None:
         """A reply told what is left of a limit of "requests" or "tokens"."""
@@ -141,6 +145,7 @@ class Rates:
             if known is None or known[0].limit != quota.limit:
                 bucket = Bucket(quota.per_minute, now, room=quota.limit)
                 self._told[name] = known = quota, bucket
+                self._list()
             known[1].left(quota.remaining, now)
 
     def admit(self, tokens: float, now: float) -> Admission:
@@ -153,8 +158,8 @@ class Rates:
         if waits[0] > 0:
             self.search.held("rate", now)
         self._next += 1 / self.search.rate
-        waits += [bucket.reserve(1, now) for bucket in self._buckets("requests")]
-        waits += [bucket.reserve(tokens, now) for bucket in self._buckets("tokens")]
+        waits += [bucket.reserve(1, now) for bucket in self._of_requests]
+        waits += [bucket.reserve(tokens, now) for bucket in self._of_tokens]
         self.in_flight += 1
         return Admission(True, max(waits), self.search.started(now + max(waits)))
 
@@ -169,7 +174,7 @@ class Rates:
         if self._next - now > HORIZON:
             self.search.held("rate", now)
             return self._next - now - HORIZON
-        for bucket in (*self._buckets("requests"), *self._buckets("tokens")):
+        for bucket in (*self._of_requests, *self._of_tokens):
             if (debt := bucket.debt(now)) > HORIZON:
                 bucket.waited_for(debt, now)
                 over = max(over, debt - HORIZON)
@@ -185,7 +190,7 @@ class Rates:
     def release(self, unused: float, now: float) -> None:
         """A call is over that had reserved so many tokens more than it used."""
         self.in_flight = max(0, self.in_flight - 1)
-        for bucket in self._buckets("tokens"):
+        for bucket in self._of_tokens:
             bucket.refund(unused, now)
 
     def answered(self, call: int, prompt: str, seconds: float) -> None:

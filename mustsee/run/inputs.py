@@ -188,7 +188,7 @@ def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, A
     if not is_text(row["uri"]):
         path = row["uri"] = readable_path(row["uri"])
         message = f"{path!r}: the bytes of its name are not UTF-8: rename the file"
-        return {**row, "problem": Problem(stage="probe", error="BadRow", message=message)}
+        return {**row, "problem": Problem(stage="read", error="BadRow", message=message)}
     filesystem, path = resolve(row["uri"])
     row["subtitles_digest"] = _subtitles(filesystem, path, row.get("subtitles"), beside)
     try:

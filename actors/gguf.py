@@ -36,7 +36,8 @@ def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
         raise UserError(f"out={out!r} holds a checkpoint already: choose another folder")
     if dtype not in checkpoint.DTYPES:
         raise UserError(f"dtype={dtype!r}: expected one of {', '.join(checkpoint.DTYPES)}")
-    need("unpack", "mustsee[torch,gguf]", "torch", "gguf")  # transformers reads with gguf
+    # transformers reads the file with gguf
+    need("reading a GGUF file", "mustsee[torch,gguf]", "torch", "gguf")
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

@@ -203,10 +203,10 @@ class Sender:
         if ended.quotas:
             self._quotas[ended.model] = ended.quotas
         if future := self._calls.pop(ended.number, None):  # else of an earlier event loop
-            if ended.error is not None:
-                future.set_exception(ended.error)
-            else:
+            if ended.reply is not None:
                 future.set_result((ended.reply, ended.seconds))
+            else:
+                future.set_exception(ended.error or SenderDied("the call ended without a reply"))
 
     async def _tie(self) -> None:
         address = await self._address()

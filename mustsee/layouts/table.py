@@ -222,7 +222,9 @@ def _kind(
              if (text := _answer(row, named))]  # fmt: skip
     if not pairs:
         return "text"
-    odd = {kind: [t for t, o in pairs if not fits(t, o)] for kind, fits in FITS.items()}
+    odd: dict[Answers, list[str]] = {
+        kind: [t for t, o in pairs if not fits(t, o)] for kind, fits in FITS.items()
+    }
     best, second = sorted(odd, key=lambda kind: len(odd[kind]))[:2]
     wrong, others = len(odd[best]), len(odd[second])
     if 2 * wrong < len(pairs) and others >= max(1, CLEARER * wrong):

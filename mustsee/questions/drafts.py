@@ -38,8 +38,8 @@ _LOUD = (
 _INLINE = re.compile(rf"[ \t]+(?=\**(?:{_LOUD}|EVIDENCE)\s*(?:\d+|[A-Z])?\s*\**\s*:)")
 _MARKS = r"[\s>*_#`•\-]*"
 _CLOCK = (  # of bounded length: a row of digits is no time, and would be tried from each of them
-    r"(?<!\d)(?:(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d{1,9})?)"
-    r"|(\d{1,9}(?:\.\d{1,9})?))(?!\d)"
+    r"(?<!\d)(?<!\d\.)(?:(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d{1,20})?)"
+    r"|(\d{1,9}(?:\.\d{1,20})?))(?!\.?\d)"
 )
 _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)

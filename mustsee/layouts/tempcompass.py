@@ -9,8 +9,8 @@ options.
 
 from __future__ import annotations
 
-import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,16 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, Reading, dump_json
 from mustsee.records import Question, Video
+from mustsee.tables import in_a_line, parse_json
 
 _OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(?=\S)")
 
 
 def is_list(path: Path) -> bool:
     """Whether a .json file is built as one of these lists."""
-    if path.suffix != ".json" or not path.read_text(encoding="utf-8-sig").lstrip().startswith("{"):
+    if path.suffix != ".json" or not path.read_bytes()[:99].lstrip(BOM_UTF8).lstrip().startswith(
+        b"{"
+    ):
         return False
     try:
         entries = [set(entry) for _, _, entry in _entries(_loaded(path))]
@@ -87,6 +90,6 @@ def _option(line: str) -> str:
 
 def _loaded(path: Path) -> Mapping[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return parse_json(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read questions from {str(path)!r}: {error}") from error
+        raise UserError(f"cannot read questions from {str(path)!r}: {in_a_line(error)}") from error

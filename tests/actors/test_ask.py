@@ -56,7 +56,7 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
     assert vetted.questions
     assert all(2 <= len(q.verdicts) <= 6 for q in vetted.questions)
     assert {bool(q.drop) for q in vetted.questions} == {True, False}
-    assert {"segments", "questions"} == set(ASK.writes)
+    assert {"segments", "questions", "unasked"} == set(ASK.writes)
 
 
 def test_what_is_not_read_decides_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -132,9 +131,14 @@ def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> No
     assert found.drop.startswith("blind: right in")
 
 
+def write_tables(folder: Path, found: Sequence[Question]) -> None:
+    pq.write_table(schemas.table(list(found), Question), folder / "questions.parquet")
+    pq.write_table(schemas.table([row()], Video), folder / "videos.parquet")
+
+
 def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
     found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
-    pq.write_table(schemas.table(list(found), Question), tmp_path / "questions.parquet")
+    write_tables(tmp_path, list(found))
     counted = question_counts(Tables(tmp_path))
     (line,) = unvetted(counted)
     for part in ("1 of 1 questions are unverified by blind", "filters/blind", "* ANSWER: A > B"):
@@ -159,8 +163,7 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
         ),
     ]
     assert all(one.unvetted_by == ("sight",) and one.drop is None for one in found)
-    table: pa.Table = schemas.table(found, Question)
-    pq.write_table(table, tmp_path / "questions.parquet")
+    write_tables(tmp_path, found)
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]
     (line,) = unvetted(counted)

@@ -67,19 +67,19 @@ def test_what_the_driver_can_know_is_said_before_ray_starts(
 
 JOBS = {
     "neptune": [f"videos={FILM}"],
-    "cinepile": [f"videos={FILM}", "descriptions=d", "templates=t"],
-    "evaluate": ["questions=q"],
-    "audit": ["questions=q"],
-    "certificate": ["questions=q", f"videos={FILM}"],
-    "egoschema": ["narrations=n", "columns=ego4d"],
+    "cinepile": [f"videos={FILM}", f"descriptions={FILM}", f"templates={FILM}"],
+    "evaluate": [f"questions={FILM}"],
+    "audit": [f"questions={FILM}"],
+    "certificate": [f"questions={FILM}", f"videos={FILM}"],
+    "egoschema": [f"narrations={FILM}", "columns=ego4d"],
     "mlvu": [],
-    "export": ["questions=q"],
+    "export": [f"questions={FILM}"],
     "report": [],
-    "templates": ["questions=q"],
-    "unpack": ["gguf=g"],
+    "templates": [f"questions={FILM}"],
+    "unpack": [f"gguf={FILM}"],
     "judge_train": [],
     "judge_calibrate": [],
-    "sentences_train": ["sentences=s"],
+    "sentences_train": [f"sentences={FILM}"],
 }
 
 

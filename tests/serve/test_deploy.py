@@ -312,5 +312,5 @@ def test_without_vllm_it_is_said_what_is_missing() -> None:
         pytest.skip("vllm is installed")
     from serve.llm import Settings, app
 
-    with pytest.raises(UserError, match="vLLM"):
+    with pytest.raises(UserError, match="vllm"):
         app(Settings(model="m"))

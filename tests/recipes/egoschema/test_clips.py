@@ -115,7 +115,7 @@ def test_real_epic_clips_and_heat_map(tmp_path) -> None:
         assert list(row) == sorted(row, reverse=True)
     assert all(len(row.lines) >= 30 for row in rows)
     assert len(rows) > 200
-    clips.draw(heat, str(tmp_path / "heat.png"))
+    clips.draw(heat).savefig(tmp_path / "heat.png")
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -131,7 +131,8 @@ def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], fo
         assert v.sound
         assert not v.rewritten or "the same as" not in v.found.question
     mendable = [v for v in way.vetted if v.known.kind != "undecidable"]
-    assert sum(v.rewritten for v in mendable) >= 0.75 * len(mendable)  # some guess right by chance
+    # one guess of four is right by chance, of a rewritten question too: one may keep its first words
+    assert sum(v.rewritten for v in mendable) >= len(mendable) - 1
 
 
 def test_the_model_sees_what_was_drawn(folder: Path) -> None:

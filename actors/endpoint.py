@@ -102,8 +102,6 @@ class Endpoint:
         """Raises UserError for a malformed address, a missing key, a budget without a price, an
         impossible number.
         """
-        if wrong := wrong_address(self.base_url):
-            raise UserError(wrong)
         self.key()
         require_price(self.prices, self.model, budget_usd)
         for name in ("timeout", "max_connections", "attempts"):
@@ -111,7 +109,9 @@ class Endpoint:
                 raise UserError(f"{name}={getattr(self, name)!r} of {self.model!r}: more than 0")
 
     def key(self) -> str:
-        """The key. Raises UserError when the variable is not set."""
+        """The key. Raises UserError for a malformed address, and when the variable is not set."""
+        if wrong := wrong_address(self.base_url):
+            raise UserError(wrong)
         if self.key_env is None:
             return "none"
         key = os.environ.get(self.key_env, "").strip()

@@ -317,9 +317,9 @@ def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
 
 
 def test_a_missing_model_says_how_to_fetch_it() -> None:
-    for part in (Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")):
-        for when in (part.check, lambda: part.open(run_context())):  # noqa: B023
-            with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):
-                when()
+    whisper, aligned = Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")
+    for when in (whisper.check, lambda: whisper.open(run_context()), aligned.check):
+        with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):
+            when()
     with pytest.raises(UserError, match=r"hear\.vad='webrtc'"):
         WhisperX(model="acme/tiny", vad="webrtc")

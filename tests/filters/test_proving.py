@@ -131,7 +131,7 @@ def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], fo
         assert v.sound
         assert not v.rewritten or "the same as" not in v.found.question
     mendable = [v for v in way.vetted if v.known.kind != "undecidable"]
-    # one guess of four is right by chance, of a rewritten question too: one may keep its first words
+    # one guess of four is right by chance, of a rewritten question too: one may stay as it was
     assert sum(v.rewritten for v in mendable) >= len(mendable) - 1
 
 

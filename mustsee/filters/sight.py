@@ -46,6 +46,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest, spread_rungs, trimmed
 from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
 from mustsee.filters.vetting import Vetting, judgeable, unvetted
+from mustsee.llm import is_rules
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
 
@@ -267,7 +268,7 @@ class _Sighting:
     @property
     def _drops_unneeded(self) -> bool:
         chosen = self.settings.drop_unneeded
-        return self.eye.asker.llm.identity.startswith("offline") if chosen is None else chosen
+        return is_rules(self.eye.asker.llm.identity) if chosen is None else chosen
 
     async def _fewest(self) -> str | None:
         """Two counts: pictures spread over the film, and over the evidence."""

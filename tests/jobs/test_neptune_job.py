@@ -194,7 +194,7 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
     command = [
         "ray", "job", "submit", "--working-dir", ".", "--",
         "python", "-m", "ray_jobs.neptune", f"videos={ROOT}/examples/videos/birdhouse.mp4",
-        f"out={tmp_path}/o", f"store={out}/store",
+        f"out={tmp_path}/o", f"store={out}/store", *EVERY_RUN,
     ]  # fmt: skip
     for _ in range(60):
         done = subprocess.run(command, cwd=ROOT, env=head, capture_output=True, text=True)

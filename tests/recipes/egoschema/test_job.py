@@ -36,7 +36,7 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     record = json.loads((out / "run.json").read_text())
     assert record["clips"] == 3  # the last narration ends the video: 717 s
-    assert record["questions"]["made"] == 9
+    assert record["questions"]["made"] == 6
     kept = json.loads((out / "export/egoschema/questions.json").read_text())
     assert len(kept) == record["questions"]["kept"] == record["no_question"]["questions"]
     assert f"of {len(kept)} right" in done.stdout

@@ -192,7 +192,9 @@ class Daybook:
         if not costs:
             return None
         cost = costs.pop()
-        if not costs:
+        if costs:
+            self._again.add(key)  # one reply is that of one call: the others stay unknown
+        else:
             del self._lost[key]
             self._again.discard(key)
         self._count_lost(cost, -1)

@@ -121,6 +121,17 @@ def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, 
     assert coordinator.snapshot().llm.total.cached == 2
 
 
+def test_a_call_that_two_killed_runs_made_stays_unknown_once_when_its_reply_is_found(tmp_path):
+    for sender in ("first/0", "second/0"):
+        Coordinator(out=str(tmp_path)).exchange(sender, [], [ask("a")])
+    coordinator = Coordinator(out=str(tmp_path))
+    for _ in range(3):
+        coordinator.exchange("o", [replace(done("a", 0.05), outcome="cached")], [])
+    for book in (coordinator.daybook, Daybook(str(tmp_path))):
+        spent = book.spent(book.now)
+        assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 1)
+
+
 def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
     Coordinator(out=str(tmp_path)).exchange("dead/0", [], [ask("a"), ask("b")])
     coordinator = Coordinator(out=str(tmp_path))

@@ -258,7 +258,10 @@ class Guard:
         client, late = _client(scope, headers), _waited_before(headers)
         refusal = self._refusal(scope, headers, client, late)
         if refusal is not None:
-            await self._refuse(refusal, client, scope, receive, send)
+            if _closes(scope, headers):
+                await self._refuse(refusal, client, scope, receive, send)
+            else:  # the server throws away by itself what still comes of the body
+                await refusal(scope, receive, send)
             return
         if not _scores(scope):
             await self.app(scope, replay(b"", receive), send)
@@ -352,6 +355,11 @@ class Guard:
 def _scores(scope: Scope) -> bool:
     """Whether the body of a request is read at all: only what is to be scored comes in one."""
     return scope["method"] == "POST" and scope["path"].startswith("/v1/")
+
+
+def _closes(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Whether the connection ends with the answer."""
+    return scope["http_version"] == "1.0" or "close" in headers.get("connection", "").lower()
 
 
 def _client(scope: Scope, headers: Mapping[str, str]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import http.client
 import json
 import socket
 import time
@@ -231,6 +234,29 @@ def test_a_body_that_is_too_large_is_refused_so_that_its_sender_sees_why(address
             urllib.request.urlopen(asked, timeout=20)
         with refused.value as reply:
             assert (reply.code, set(json.load(reply))) == (status, {"error"})
+
+
+def test_a_refusal_awaits_nothing_and_its_connection_serves_the_next_request(address: str) -> None:
+    app, sent = make_app(), list[Any]()
+
+    async def body_that_never_comes() -> Any:
+        pytest.fail("a refusal does not ask for the body")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/equivalence",
+             "headers": [(b"content-length", b"500")], "query_string": b""}  # fmt: skip
+    asyncio.run(app(scope, body_that_never_comes, send))
+    assert [(m.get("status"), m.get("more_body", False)) for m in sent] == [
+        (401, False),
+        (None, False),
+    ]
+    with contextlib.closing(http.client.HTTPConnection(address.removeprefix("http://"))) as one:
+        for path, status in (("/v1/equivalence", 401), ("/health", 200)):
+            one.request("POST" if status == 401 else "GET", path, b"x" * 3_000_000)
+            with one.getresponse() as reply:
+                assert (reply.status, bool(reply.read())) == (status, True)
 
 
 def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:

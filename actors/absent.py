@@ -17,7 +17,7 @@ from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, Look, looked_for
 from mustsee.records import Frame, Video
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, Embed, fitted_looks, looks, sighting
+from mustsee.synth.absence import Absence, Embed, fitted_looks, looks, find_nearest
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import Plan
 
@@ -89,15 +89,15 @@ class Absent:
             encoder = Encoder.load(self.encoder)
             return lambda texts: encoder.encode(list(texts))
 
-        def measured(video: Video) -> Video:
+        def measure_absence(video: Video) -> Video:
             told = self.rule.alike is not None or self.rule.called is not None
             encoder = embed() if told and video.captions else None
-            return checked(video, plan_of(video), self.rule, encoder)
+            return check_absence(video, plan_of(video), self.rule, encoder)
 
         async def check(video: Video) -> Video:
             if video.plan is None or not video.segments:
                 return video
-            video = await asyncio.to_thread(measured, video)
+            video = await asyncio.to_thread(measure_absence, video)
             if video.drop is not None:
                 return video
             if asker is None:
@@ -110,7 +110,7 @@ class Absent:
         return check
 
 
-def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None) -> Video:
+def check_absence(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None) -> Video:
     """The row, each probe with the nearest moments of its background; dropped where one is near."""
     behind: list[Frame] = []
     if rule.apart is not None:
@@ -123,7 +123,7 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
         if behind:
             size = _size(plan.background)
             shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
-        seen = sighting(
+        seen = find_nearest(
             rule,
             frames=(shown, behind),
             caption=segments[number].dense_caption,
@@ -135,7 +135,7 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
         if not seen.absent:
             what = probe.label or segments[number].dense_caption or probe.uri
             reason = (
-                f"needle: {what!r} is like the background ({seen}); {seen.setting}=null keeps it"
+                f"needle: {what!r} is like the background ({seen}); {seen.failed_setting}=null keeps it"
             )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 

@@ -20,7 +20,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
 from mustsee.media.subtitles import FORMATS, read
-from mustsee.recipes.cinepile.scene import scene_of, told, written
+from mustsee.recipes.cinepile.scene import scene_of, scene_lines, format_lines
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
 from mustsee.store import digest, identity, resolve
@@ -113,13 +113,13 @@ class Align:
             lines = between(found_in.lines, min(found.span.start, max(0.0, found.offset)), end)
             visual = visual_probability(lines, clip=clip, found=found, model=model)
             scene = scene_of(found, lines, visual)
-            text = told(scene)
+            text = scene_lines(scene)
             begin = video.start or 0.0
             segment = Segment(
                 start=begin,
                 end=begin + max((x.end for x in scene.lines), default=0.0),
                 topic="scene",
-                dense_caption=written(text),
+                dense_caption=format_lines(text),
                 visual_support="\n".join(x.text for x in text if x.visual),
             )
             return replace(video, scene=scene, segments=(segment,))

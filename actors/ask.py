@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext, watching
+from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.conditions.watch import Watch
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
@@ -98,17 +98,17 @@ class Ask:
             "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
             "settings": identity(self.settings),
             "llm": identity(self.llm),
-            "watch": identity(watching(self.llm)),
+            "watch": identity(video_input_of(self.llm)),
             "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = asker_of(self, self.llm, run, watching(self.llm, run.store))
+        asker = asker_of(self, self.llm, run, video_input_of(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
-            seen = asker.witnessed()
+            seen = asker.with_provenance()
             done = await self.recipe(video, seen, self.settings)
             if not done.questions:
                 by, reads = seen.llm.identity, self.settings.reads

@@ -329,7 +329,7 @@ class Batched:
         whole = [(name, batch) for name, batch in told if batch is not None]
         for name, batch in sorted(whole, key=lambda each: each[1]["created"]):
             self._learn(name, batch)
-        jobs = await self._route.listed(since)
+        jobs = await self._route.list_batches(since)
         self._none_such = jobs is None
         if jobs is None and self._config.batch == "always":
             raise UserError(

@@ -40,7 +40,7 @@ class AskScene:
     tries: int = 3
 
     @cached_property
-    def known(self) -> tuple[Template, ...]:
+    def all_templates(self) -> tuple[Template, ...]:
         """All templates: induced, perceptual, temporal. Raises UserError."""
         folder = (ROOT if self.prompts is None else Path(self.prompts)) / "cinepile"
         perceptual = read_templates(folder / "perceptual.md", kind="perceptual")
@@ -50,7 +50,7 @@ class AskScene:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the templates can be read. Raises UserError."""
-        _ = self.known
+        _ = self.all_templates
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
@@ -62,7 +62,7 @@ class AskScene:
             "class": "AskScene",
             "version": self.version,
             "settings": identity(self.settings),
-            "templates": identity(self.known),
+            "templates": identity(self.all_templates),
             "llms": identity(self.llms),
             "prompts": prompts_in(self.prompts, self.language).digest("cinepile"),
             "sampling": identity(self.sampling),
@@ -73,7 +73,7 @@ class AskScene:
         askers = _askers(
             self.llms, run, prompts_in(self.prompts, self.language), self.sampling, self.tries
         )
-        settings = replace(self.settings, templates=self.known)
+        settings = replace(self.settings, templates=self.all_templates)
 
         async def work(video: Video) -> Video:
             asked = await ask(video, askers, settings)

@@ -88,7 +88,7 @@ class Coordinator:
         self._lifelines: Lifelines | None = None
         self._journal = Journal()
         kept = Journal(journal)
-        for name, arguments in kept.told():
+        for name, arguments in kept.read_entries():
             getattr(self, name)(*arguments)
         self._journal = kept
 
@@ -97,7 +97,7 @@ class Coordinator:
         """Opened when first used: who uses it is told why it cannot be read."""
         found = Daybook(*self._book)
         self._budget = Budget(self._limit, found.history)
-        for key, sent in found.out.items():  # by a predecessor
+        for key, sent in found.calls_in_flight.items():  # by a predecessor
             self._flights[key] = _Flight(owner=sent.by, account="")
             self._budget.start(key, self._budget.resume(sent.cost))
             self._awaited.add(_sender(sent.by))
@@ -140,12 +140,12 @@ class Coordinator:
             if sign.here:
                 self._gone.discard(sign.sender)  # the network had been, not the sender
             else:
-                self.left(sign.sender, sign.still)
+                self.release_worker(sign.sender, sign.still)
         if self._awaited and now > self._until:
             for sender in list(self._awaited):
-                self.left(sender)
+                self.release_worker(sender)
 
-    def left(self, sender: str, still: Collection[str] = ()) -> None:
+    def release_worker(self, sender: str, still: Collection[str] = ()) -> None:
         """The worker of a sender is gone, and only the calls `still` are out: the others are for
         whoever wants them. What the endpoint billed for those that were let go is not known: they
         count with the most that they may have cost.
@@ -167,19 +167,19 @@ class Coordinator:
                 self.from_store(entry)  # its owner is about to report it
                 return
             entry, owner = replace(entry, outcome="done"), flight.owner
-        elif entry.outcome == "cached" and self.daybook.unreported(entry.key):
+        elif entry.outcome == "cached" and self.daybook.is_unreported(entry.key):
             self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
             entry = replace(entry, outcome="done")
         own = flight is not None and flight.owner == owner
         expected = self._budget.release(entry.key) if own else None
-        if not self.daybook.ended(entry, expected):
+        if not self.daybook.record_end(entry, expected):
             self.from_store(entry)
             return
         self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None:
             if entry.quotas:
-                rates.told(entry.quotas, now)
+                rates.record_quotas(entry.quotas, now)
             rates.said = entry.said or rates.said
             if entry.outcome in AGAIN and entry.retry_after is not None:
                 rates.pause(entry.retry_after, now)
@@ -191,11 +191,11 @@ class Coordinator:
             self._flights[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
             if entry.outcome == "done" and entry.seconds:
-                rates.answered(flight.call, entry.prompt, entry.seconds)
+                rates.record_answer(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.refused(flight.call, now, told=entry.retry_after is not None)
+                rates.record_refusal(flight.call, now, told=entry.retry_after is not None)
             elif entry.outcome == "retry":
-                rates.failed(now)
+                rates.record_failure(now)
 
     def from_store(self, entry: Entry) -> None:
         """Count a call that cost nothing."""
@@ -287,7 +287,7 @@ class Coordinator:
         self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
-    def damaged(self, damage: Damage) -> None:
+    def note_damage(self, damage: Damage) -> None:
         """Note a damaged object of the store, which nobody will find any more."""
         self._journal.add("damaged", damage)
         self._damaged[damage.path] = damage.reason
@@ -309,7 +309,7 @@ class Coordinator:
         """The counters as they are now."""
         held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
-            held.update(rates.held)
+            held.update(rates.held_seconds)
         trouble = {account: rates.trouble(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
@@ -340,9 +340,9 @@ class FarKept(Coordinator):
     ) -> list[Grant]:
         grants = super().exchange(owner, entries, asks)
         self._writing = self._writing or asyncio.Lock()
-        mine = self.daybook.entered
+        mine = self.daybook.entry_count
         async with self._writing:
-            if self.daybook.kept < mine:
+            if self.daybook.kept_count < mine:
                 await asyncio.to_thread(self.daybook.write, *self.daybook.take())
         return grants
 
@@ -381,7 +381,7 @@ def start_coordinator(
     return started(budget_usd, out=out, run=run, journal=journal, store=store)
 
 
-def answered(reference: Any, timeout: float | None = None) -> Any:
+def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
     """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says, and
     TimeoutError after `timeout` seconds.
     """

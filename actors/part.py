@@ -66,12 +66,12 @@ class Computes(Protocol):
     computes: ClassVar[bool]
 
 
-def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
+def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
     """How a model is given films; None where it takes none."""
     return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
 
 
-def alone(part: Piecewise) -> Each:
+def compute_pieces_here(part: Piecewise) -> Each:
     """A film's pieces done one after the other, here."""
     return functools.partial(map, part.piecework())
 
@@ -89,7 +89,7 @@ class RunContext:
     store: Store
     llm: Callable[[LlmConfig], Llm]
     count: Callable[[str, int], None]
-    pieces: Callable[[Piecewise], Each] = alone
+    pieces: Callable[[Piecewise], Each] = compute_pieces_here
 
 
 class Part(Protocol):

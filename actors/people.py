@@ -10,7 +10,7 @@ from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.errors import UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
-from mustsee.recipes.neptune.people import PROMPT, perceived
+from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
 from mustsee.store import identity
 
@@ -66,7 +66,7 @@ class People:
         )
 
         async def look(video: Video) -> Video:
-            found = await perceived(video, asker, pictures=self.pictures, seed=self.seed)
+            found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
             return replace(
                 video,
                 perceived_age=found.age,

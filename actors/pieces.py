@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from actors.coordinator import answered
+from actors.coordinator import call_coordinator
 from actors.hardware import Hardware
 from actors.meter import Meter
 from actors.part import Each, Piecewise
@@ -63,10 +63,10 @@ class Pieces:
         form = str(schemas.schema(part.result))
         return digest([self.stage, form, identity(part), identity(piece)])
 
-    def allowed(self, film: str, wanted: int) -> int:
+    def helper_quota(self, film: str, wanted: int) -> int:
         """How many helpers the film may have, of so many."""
-        most = self.hardware.most
-        return answered(self.coordinator.hire.remote(self.stage, film, wanted, most))
+        most = self.hardware.max_workers
+        return call_coordinator(self.coordinator.hire.remote(self.stage, film, wanted, most))
 
     def room(self) -> int:
         """How many more workers of this stage the cluster has room for."""
@@ -169,7 +169,7 @@ class Crew:
         """Whether one who is free has more to do here; a helper that has not is dismissed."""
         if hand.dismiss is None:
             return True
-        allowed = self._pieces.allowed(self._film, self._helpers)
+        allowed = self._pieces.helper_quota(self._film, self._helpers)
         if self._helpers <= allowed and self._waits(left):
             return True
         self._let_go(hand.dismiss)
@@ -205,8 +205,8 @@ class Crew:
 
         hard = self._pieces.hardware
         actor: Any = ray.remote(Helper)
-        more = min(self._pieces.room() - len(self._coming), hard.most - 1 - self._hired)
-        allowed = self._pieces.allowed(self._film, self._helpers + max(more, 0))
+        more = min(self._pieces.room() - len(self._coming), hard.max_workers - 1 - self._hired)
+        allowed = self._pieces.helper_quota(self._film, self._helpers + max(more, 0))
         for _ in range(allowed - self._helpers):
             helper = actor.options(
                 num_cpus=hard.cpus,

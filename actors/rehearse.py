@@ -167,7 +167,7 @@ class StandIn:
 def _found(asked: Question, shown: Mapping[str, Any]) -> str:
     """What a look comes to at a question that is sound."""
     options: Sequence[str] = shown.get("options", ())
-    cut = any(overlapping(c, e) for c in shown["cuts"] for e in asked.evidence)
+    cut = any(spans_overlap(c, e) for c in shown["cuts"] for e in asked.evidence)
     if not options:
         answer = "CANNOT BE TOLD" if cut else asked.answer
     elif cut or asked.answer not in options:
@@ -179,7 +179,7 @@ def _found(asked: Question, shown: Mapping[str, Any]) -> str:
     return f"* SEEN: {NARRATION[:120]}\n* EVIDENCE: {evidence}\n* LOOK: NONE\n* ANSWER: {answer}"
 
 
-def overlapping(one: Span, other: Span) -> bool:
+def spans_overlap(one: Span, other: Span) -> bool:
     return max(one.start, other.start) < min(one.end, other.end)
 
 
@@ -203,10 +203,10 @@ def _vectors(texts: Sequence[str]) -> str:
     """A vector for each text, in the form of `actors.embed.openai`."""
     import numpy as np
 
-    from actors.embed.openai import written
+    from actors.embed.openai import encode_vectors
 
     rng = np.random.default_rng(0)
-    return written(rng.normal(size=(len(texts), 384)).astype(np.float32))
+    return encode_vectors(rng.normal(size=(len(texts), 384)).astype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +222,7 @@ class Alone(Session):
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
 
-    def within(
+    def row_deadline(
         self, seconds: float | None, row: str, beside: Sequence[str]
     ) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()  # nobody would start its process again
@@ -237,13 +237,13 @@ class Alone(Session):
         self.coordinator.abort(type(error).__name__, str(error))
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        def connected(config: LlmConfig) -> Llm:
+        def connect_model(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, Metered):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
             standing = StandIn(config, self.clock, self.call_seconds, self.known)
             return Gateway(standing, self.store, self.coordinator, stage=stage)
 
-        return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
+        return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
 
 
 def rules_alone(store: str, call_seconds: float | None) -> Alone:
@@ -296,7 +296,7 @@ class Rehearsal:
 class Lookup(Worker):
     """A stage that computes nothing: what the store lacks stays as it was."""
 
-    def found(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
+    def look_up(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
         """The rows that the store has, or that pass the stage by; the ids of the others."""
         self._lacking: list[str] = []
         if not table.num_rows:

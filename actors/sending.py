@@ -96,7 +96,7 @@ class Sending:
     def _worker_gone(self) -> None:
         if self._lifeline is not None:
             self._loop.remove_reader(self._lifeline.socket)
-            self._lifeline.left(self._out.values())
+            self._lifeline.report_worker_gone(self._out.values())
         self._alone = True
         self._end()
 
@@ -133,7 +133,7 @@ class Sending:
         took = self._loop.time() - began
         self._takes += (took - self._takes) / 16
         if not self._came:
-            self._loop.call_later(gathered(self._takes, len(self._out)), self._keep)
+            self._loop.call_later(gather_seconds(self._takes, len(self._out)), self._keep)
         self._came.append((self._ended(call), call.key, reply, took))
 
     def _ended(self, call: Call) -> Ended:
@@ -164,7 +164,7 @@ class Sending:
         self._end()
 
 
-def gathered(takes: float, out: int) -> float:
+def gather_seconds(takes: float, out: int) -> float:
     """Seconds for which replies are gathered while so many calls are out, each of which takes so
     many seconds: none where no second one is to be expected meanwhile.
     """

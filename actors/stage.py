@@ -59,7 +59,7 @@ class Stage:
         """This stage on a cluster of so many cores."""
         if not computes(self.part):
             return self
-        return replace(self, hardware=self.hardware.apart(cores))
+        return replace(self, hardware=self.hardware.one_row_per_worker(cores))
 
     def apply(
         self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()
@@ -70,7 +70,7 @@ class Stage:
         from ray.data import ActorPoolStrategy
 
         stages = (self, *then)
-        hard = functools.reduce(Hardware.beside, [stage.hardware for stage in stages])
+        hard = functools.reduce(Hardware.merged_with, [stage.hardware for stage in stages])
         held = max(blocks_held(stage.part, rows_per_block) for stage in stages)
         concurrency = max(hard.concurrency, held)
         return rows.map_batches(
@@ -85,7 +85,7 @@ class Stage:
             runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             compute=ActorPoolStrategy(
                 min_size=hard.least,
-                max_size=hard.most,
+                max_size=hard.max_workers,
                 max_concurrent_calls_per_actor=concurrency,
                 max_tasks_in_flight_per_actor=2 * concurrency,
                 enable_true_multi_threading=concurrency > 1,
@@ -230,7 +230,7 @@ class Worker:
         stint = self._meter.stint()
         try:
             limit = self.stage.hardware.seconds(task.row.duration)
-            with self._turn, self.session.within(limit, task.name, beside):
+            with self._turn, self.session.row_deadline(limit, task.name, beside):
                 stint.begin()
                 result: Any = opened(task.row)
             if inspect.isawaitable(result):
@@ -266,13 +266,13 @@ class Worker:
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
-        result = _failed(problems.raised(self.stage.name, error))
+        result = _failed(problems.problem_from_error(self.stage.name, error))
         return self._settle(task, result, "problem", stint, keep=isinstance(error, BadRow))
 
     def _killed(self, task: Task, deaths: int) -> pa.Table:
         most = self.stage.hardware.seconds(task.row.duration)
         self.session.event(self.stage.name, "problem")
-        return _failed(problems.killed(self.stage.name, deaths, most))
+        return _failed(problems.problem_from_deaths(self.stage.name, deaths, most))
 
     def _assemble(
         self,

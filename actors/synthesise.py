@@ -39,7 +39,7 @@ class Synthesise:
 
         from mustsee.folders import file_name
         from mustsee.store import resolve
-        from mustsee.synth.insertions import placed, plan_of
+        from mustsee.synth.insertions import with_placement, plan_of
         from mustsee.synth.make import synthesise
 
         target, root = resolve(self.folder)
@@ -60,7 +60,7 @@ class Synthesise:
                     )
             run.count(f"synth.{made.mode}", 1)
             return dataclasses.replace(
-                placed(video, plan_of(video), made.spans()),
+                with_placement(video, plan_of(video), made.spans()),
                 uri=f"{root}/{name}" if local else f"{self.folder.rstrip('/')}/{name}",
                 duration=made.duration,
                 fps=made.fps,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
-from mustsee.errors import UserError, hidden
+from mustsee.errors import UserError, hide_secrets
 
 if TYPE_CHECKING:
     from actors.endpoint import Endpoint
@@ -120,7 +120,7 @@ def no_credit(place: str, status: int, error: Any) -> str | None:
     told: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
     if status != 402 and str(told.get("code") or told.get("type")) not in NO_CREDIT:
         return None
-    said = " ".join(hidden(str(told.get("message") or error)).split())[:300]
+    said = " ".join(hide_secrets(str(told.get("message") or error)).split())[:300]
     return (
         f"{place}: the account has no credit left ({said}); add credit and run the same command "
         "again: what is finished is kept"
@@ -246,7 +246,7 @@ def _ask(
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         said = getattr(reason, "strerror", None) or reason
-        return Answer(reason=hidden(str(said)).lower() or type(error).__name__)
+        return Answer(reason=hide_secrets(str(said)).lower() or type(error).__name__)
 
 
 def _answer(status: int, body: bytes) -> Answer:

@@ -36,7 +36,7 @@ def is_rules(identity: str) -> bool:
     return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
 
 
-def untested(asked: Mapping[str, Collection[str]]) -> str:
+def untested_note(asked: Mapping[str, Collection[str]]) -> str:
     """What is to be said of verdicts: `asked` is by filter or condition the identities of those who
     were asked. Empty where a language model was asked everywhere.
     """
@@ -237,7 +237,7 @@ class Asker:
         if self.tries < 1:
             raise UserError(f"tries={self.tries!r}: at least 1")
 
-    def witnessed(self) -> Asker:
+    def with_provenance(self) -> Asker:
         """The same for one row, whose records name who answered."""
         return replace(self, llm=Witness(self.llm))
 

@@ -61,7 +61,7 @@ def inline(text: object) -> str:
     return " ".join(neutral(str(text)).split())
 
 
-def untrusted(text: object, *, marked: bool = True) -> str:
+def fence(text: object, *, marked: bool = True) -> str:
     """The text in a fence that it cannot close: both ends bear a mark that the text does not hold,
     from a hash of the text, so that the same text always has the same fence. `marked=False`: none,
     where the bytes around the text are a trained model's; then `neutral` alone keeps it in.
@@ -123,7 +123,7 @@ class Prompts:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        env.filters.update(untrusted=untrusted, neutral=neutral, inline=inline)
+        env.filters.update(untrusted=fence, neutral=neutral, inline=inline)
         return env
 
     @property

@@ -73,7 +73,7 @@ def length(text: str) -> int:
     return len(UNSPACED.sub(" ", text).split()) + math.ceil(unspaced / LETTERS_PER_WORD)
 
 
-def beginning(text: str, most: int) -> str:
+def first_words(text: str, most: int) -> str:
     """The first `most` words of a text."""
     room, end = most * LETTERS_PER_WORD, 0
     for match in _MEASURED.finditer(text):

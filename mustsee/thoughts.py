@@ -38,7 +38,7 @@ class Spoken:
     unfinished: bool = False
 
 
-def apart(text: str, *, opened: bool = False) -> Spoken:
+def split_reasoning(text: str, *, opened: bool = False) -> Spoken:
     """The thoughts at the beginning of a model's text, and the rest. `opened`: the chat template
     has written the opening tag, so that the text begins in the midst of thoughts.
 

@@ -28,7 +28,7 @@ from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, Repeated, audit, why_not
 from mustsee.audit.clean import write_clean
-from mustsee.audit.guessers import asked
+from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
 from mustsee.layouts import Reading, read, table
@@ -89,7 +89,7 @@ class AuditJob:
                 run.stage("answer", battery)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                found = self.found(tables, reading, battery, others, embed)
+                found = self.audit_table(tables, reading, battery, others, embed)
                 return self.report(folder, found, tables, reading, earlier)
 
             return run.publish(files=files, page=page.write)
@@ -97,9 +97,9 @@ class AuditJob:
     def check(self, reading: Reading) -> None:
         """Raises UserError where none of the questions can be audited."""
         stand = [q for q in reading if q.drop is None]
-        if asked(stand):
+        if askable_questions(stand):
             return
-        why = Counter(reading.broken.get(q.question_id) or why_not(q) for q in stand)
+        why = Counter(reading.unusable_reasons.get(q.question_id) or why_not(q) for q in stand)
         told = ", ".join(f"{what} ({n})" for what, n in why.most_common()) or "there are none"
         hint = ""
         if reading.layout == "table" and self.table is None:
@@ -145,7 +145,7 @@ class AuditJob:
             raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
         return every
 
-    def found(
+    def audit_table(
         self,
         tables: Tables,
         reading: Reading,
@@ -158,14 +158,14 @@ class AuditJob:
         return audit(
             questions,
             videos,
-            [put.asked for put in battery.puts],
-            self.repeated(standing, videos, others, embed),
-            broken=reading.broken,
+            [put.condition_run for put in battery.puts],
+            self.find_repeats(standing, videos, others, embed),
+            broken=reading.unusable_reasons,
             drops=self.drops,
             seed=self.seed,
         )
 
-    def repeated(
+    def find_repeats(
         self,
         questions: Sequence[Question],
         videos: Sequence[Video],
@@ -178,7 +178,7 @@ class AuditJob:
             for pair in repeats.overlap(questions, reading.questions, name, embed, alike=self.alike)
         ]
         return Repeated(
-            duplicates=repeats.within(questions, embed, alike=self.alike),
+            duplicates=repeats.repeats_within(questions, embed, alike=self.alike),
             overlap=overlap,
             films=self.films(videos, others),
         )
@@ -235,11 +235,11 @@ class AuditJob:
         write_clean(folder / "clean", reading, found, Path(self.questions), self.columns)
         return [
             *([show.findings(reading.findings)] if reading.findings else []),
-            Text(show.counted(found)),
+            Text(show.count_sentence(found)),
             show.battery(found.battery),
             Text(show.rules(found), style="bold"),
             show.headline(found),
-            show.leaving(found),
+            show.drop_reasons_table(found),
             *map(versions.table, compared),
         ]
 

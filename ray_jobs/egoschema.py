@@ -39,7 +39,7 @@ from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.synth.plan import Plan
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run, standing
+from ray_jobs.running.run import Run, standing_questions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Source:
             )
         if self.clips is not None and self.clips < len(rows):
             rows = random.Random(f"{self.seed}/clips").sample(rows, self.clips)
-        return [planned(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
+        return [plan_clip(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
 
     def _uris(self, told: Mapping[str, Any]) -> dict[str, str]:
         if self.videos is None:
@@ -93,7 +93,7 @@ class Source:
         return found
 
 
-def planned(row: Video) -> Video:
+def plan_clip(row: Video) -> Video:
     """The clip with the plan by which it is cut, where there is a file to cut it from."""
     if row.uri.startswith(UNSEEN) or row.start is None or row.end is None:
         return row
@@ -118,7 +118,7 @@ class Repeats:
             return Decision()
         from mustsee.nn.bert import Encoder
 
-        asked = standing(rows)
+        asked = standing_questions(rows)
         encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
@@ -168,12 +168,12 @@ class EgoSchema:
         most = len(order) if self.public is None else min(self.public, len(order))
         shown = set(random.Random(f"{self.seed}/public").sample(order, most))
 
-        def marked() -> Iterator[Question]:
+        def mark_questions() -> Iterator[Question]:
             for question in asked:
                 public = (layout.PUBLIC,) if question.question_id in shown else ()
                 yield replace(question, subsets=(*question.subsets, *public))
 
-        layout.write(Again(marked), folder, rows.values())
+        layout.write(Again(mark_questions), folder, rows.values())
         right = {q.question_id: q.answer_index for q in asked if q.answer_index is not None}
         layout.submission(right, folder / "submission.csv")
         if self.cut:

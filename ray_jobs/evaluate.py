@@ -59,7 +59,7 @@ class Evaluate:
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
             judged = self.answer.open_ended or False in kinds
-            self.grade.apart(self.answer.llm, rubrics=True in kinds, judged=judged)
+            self.grade.check_grader_differs(self.answer.llm, rubrics=True in kinds, judged=judged)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
@@ -84,7 +84,7 @@ class Evaluate:
         mine = list(tables.questions())
         name = self.answer.name if isinstance(self.answer, Named) else ""
         results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
-        joined = merged(mine, others)
+        joined = merge_replies(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         about = {
             "questions": self.questions,
@@ -97,7 +97,7 @@ class Evaluate:
         self.share(folder, results, list(first(mine)))
         records = [*(other.record for other in others), record]
         failed = score_show.draw(folder, results, records)
-        said: list[RenderableType] = [score_show.made(folder), *failed]
+        said: list[RenderableType] = [score_show.describe_folder(folder), *failed]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
         heads = score_show.labels(results, compared)
@@ -222,7 +222,7 @@ def earlier(folder: str) -> Earlier:
     return Earlier(folder=folder, questions=read(place, "ours").questions, record=record)
 
 
-def merged(mine: Sequence[Question], others: Sequence[Earlier]) -> list[Question]:
+def merge_replies(mine: Sequence[Question], others: Sequence[Earlier]) -> list[Question]:
     """My questions with the replies of the others to the same questions beside my own. An answerer
     of a name that is there already (another prompt, another seed) is named with its folder.
     """

@@ -35,10 +35,10 @@ from mustsee.questions.numbered import Items, complete, items
 from mustsee.recipes.cinepile.question_lists import (
     Asked,
     Source,
-    apart,
-    merged,
+    keep_distinct,
+    merge_equal,
     names_in,
-    neutralised,
+    neutralize_pronouns,
     read_source,
 )
 from mustsee.recipes.cinepile.templates import (
@@ -46,15 +46,15 @@ from mustsee.recipes.cinepile.templates import (
     Cluster,
     Template,
     distinct,
-    induced,
+    templates_form,
     one_sided,
-    telling,
+    distinctive_words,
     too_specific,
     write_templates,
 )
 from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
-from ray_jobs.running.heartbeat import doing
+from ray_jobs.running.heartbeat import show_step
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Run
 
@@ -132,15 +132,15 @@ class Templates:
         self, asked: Sequence[Asked], k: int, kind: str, asker: Asker, embed: Embed
     ) -> tuple[list[Template], list[Cluster], dict[str, Any]]:
         """The templates of one set of questions, its clusters, and what there is to say of them."""
-        unique = neutralised(asked)
+        unique = neutralize_pronouns(asked)
         if self.pronouns == "llm":
             unique = asyncio.run(_without_names(unique, asker))
-        with doing(f"embedding {len(unique)} {kind} questions"):
+        with show_step(f"embedding {len(unique)} {kind} questions"):
             vectors = embed([q.neutral for q in unique])
-        with doing(f"leaving out repeats among {len(unique)} {kind} questions"):
-            rows = apart(vectors, alike=self.alike)
+        with show_step(f"leaving out repeats among {len(unique)} {kind} questions"):
+            rows = keep_distinct(vectors, alike=self.alike)
         unique, vectors = [unique[row] for row in rows], vectors[rows]
-        with doing(f"clustering {len(unique)} {kind} questions into {k}"):
+        with show_step(f"clustering {len(unique)} {kind} questions into {k}"):
             found = kmeans(vectors, k, seed=self.run.seed)
         members = [np.flatnonzero(found.labels == c).tolist() for c in range(len(found.sizes))]
         groups = [[unique[row] for row in rows] for rows in members]
@@ -167,14 +167,14 @@ class Templates:
     ) -> list[Template]:
         done = 0
 
-        async def one(number: int, group: Sequence[Asked]) -> list[Template]:
+        async def ask_group(number: int, group: Sequence[Asked]) -> list[Template]:
             nonlocal done
             rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
             chosen = rng.sample(list(group), min(self.sample, len(group)))
             try:
                 made = await asker.ask(
                     "cinepile/templates",
-                    induced(self.each),
+                    templates_form(self.each),
                     seed=rng.randrange(2**31),
                     questions=[q.neutral for q in chosen],
                     count=self.each,
@@ -188,8 +188,8 @@ class Templates:
             size = sum(q.times for q in group)
             return [replace(t, kind=kind, cluster=number, members=size) for t in made]
 
-        with doing(lambda: f"templates of {kind} questions: {done} of {len(groups)} clusters"):
-            made = await asyncio.gather(*(one(n, g) for n, g in groups.items()))
+        with show_step(lambda: f"templates of {kind} questions: {done} of {len(groups)} clusters"):
+            made = await asyncio.gather(*(ask_group(n, g) for n, g in groups.items()))
         return [t for part in made for t in part]
 
 
@@ -231,32 +231,32 @@ async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
 
     done = 0
 
-    async def some(questions: Sequence[Asked]) -> list[Asked]:
+    async def neutralize_group(questions: Sequence[Asked]) -> list[Asked]:
         nonlocal done
         texts = await asker.ask(
             "cinepile/pronouns",
-            rewritten(len(questions)),
+            rewrites_form(len(questions)),
             questions=[q.neutral for q in questions],
         )
         done += len(questions)
         return [replace(q, neutral=t) for q, t in zip(questions, texts, strict=True)]
 
     parts = [asked[at : at + BATCH] for at in range(0, len(asked), BATCH)]
-    with doing(lambda: f"names in questions: {done} of {len(asked)}"):
-        made = await asyncio.gather(*map(some, parts))
-    return merged([q for part in made for q in part])
+    with show_step(lambda: f"names in questions: {done} of {len(asked)}"):
+        made = await asyncio.gather(*map(neutralize_group, parts))
+    return merge_equal([q for part in made for q in part])
 
 
-def rewritten(count: int) -> Form[tuple[str, ...]]:
+def rewrites_form(count: int) -> Form[tuple[str, ...]]:
     """`count` questions, each under its number."""
 
-    def written(reply: str) -> Items:
+    def parse_rewrites(reply: str) -> Items:
         found = [f for f in fields(reply) if f.label == "question" and f.text]
         return [(int(f.number) if f.number.isdecimal() else n, f.text)
                 for n, f in enumerate(found, 1)]  # fmt: skip
 
     shape = items("questions", "number", "question")
-    return form(text=written, shape=shape).then(lambda found: complete(found, count))
+    return form(text=parse_rewrites, shape=shape).map(lambda found: complete(found, count))
 
 
 def _described(
@@ -283,7 +283,7 @@ def _described(
                 title=titles[0][0],
                 share=titles[0][1] / len(group),
                 list_share=max(lists.values()) / len(group),
-                words=telling(texts, everything),
+                words=distinctive_words(texts, everything),
                 nearest=tuple(texts[i] for i in np.argsort(-near)[:3].tolist()),
             )
         )

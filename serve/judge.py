@@ -176,7 +176,7 @@ def _given(name: str) -> str:
     return text
 
 
-def configured(settings: Settings) -> JudgeConfig:
+def configure_judge(settings: Settings) -> JudgeConfig:
     """The judge of conf/judge with what the settings override. Raises UserError."""
     import hydra
     from hydra.errors import MissingConfigException
@@ -222,7 +222,7 @@ def app(settings: Settings) -> Application:
     a traceback.
     """
     try:
-        keys, config = keys_from_environment(settings.no_auth), configured(settings)
+        keys, config = keys_from_environment(settings.no_auth), configure_judge(settings)
     except UserError as error:
         raise click.ClickException(str(error)) from None
     scaling: dict[str, Any] = {"num_replicas": settings.replicas}

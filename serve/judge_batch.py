@@ -76,7 +76,7 @@ class Batcher(Generic[T, R]):
         self._loop: asyncio.Task[None] | None = None
 
     @property
-    def held(self) -> int:
+    def held_tokens(self) -> int:
         """Tokens waiting or in work."""
         return self._held
 

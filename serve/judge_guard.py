@@ -175,7 +175,7 @@ class Door:
             del self._inside_of[client], self._bytes_of[client]
 
 
-def waited(header: str, now: float) -> float:
+def waited_seconds(header: str, now: float) -> float:
     """Seconds since a request was sent, by the header X-Request-Start that proxies set: `t=` and
     the time since 1970 in seconds, milliseconds or microseconds. 0 where it says nothing sensible.
     """
@@ -279,13 +279,13 @@ class Guard:
             return
         status = 500
 
-        async def noting(message: MutableMapping[str, Any]) -> None:
+        async def note_status(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
-            await self.app(scope, replay(body, receive), noting)
+            await self.app(scope, replay(body, receive), note_status)
         finally:
             leave(status)
 
@@ -328,11 +328,11 @@ class Guard:
         connection is closed while it sends never sees the answer.
         """
 
-        async def unfinished(message: MutableMapping[str, Any]) -> None:
+        async def send_unfinished(message: MutableMapping[str, Any]) -> None:
             body = message["type"] == "http.response.body"
             await send({**message, "more_body": True} if body else message)
 
-        await refusal(scope, receive, unfinished)
+        await refusal(scope, receive, send_unfinished)
         with contextlib.suppress(TimeoutError, ClientDisconnect):
             await self._rest.read(client, receive, 0)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -363,7 +363,7 @@ def _client(scope: Scope, headers: Mapping[str, str]) -> str:
 
 
 def _waited_before(headers: Mapping[str, str]) -> float:
-    return waited(headers.get("x-request-start", ""), time.time())
+    return waited_seconds(headers.get("x-request-start", ""), time.time())
 
 
 __all__ = ["Door", "Guard", "Keys", "Limits", "Metrics", "failure"]

@@ -84,7 +84,7 @@ def _handle_errors(app: FastAPI) -> None:
         return failure(status, f"{place or 'body'}: {first['msg']}", param=place or None)
 
     @app.exception_handler(HTTPException)
-    async def known(request: Request, error: HTTPException) -> Response:
+    async def handle_http_error(request: Request, error: HTTPException) -> Response:
         detail = str(error.detail)
         if error.status_code == 400 and "parsing the body" in detail:  # FastAPI's word for it
             detail = "the body is not JSON"
@@ -102,7 +102,7 @@ def _handle_errors(app: FastAPI) -> None:
         return failure(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
 
     @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
+    async def handle_error(request: Request, error: Exception) -> Response:
         logging.getLogger("mustsee.judge").exception("request failed", exc_info=error)
         return failure(503, "the judge failed on this request; its log says why")
 
@@ -116,7 +116,7 @@ class Start:
         self._backend, self._scored = backend, False
         self._trial: asyncio.Task[str | None] | None = None
 
-    async def wrong(self, patience: float) -> str | None:
+    async def find_fault(self, patience: float) -> str | None:
         """None once a fixed pair was scored right; else what is wrong, after so many seconds at
         most. One trial at a time, and none after one that went well.
         """
@@ -140,7 +140,7 @@ def _add_checks(
     @app.get("/health", response_model=Health, responses={503: ERRORS[503]})
     async def health() -> Any:
         """The process is up, and has scored a fixed pair right since it was started."""
-        wrong = await start.wrong(GLANCE)
+        wrong = await start.find_fault(GLANCE)
         return {"status": "ok"} if wrong is None else failure(503, wrong, AGAIN)
 
     @app.get("/ready", response_model=Health, responses=refusals)
@@ -240,7 +240,7 @@ class Routes:
         }
 
     async def _about(self, version: str | None) -> Mapping[str, Any]:
-        wrong = await self._start.wrong(self.limits.seconds / 2)
+        wrong = await self._start.find_fault(self.limits.seconds / 2)
         if wrong is not None:
             raise Transient(wrong, 5.0)
         async with asyncio.timeout(self.limits.seconds):

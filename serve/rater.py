@@ -26,12 +26,12 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from mustsee.errors import MustseeError, Transient
-from mustsee.raters.ballots import TRAINING, Ballots, Cast, hashed
+from mustsee.raters.ballots import TRAINING, Ballots, Cast, hash_token
 from mustsee.raters.results import Results
 from serve.media import media
 from serve.rater_film import Film
 from serve.rater_guard import Guard, Rate
-from serve.rater_show import Tasks, clock, told
+from serve.rater_show import Tasks, clock, answer_text
 
 HERE = Path(__file__).parent / "rater_page"
 STATIC = ("rater.js", "player.js", "film.js", "parts.js", "rater.css")
@@ -145,13 +145,13 @@ class _Pages:
         if known is None or not mine:
             return _plain("there is no such question", 404)
         given, question = mine[0].answers, self._tasks.questions[name]
-        missed = known.missed(given)
+        missed = known.missed_fields(given)
         fields = {f.name: f for f in self._tasks.form.rounds[0].fields}
         rows = [
             {
                 "ask": fields[key].ask, "hit": key not in missed,
-                "said": told(fields[key], given.get(key), question),
-                "agreed": told(fields[key], value, question),
+                "said": answer_text(fields[key], given.get(key), question),
+                "agreed": answer_text(fields[key], value, question),
             }
             for key, value in known.answers.items()
         ]  # fmt: skip
@@ -182,7 +182,7 @@ class _Pages:
     def results(self, request: Request) -> Response:
         """For whoever sends `Authorization: Bearer KEY`."""
         kind, _, key = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(hashed(key), self._desk.admin):
+        if kind.lower() != "bearer" or not hmac.compare_digest(hash_token(key), self._desk.admin):
             return self._stranger(request)
         return JSONResponse(self._desk.results().plain())
 
@@ -213,7 +213,7 @@ class _Pages:
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        item = self._ballots.held(rater, self._desk.clock())  # who watches is at it
+        item = self._ballots.current_item(rater, self._desk.clock())  # who watches is at it
         step = self._ballots.draft(item, rater).step if item else 0
         film = self._tasks.film(item, step) if item else None
         if item is None or film is None or film.key != request.path_params["key"]:
@@ -287,7 +287,7 @@ class _Pages:
         else:
             question = self._tasks.items[name].question_id
             known = self._tasks.training.get(question)
-            right = None if known is None else not known.missed(answers)
+            right = None if known is None else not known.missed_fields(answers)
             done = self._ballots.vote(name, rater, answers, now, active=active, correct=right)
             where = "/task" if known is None else f"/feedback/{question}"
         if not done:
@@ -314,8 +314,8 @@ class _Pages:
         done, left = self._ballots.progress(rater)
         seconds = self._tasks.round(name).seconds
         if seconds is not None:
-            seconds -= self._desk.clock() - self._ballots.opened(name, rater)
-        shown = self._tasks.shown(name, draft, draft.answers if given is None else given, votes)
+            seconds -= self._desk.clock() - self._ballots.opened_at(name, rater)
+        shown = self._tasks.template_values(name, draft, draft.answers if given is None else given, votes)
         return self._shown(
             422 if faults else 200, title=self._tasks.form.title, faults=faults,
             csrf=csrf(request.cookies[COOKIE]), done=done, left=left, seconds=seconds,

@@ -17,8 +17,8 @@ from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
 from mustsee.llm import VideoInput
-from mustsee.media.clips import coded
-from mustsee.media.files import opened, picture_stream
+from mustsee.media.clips import encode_span
+from mustsee.media.files import open_container, picture_stream
 from mustsee.media.video import facts
 from mustsee.records import Span, Video
 from mustsee.store import resolve
@@ -54,7 +54,7 @@ class Films:
         self._known: dict[str, Film] = {}
         self._one = threading.Lock()  # coding takes a core: one after the other
 
-    def known(self, video_id: str) -> Film | None:
+    def find_video(self, video_id: str) -> Film | None:
         """What is known of a video's film; None where there is no file of it."""
         return self._film(key_of(video_id))
 
@@ -79,7 +79,7 @@ class Films:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 span = Span(begin, min(begin + LENGTH, film.duration))
-                cut = coded(
+                cut = encode_span(
                     film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
                 )
                 if cut is None:
@@ -116,7 +116,7 @@ def key_of(video_id: str) -> str:
 
 def _looked(key: str, uri: str) -> Film:
     try:
-        with opened(uri) as container:
+        with open_container(uri) as container:
             picture: Any = picture_stream(container)
             names = [s.codec_context.codec.canonical_name for s in container.streams.audio]
             shown = picture and picture.codec_context.codec.canonical_name in PICTURES

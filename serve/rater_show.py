@@ -46,14 +46,14 @@ class Tasks:
 
     def stretch(self, item: str) -> Span | None:
         """From where to where the item's film goes."""
-        return part_of(self.video(item), self.films.known(self.question(item).video_id))
+        return part_of(self.video(item), self.films.find_video(self.question(item).video_id))
 
     def film(self, item: str, number: int) -> Film | None:
         """The film, where the step shows it."""
         shown = "film" in self.step(item, number).shows
-        return self.films.known(self.question(item).video_id) if shown else None
+        return self.films.find_video(self.question(item).video_id) if shown else None
 
-    def shown(
+    def template_values(
         self, item: str, draft: Draft, given: Mapping[str, str], votes: Sequence[Cast]
     ) -> dict[str, Any]:
         """What the template needs. `given`: what was answered so far; `votes`: of the round before,
@@ -111,14 +111,14 @@ class Tasks:
         return [
             {
                 "field": fields[name],
-                "said": [told(fields[name], v.answers.get(name), question) for v in votes],
+                "said": [answer_text(fields[name], v.answers.get(name), question) for v in votes],
                 "raw": [v.answers.get(name) for v in votes],
             }
             for name in names
         ]
 
 
-def told(of: Field, value: Any, question: Question) -> str:
+def answer_text(of: Field, value: Any, question: Question) -> str:
     """An answer in words; of a correction that was not made, nothing."""
     if value is None or value == []:
         return "–"

@@ -64,7 +64,7 @@ def create_app(watched: Watched) -> Starlette:
         routes=[
             Route("/r/{token}", pages.enter),
             Route("/", pages.report),
-            Route("/films", pages.known),
+            Route("/films", pages.video_facts),
             Route("/film/{key}", pages.film),
             Route("/film/{key}/{number:int}", pages.stretch),
             Route("/page/{name}", pages.static),
@@ -101,12 +101,12 @@ class _Pages:
     def report(self, request: Request) -> Response:
         return self._refused(request) or Response(self._page, media_type="text/html")
 
-    def known(self, request: Request) -> Response:
+    def video_facts(self, request: Request) -> Response:
         """What is known of the film of `?video=ID`: what film.js needs, or its `problem`."""
         if refused := self._refused(request):
             return refused
         name = request.query_params.get("video", "")
-        film = self._films.known(name)
+        film = self._films.find_video(name)
         if film is None:
             return _plain("there is no film of this video", 404)
         shown = part_of(self._watched.videos.get(name), film)

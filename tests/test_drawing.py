@@ -58,7 +58,7 @@ def test_scores_are_written_without_matplotlib(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "results.json").read_text())["results"]) == len(results)
     assert (tmp_path / "replies.parquet").exists()
     assert not (tmp_path / "pictures").exists()
-    assert "pictures" not in score_show.made(tmp_path)
+    assert "pictures" not in score_show.describe_folder(tmp_path)
 
 
 @pytest.mark.usefixtures("without_matplotlib")

@@ -24,7 +24,7 @@ from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback, Refused
-from ray_jobs.benches.loopback_replies import Payload, canned
+from ray_jobs.benches.loopback_replies import Payload, canned_reply
 from tests.support.tiny_gemma import checkpoint
 
 NAME = "cinepile/choose"
@@ -60,7 +60,7 @@ def picky(payload: Payload) -> str:
     """An endpoint that refuses what is no picture."""
     if "image_url" in json.dumps(payload["messages"]):
         raise Refused(400, "this is no picture", "invalid_image")
-    return canned(payload)
+    return canned_reply(payload)
 
 
 @pytest.fixture(params=["offline", "replay", "openai", "transformers"])

@@ -122,12 +122,12 @@ def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) 
     assert "AKIAEXAMPLE" not in str(caught.value)
     assert "secret-of-mine" not in str(caught.value)
     assert "bucket/store" in str(caught.value)
-    assert errors.hidden("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
+    assert errors.hide_secrets("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
         "config: s3://(key)@bucket"
     )
     with pytest.raises(UserError):
         resolve("s3://bucket/longname@home?no_such_option=1")  # no account
-    assert errors.hidden("longname") == "longname"
+    assert errors.hide_secrets("longname") == "longname"
 
 
 def test_keys_leave_out_what_is_set_aside(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from actors.part import LlmConfig, Opened, RunContext, TakesPictures
 from mustsee.audit.battery import Asked
 from mustsee.conditions.seen import SPANS, Seen
 from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import failed
+from mustsee.evaluate.answers import verdict_on_failure
 from mustsee.records import Question, Video
 
 ONE, SILENT = 1, 0
@@ -25,7 +25,7 @@ class Put:
     part: AnswerLlm
 
     @property
-    def asked(self) -> Asked:
+    def condition_run(self) -> Asked:
         see = self.part.see
         frames = see.frames if see.condition in ("blind", "one_frame", "frames") else None
         return Asked(
@@ -130,7 +130,7 @@ async def _asked(put: Put, work: Opened, video: Video) -> Video:
         made = work(row)
         done = made if isinstance(made, Video) else await made
     except BadRow as error:
-        lost = failed(str(error), model=put.part.name, seed=put.part.seed)
+        lost = verdict_on_failure(str(error), model=put.part.name, seed=put.part.seed)
         return replace_questions(video, {name: [lost] for name in some})
     answered = {q.question_id: q for q in done.questions or ()}
     return replace(video, questions=tuple(answered.get(q.question_id, q) for q in every))

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from actors.answer.llm import replace_questions
 from actors.part import Opened, RunContext
-from mustsee.evaluate.answers import answered
+from mustsee.evaluate.answers import verdict_on_reply
 from mustsee.records import Question, Video
 from mustsee.text import LETTERS
 
@@ -34,7 +34,7 @@ class Guess:
     def open(self, run: RunContext) -> Opened:
         def answer(video: Video) -> Video:
             given = {
-                q.question_id: [answered(q, LETTERS[self.pick(q)], model=self.name, seed=self.seed)]
+                q.question_id: [verdict_on_reply(q, LETTERS[self.pick(q)], model=self.name, seed=self.seed)]
                 for q in video.questions or ()
                 if q.options and q.drop is None
             }

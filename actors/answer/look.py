@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mustsee.conditions.seen import SPANS, Plan, Seen, plan, stretch
-from mustsee.conditions.watch import Watch, watched
+from mustsee.conditions.watch import Watch, plan_for_model
 from mustsee.errors import BadRow
 from mustsee.evaluate import rag
 from mustsee.evaluate.rag import Chosen, Rag
@@ -66,17 +66,17 @@ class Looker:
         plans = [
             plan(self._see, film, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
         ]
-        made = {p: watched(self._watch, video, p, self._see) for p in plans if p is not None}
+        made = {p: plan_for_model(self._watch, video, p, self._see) for p in plans if p is not None}
         times = sorted({t for p, _ in made.values() for t in p.times})
         seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
         cut = self._see.condition in SPANS
 
-        def shown(plan: Plan) -> Shown:
+        def show_plan(plan: Plan) -> Shown:
             given, films = made[plan]
             images = tuple(seen[t] for t in given.times)
             return Shown(images, spans=given.spans if cut else (), cuts=given.cuts, films=films)
 
-        return [p and shown(p) for p in plans]
+        return [p and show_plan(p) for p in plans]
 
     def _retrieved(self, video: Video, film: Span, questions: Sequence[Question]) -> list[Shown]:
         start, end = film.start, film.end

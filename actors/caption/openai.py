@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, watching
+from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
@@ -71,14 +71,14 @@ class OpenAICaptioner:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("keyframes", "title", *(("shots",) if watching(self.endpoint) else ()))
+        return ("keyframes", "title", *(("shots",) if video_input_of(self.endpoint) else ()))
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields, the model, the prompt's text, and how films are shown."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
-        if watch := watching(self.endpoint):
+        if watch := video_input_of(self.endpoint):
             plain |= {"watch": identity(watch), "watched": self._prompts.digest(WATCHED)}
         return {"class": type(self).__name__, "version": self.version, **plain}
 
@@ -129,7 +129,7 @@ class OpenAICaptioner:
             prompts=self._prompts,
             sampling=sampling,
             tries=self.tries,
-            watch=watching(endpoint, run.store),
+            watch=video_input_of(endpoint, run.store),
         )
 
     async def _watched(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:

@@ -39,8 +39,8 @@ class TransformersCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
-    revision: str | None = weights.pinned()
-    prompt: str | None = field(default=None, metadata={"identity": lambda part: asked(part.prompt)})
+    revision: str | None = weights.revision_field()
+    prompt: str | None = field(default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)})
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")
@@ -75,7 +75,7 @@ class TransformersCaptioner:
         return caption
 
 
-def asked(prompt: str | None) -> str:
+def caption_prompt_id(prompt: str | None) -> str:
     """What is asked of a picture: a text, or the hash of the file with the typed questions."""
     return Prompts().digest(TYPED) if prompt is None else prompt
 

@@ -76,7 +76,7 @@ class EmbeddingsClient:
         usage = found.get("usage") or {}
         tokens = usage.get("prompt_tokens", round(self._config.estimate(request).tokens_in))
         return Reply(
-            text=written(rows),
+            text=encode_vectors(rows),
             model=found.get("model") or endpoint.model,
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
@@ -90,7 +90,7 @@ def _read(vector: Any) -> NDArray[np.float32]:
     return np.asarray(vector, np.float32)
 
 
-def written(rows: NDArray[np.float32]) -> str:
+def encode_vectors(rows: NDArray[np.float32]) -> str:
     packed = base64.b64encode(np.ascontiguousarray(rows, "<f4").tobytes()).decode()
     return json.dumps({"shape": rows.shape, "float32": packed})
 

@@ -22,12 +22,12 @@ import numpy as np
 
 from actors.endpoint import Endpoint, Estimate
 from actors.part import Opened, RunContext, hardware
-from mustsee.errors import Transient, UserError, hidden
+from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.transcript import ordered, with_transcript
+from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
 
 PROMPT = "hear"  # the name of these calls in the ledger
@@ -86,7 +86,7 @@ class TranscriptionsClient:
         )
         if getattr(found, "text", None) is None:
             raise Transient(f"{config.endpoint.identity}: the transcription holds no text")
-        text = hidden(json.dumps(found.model_dump(mode="json"), sort_keys=True))
+        text = hide_secrets(json.dumps(found.model_dump(mode="json"), sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 
 
@@ -122,9 +122,9 @@ class OpenAIHearing:
                 replies = await asyncio.gather(*(llm.complete(_request(c)) for c in now))
                 for chunk, reply in zip(now, replies, strict=True):
                     heard = json.loads(reply.text)
-                    lines += rebased(heard, chunk.start, len(chunk.samples) / RATE)
+                    lines += shift_segments(heard, chunk.start, len(chunk.samples) / RATE)
                     languages[heard.get("language") or ""] += len(heard["text"])
-            spoken = ordered(lines)
+            spoken = order_lines(lines)
             most = languages.most_common(1)[0][0] if spoken else ""
             return with_transcript(
                 video,
@@ -160,7 +160,7 @@ def wav(sound: Sound) -> bytes:
     return held.getvalue()
 
 
-def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
+def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
     """The lines of one chunk's verbose JSON, `start` seconds later: one for each segment, with the
     words whose middle lies in it; without segments, one line as long as the words, or as the chunk
     of `seconds`. What is not believed (`mustsee.media.doubt`) is left out.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from actors.part import Opened, RunContext
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.speech import RATE, Voice, Window, spoken
+from mustsee.media.speech import RATE, Voice, Window, speech_windows
 from mustsee.records import Line, Video, Word
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Sphinx:
         each = run.pieces(self)
 
         def hear(video: Video) -> Video:
-            windows = spoken(video, seconds=self.window, voice=self.voice)
-            lines = transcript.ordered(line for heard in each(windows) for line in heard.lines)
+            windows = speech_windows(video, seconds=self.window, voice=self.voice)
+            lines = transcript.order_lines(line for heard in each(windows) for line in heard.lines)
             return transcript.with_transcript(video, lines, by="sphinx", language=None)
 
         return hear

@@ -17,7 +17,7 @@ from mustsee.extras import need
 from mustsee.media import transcript
 from mustsee.media.doubt import Doubt, Guess
 from mustsee.media.sound import sound_language
-from mustsee.media.speech import Voice, Window, spoken
+from mustsee.media.speech import Voice, Window, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
 
@@ -62,7 +62,7 @@ class Whisper:
     result: ClassVar[type] = Heard
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     sha256: str | None = None
     name: str | None = None
     compute_type: str = "default"
@@ -99,7 +99,7 @@ class Whisper:
                 run.count(f"hear.english_only.{marked}", 1)
                 return dataclasses.replace(video, lines=(), language=marked, transcribed_by=None)
             language, guesses = self.language, list[Guess]()
-            windows = spoken(video, seconds=self.window, voice=self.voice)
+            windows = speech_windows(video, seconds=self.window, voice=self.voice)
             first = islice(windows, 1 if language is None else 0)  # it tells the others' language
             for some in (first, windows):
                 for heard in each(Piece(window, language) for window in some):
@@ -110,7 +110,7 @@ class Whisper:
                 run.count(f"hear.doubted.{why}", number)
             if one_language and not (self.doubt and self.doubt.is_clear(believed)):
                 language = None  # its only language is no evidence of what is spoken
-            lines = transcript.ordered(line for guess in believed for line in guess.lines)
+            lines = transcript.order_lines(line for guess in believed for line in guess.lines)
             return transcript.with_transcript(video, lines, by=called, language=language)
 
         return hear
@@ -192,7 +192,7 @@ def _guesses(segments: Iterable[Any], window: Window) -> Iterator[Guess]:
     pauses = [(a.end + b.start) / 2 for a, b in pairwise(window.speech)]
     for _, together in groupby(segments, key=lambda segment: segment.seek):
         found = list(together)
-        lines = transcript.within(_lines(found, window.start, pauses), window.start, window.end)
+        lines = transcript.lines_between(_lines(found, window.start, pauses), window.start, window.end)
         if lines:
             first = found[0]
             yield Guess(lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob)

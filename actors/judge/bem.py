@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import Loaded, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading
@@ -27,7 +27,7 @@ class Bem:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     device: str = hardware("auto")
     budget: int = hardware(4096)
 
@@ -39,7 +39,7 @@ class BemEngine:
     limit = 512
 
     def __init__(self, config: Bem) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
         self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
         classes = int(self._loaded.model.config.num_labels)

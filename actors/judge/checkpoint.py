@@ -14,7 +14,7 @@ from mustsee.nn import weights
 FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
 
 
-def found(model: str, revision: str | None) -> tuple[Path, str]:
+def find_checkpoint(model: str, revision: str | None) -> tuple[Path, str]:
     """(folder, SHA-256 of weights and tokenizer). Raises UserError."""
     folder = weights.find(model, revision)
     files = [path for pattern in FILES for path in folder.glob(pattern)]

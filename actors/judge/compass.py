@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from actors.judge.checkpoint import Loaded, found, libraries
+from actors.judge.checkpoint import Loaded, find_checkpoint, libraries
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading
@@ -31,7 +31,7 @@ class Compass:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str = "opencompass/CompassVerifier-3B"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     dtype: str = "auto"
     limit: int = 4096
     device: str = hardware("auto")
@@ -43,7 +43,7 @@ class Compass:
 
 class CompassEngine:
     def __init__(self, config: Compass) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         self._loaded = Loaded(
             "AutoModelForCausalLM", folder, config.device, config.budget, config.dtype
         )

@@ -75,7 +75,7 @@ class GemEngine:
             dtype=dtype,
         )
         kept = self.attention == "causal" and config.keep_prefix
-        self._shared = self.tokens.shared() if kept else ()
+        self._shared = self.tokens.prefix_ids() if kept else ()
         with torch.inference_mode():
             self._kept = states(self._model.model, self._shared, self._model) if kept else None
 
@@ -121,7 +121,7 @@ class GemEngine:
             ids[row, start : start + len(tokens)] = torch.tensor(tokens)
             real[row, start : start + len(tokens)] = 1
         ids, real = ids.to(self._model.device), real.to(self._model.device)
-        cache = None if self._kept is None else grown(self._kept, len(rest))
+        cache = None if self._kept is None else extend_cache(self._kept, len(rest))
         with torch.inference_mode():
             hidden = self._model.model(
                 input_ids=ids,
@@ -137,8 +137,8 @@ class GemEngine:
         """From the hidden states [batch, d] at the readout position."""
         import torch
 
-        two = capped(hidden.float() @ self._rows.T, self._cap)
-        whole = capped(self._model.lm_head(hidden).float(), self._cap)
+        two = cap_logits(hidden.float() @ self._rows.T, self._cap)
+        whole = cap_logits(self._model.lm_head(hidden).float(), self._cap)
         mass = (torch.logsumexp(two, 1) - torch.logsumexp(whole, 1)).exp().clamp(max=1)
         return [
             Reading(float(d), float(m)) for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
@@ -159,7 +159,7 @@ def states(run: Any, shared: Sequence[int], model: Any) -> list[tuple[Any, Any]]
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
-def grown(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
+def extend_cache(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
     """A cache for `rows` prompts that all begin with what was kept."""
     from transformers import DynamicCache
 
@@ -202,6 +202,6 @@ def masks(real: Any, past: int, attention: str, window: int | None, dtype: Any) 
     return {"full_attention": whole, "sliding_attention": narrow}
 
 
-def capped(logits: Any, cap: float | None) -> Any:
+def cap_logits(logits: Any, cap: float | None) -> Any:
     """Gemma 2's soft cap of the final logits."""
     return logits if cap is None else cap * (logits / cap).tanh()

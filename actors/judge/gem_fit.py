@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from actors.judge.gem import grown, masks, states, window
+from actors.judge.gem import extend_cache, masks, states, window
 from actors.judge.tokens import GemTokens, Metadata
 from mustsee.errors import MustseeError, UserError
 from mustsee.extras import need
@@ -70,7 +70,7 @@ class Worker:
     report: Callable[[dict[str, Any]], None] = lambda figures: None
 
 
-def encoded(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
+def encode_pairs(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
     """Prompts with their labels, a pair's references each; those over the limit are left out.
 
     A pair that is not equivalent is so to every reference; one that is equivalent fits its nearest.
@@ -97,7 +97,7 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     tokens = GemTokens(config.base)
-    rows, held = encoded(tokens, train, config.limit), encoded(tokens, dev, config.limit)
+    rows, held = encode_pairs(tokens, train, config.limit), encode_pairs(tokens, dev, config.limit)
     if not rows or not held:
         raise UserError(f"{len(rows)} training and {len(held)} dev prompts: neither may be empty")
     torch.manual_seed(config.seed)
@@ -219,7 +219,7 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
 
     first = next(model.parameters())
     kept = config.attention == "causal" and not config.checkpointing
-    shared = tokens.shared() if kept else ()
+    shared = tokens.prefix_ids() if kept else ()
     past = len(shared)
     width = max(len(ids) for ids, *_ in rows) - past
     ids = torch.full((len(rows), width), tokens.pad)
@@ -235,7 +235,7 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
     with _half(config, first.device):
         # by the model itself: what distributes it wants one pass a step
         run = partial(whole, logits_to_keep=last)
-        cache = grown(states(run, shared, whole), len(rows)) if shared else None
+        cache = extend_cache(states(run, shared, whole), len(rows)) if shared else None
         out = model(
             input_ids=ids,
             attention_mask=masks(real, past, config.attention, window(whole), torch.float32),

@@ -41,7 +41,7 @@ class LlmJudge:
         attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
         return LlmEngine(self, Patient(self.llm.open(), attempts))
 
-    def within(self, run: RunContext) -> Within:
+    def for_run(self, run: RunContext) -> Within:
         """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
         return Within(self, run.llm(self.llm))
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import Loaded, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
@@ -33,7 +33,7 @@ class Nli:
     """`model`: a folder or a Hugging Face id in the cache, one of whose labels is "entailment"."""
 
     model: str = "cross-encoder/nli-deberta-v3-base"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     both: bool = True
     lexical: bool = True
     device: str = hardware("auto")
@@ -47,7 +47,7 @@ class NliEngine:
     limit = 512
 
     def __init__(self, config: Nli) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
         self._config = config
         self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
@@ -64,7 +64,7 @@ class NliEngine:
 
     def prepare(self, triple: Triple) -> Prepared:
         """The payload is one tokenised pair for each way; none where words decide."""
-        if self._config.lexical and said(triple):
+        if self._config.lexical and states_reference(triple):
             return Prepared(triple, 0, ())
         sides = [
             FORMAT.format(question=triple.question, answer=answer)
@@ -90,7 +90,7 @@ class NliEngine:
         )
 
 
-def said(triple: Triple) -> bool:
+def states_reference(triple: Triple) -> bool:
     """The candidate has all words of the reference, and none of them is denied or in a choice."""
     found = dict(zip(FEATURES, features(triple), strict=True))
     return bool(found["contained"]) and not (found["denied"] or found["choice"])

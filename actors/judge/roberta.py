@@ -13,7 +13,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import Loaded, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
@@ -29,7 +29,7 @@ class Roberta:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str = "zli12321/answer_equivalence_roberta"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     device: str = hardware("auto")
     budget: int = hardware(4096)
 
@@ -41,7 +41,7 @@ class RobertaEngine:
     limit = 512
 
     def __init__(self, config: Roberta) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
         self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
         classes = int(self._loaded.model.config.num_labels)

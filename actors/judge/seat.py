@@ -15,7 +15,7 @@ from mustsee.judge.judge import Item, Judge, JudgeConfig, Score
 class AsksModel(Protocol):
     """An engine that asks a model behind the LLM seam."""
 
-    def within(self, run: RunContext) -> Any:
+    def for_run(self, run: RunContext) -> Any:
         """The same engine, its calls through the run's gateway: limits, store, budget, ledger."""
         ...
 
@@ -26,7 +26,7 @@ class Seat:
     def __init__(self, config: JudgeConfig, run: RunContext) -> None:
         engine = config.engine
         if isinstance(engine, AsksModel):
-            config = replace(config, engine=engine.within(run))
+            config = replace(config, engine=engine.for_run(run))
         self._config = config
         self._judge: Judge | None = None
         self._turn = asyncio.Lock()

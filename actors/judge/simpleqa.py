@@ -34,7 +34,7 @@ class SimpleQa:
         attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
         return SimpleQaEngine(self, Patient(self.llm.open(), attempts))
 
-    def within(self, run: RunContext) -> Within:
+    def for_run(self, run: RunContext) -> Within:
         """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
         return Within(self, run.llm(self.llm))
 
@@ -85,11 +85,11 @@ class Grader:
             request, prompt=PROMPT, digest=self.digest, messages=(Message("user", text),)
         )
         reply = await self._llm.complete(asked)
-        right = graded(reply.text)
+        right = parse_grade(reply.text)
         return reply if right is None else replace(reply, text="TRUE" if right else "FALSE")
 
 
-def graded(reply: str) -> bool | None:
+def parse_grade(reply: str) -> bool | None:
     """Whether a reply grades an answer as right; null where it is no grade."""
     found = _GRADE.fullmatch(reply.strip())
     return found and (found[1] or found[2]).upper() in ("A", "CORRECT")

@@ -118,7 +118,7 @@ class GemTokens:
         ids = (self._bos, self._open, *body, *self._after)
         return Prepared(triple, len(ids), ids)
 
-    def shared(self) -> tuple[int, ...]:
+    def prefix_ids(self) -> tuple[int, ...]:
         """The ids that every prompt begins with: the instructions."""
         one = self.prepare(Triple("a", "a", "a")).payload
         two = self.prepare(Triple("?", "b", "b")).payload

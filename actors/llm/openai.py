@@ -15,13 +15,13 @@ from typing import Any, Literal, NamedTuple, cast
 from actors.batches import Batched, Batching, Count
 from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
 from actors.part import hardware
-from mustsee.errors import BadRow, Transient, UserError, hidden
+from mustsee.errors import BadRow, Transient, UserError, hide_secrets
 from mustsee.llm import Clip, Message, Reply, Request, VideoInput
 from mustsee.run.limits import Limits
 from mustsee.run.picture_tokens import PictureTokens
 from mustsee.run.quota import Quota
 from mustsee.store import Store
-from mustsee.thoughts import Spoken, apart
+from mustsee.thoughts import Spoken, split_reasoning
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
 
@@ -239,7 +239,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply holds no choices") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hidden(str(declined)) if declined else spoken.said
+        text = hide_secrets(str(declined)) if declined else spoken.said
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":
@@ -310,10 +310,10 @@ def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> Spoken:
         parts = cast(list[Mapping[str, Any]], content)
         thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
         content = "".join(p["text"] for p in parts if p.get("type") == "text")
-    said = hidden(str(content))
-    spoken = Spoken(said=said) if any(thoughts) else apart(said, opened=opened)
+    said = hide_secrets(str(content))
+    spoken = Spoken(said=said) if any(thoughts) else split_reasoning(said, opened=opened)
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
-    return Spoken(said=spoken.said, thoughts=hidden(told), unfinished=spoken.unfinished)
+    return Spoken(said=spoken.said, thoughts=hide_secrets(told), unfinished=spoken.unfinished)
 
 
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:

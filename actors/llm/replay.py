@@ -19,7 +19,7 @@ from mustsee.llm import Clip, Llm, Message, Reply, Request
 from mustsee.schemas import dump, load
 
 
-def spoken(messages: Sequence[Message], seed: int) -> str:
+def hash_messages(messages: Sequence[Message], seed: int) -> str:
     """Hash of what an endpoint gets to see: the turns, their pictures and films, the seed."""
     turns = [[m.role, list(map(_seen, m.parts))] for m in messages]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
@@ -117,7 +117,7 @@ class Recorder:
         reply = await self.llm.complete(request)
         line = {
             "key": request.key(""),
-            "spoken": spoken(request.messages, request.seed),
+            "spoken": hash_messages(request.messages, request.seed),
             "prompt": request.prompt,
             "reply": dump(reply),
         }

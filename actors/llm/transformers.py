@@ -23,7 +23,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from mustsee.thoughts import apart, leaves_open
+from mustsee.thoughts import split_reasoning, leaves_open
 
 LAST = 8  # tokens of a prompt in which a template may open the thoughts of the reply
 GATHER = 0.005  # seconds for which calls are gathered into one batch
@@ -39,7 +39,7 @@ class Transformers:
     """
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     dtype: str = "bfloat16"
     device: str = hardware("auto")
     batch_size: int = hardware(8)
@@ -192,7 +192,7 @@ class TransformersChat:
                 "return_tensors": "pt",
             }
             given |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
-            return templated(self._reader, chats, given)
+            return apply_chat_template(self._reader, chats, given)
         texts = [self._plain_text(request.messages) for request in requests]
         if not self._sees:
             return self._reader(texts, return_tensors="pt", padding=True)
@@ -234,7 +234,7 @@ class TransformersChat:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
         said = row if end is None else row[:end]
         text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
-        spoken = apart(text, opened=opened)
+        spoken = split_reasoning(text, opened=opened)
         return Reply(
             text=spoken.said,
             model=self._config.model,
@@ -309,7 +309,7 @@ def takes_pictures(config: Transformers) -> bool:
     return type(found) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 
-def templated(reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]) -> Any:
+def apply_chat_template(reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]) -> Any:
     """The chats through the model's template; where that knows no system turn (Gemma's), what the
     system says stands before what the user says first.
     """

@@ -40,7 +40,7 @@ def clean(text: str) -> str:
     return " ".join(_NOISE.sub(" ", text).split())
 
 
-def spoken(lines: Sequence[Line]) -> Spoken:
+def spoken_words(lines: Sequence[Line]) -> Spoken:
     """The words that are spoken in lines, in order of time.
 
     Timed words are taken as they are; others are spread over their line by their length.
@@ -106,7 +106,7 @@ class Description:
         self.lines = tuple(sorted(lines, key=lambda line: (line.start, line.end)))
         self.starts = np.array([line.start for line in self.lines], dtype=np.float64)
         self.ends = np.array([line.end for line in self.lines], dtype=np.float64)
-        self.spoken = spoken(self.lines)
+        self.spoken = spoken_words(self.lines)
         self.index: Any = None
         for at in range(0, len(self.lines), _BLOCK):
             texts = [clean(line.text) or "-" for line in self.lines[at : at + _BLOCK]]
@@ -129,7 +129,7 @@ class Description:
         counts = np.where(ids >= 0, self.counts[np.maximum(ids, 0)], 1) if len(self.counts) else 1
         return np.clip(1.0 - np.log(np.maximum(counts, 1)) / total, 0.05, 1.0) * np.ones(len(ids))
 
-    def shared(self, ids: Ints) -> tuple[Ints, Ints, Floats]:
+    def shared_pairs(self, ids: Ints) -> tuple[Ints, Ints, Floats]:
         """Positions (clip, description) of shared pairs and of words that occur once, with their
         votes.
         """

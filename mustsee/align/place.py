@@ -32,7 +32,7 @@ from mustsee.align.description import (
     Spoken,
     clean,
     common,
-    spoken,
+    spoken_words,
     unit,
 )
 from mustsee.records import Line, Span
@@ -130,7 +130,7 @@ def align(
         (line for line in clip_lines if WORD.search(clean(line.text))),
         key=lambda line: (line.start, line.end),
     )
-    clip = spoken(lines)
+    clip = spoken_words(lines)
     if not clip.words:
         return _refuse(
             "the clip has no spoken words to place it by; another hear= that finds some keeps it"
@@ -173,7 +173,7 @@ def _places(
     """Description seconds at which the clip's second 0 may lie, best first: the peaks of the votes
     in a rolling window.
     """
-    here, there, votes = movie.shared(ids)
+    here, there, votes = movie.shared_pairs(ids)
     offsets = movie.spoken.start[there] - clip.start[here]
     count = len(vectors) // 2
     anchors = [*lines[:count], *lines[-count:]]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.align.description import spoken
+from mustsee.align.description import spoken_words
 from mustsee.align.place import Alignment
 from mustsee.errors import UserError
 from mustsee.records import Line
@@ -237,12 +237,12 @@ def heard_share(lines: Sequence[Line], clip: Sequence[Line], found: Alignment) -
     """For each description line, the share of its words that the clip speaks at that time, give or
     take 2 s; each of the clip's words counts once.
     """
-    said = spoken(clip)
+    said = spoken_words(clip)
     times = found.offset + found.rate * said.start
     free = [True] * len(times)
     shares: list[float] = []
     for line in lines:
-        wanted = spoken([line]).words
+        wanted = spoken_words([line]).words
         low = int(np.searchsorted(times, line.start - 2.0))
         high = int(np.searchsorted(times, line.end + 2.0))
         hits = 0

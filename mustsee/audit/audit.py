@@ -105,7 +105,7 @@ class Audit:
         return sum(not item.fails for item in self.items)
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """Questions in the clean dataset: those, and the ones that could not be audited."""
         return self.all - len(self.unusable) - (self.questions - self.clean)
 
@@ -135,7 +135,7 @@ class Audit:
         for tried, plain in _paired(self, told):
             plain["alarm"] = tried.alarm
         named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
-        counts = {"all": self.all, "clean": self.clean, "kept": self.kept, "lucky": self.lucky}
+        counts = {"all": self.all, "clean": self.clean, "kept": self.kept_count, "lucky": self.lucky}
         return {
             **told, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
         }  # fmt: skip
@@ -171,7 +171,7 @@ def audit(
     """The audit of `questions` (replies inside). `broken`: by id, those that cannot be used as they
     stand, and why. `drops`: for which of `FAILS` a question is left out of the clean dataset.
     """
-    put, broken = guessers.asked(questions), broken or {}
+    put, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in put}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(put), clusters_of(videos)
@@ -330,7 +330,7 @@ def _balanced(
     left = {i.question_id for i in items if not i.fails}
     unfair = {q.question_type for q in questions if telling[q.question_id]}
     chosen = [q for q in questions if q.question_id in left and q.question_type in unfair]
-    fallen = {q.question_id for q in balance.resampled(chosen, seed=seed) if q.drop is not None}
+    fallen = {q.question_id for q in balance.balance_questions(chosen, seed=seed) if q.drop is not None}
     return [
         replace(i, fails=(*i.fails, "balance")) if i.question_id in fallen else i for i in items
     ]

@@ -88,7 +88,7 @@ class Replies:
         given = self._found.get((question.question_id, asked.name), [])
         return [a for a in given if a.failed is None]
 
-    def asked(self, question: Question, asked: Asked) -> bool:
+    def was_asked(self, question: Question, asked: Asked) -> bool:
         return (question.question_id, asked.name) in self._found
 
     def right(self, question: Question, asked: Asked) -> float | None:
@@ -115,7 +115,7 @@ def battery(
     where = [clusters.get(q.video_id, q.video_id) for q in questions]
     chances = [chance_of(q) for q in questions]
     found = [
-        tried(name, "guesser", "", some, chances, where)
+        compare_with_chance(name, "guesser", "", some, chances, where)
         for name, some in guessers.hits(questions).items()
     ]
     for each in asked:
@@ -127,7 +127,7 @@ def battery(
     ]
 
 
-def tried(
+def compare_with_chance(
     name: str,
     kind: str,
     answerer: str,
@@ -143,7 +143,7 @@ def tried(
         answerer=answerer,
         right=_share(right, where),
         chance=sum(chances) / len(chances),
-        over=_exact(stats.paired(right, chances, where), right, chances, where),
+        over=_exact(stats.paired_difference(right, chances, where), right, chances, where),
         known=stats.mean(known, where),
     )
 
@@ -184,14 +184,14 @@ def _condition(
     questions: Sequence[Question], replies: Replies, asked: Asked, clusters: Mapping[str, str]
 ) -> Tried | None:
     """Null where nobody was asked so."""
-    put = [q for q in questions if replies.asked(q, asked)]
+    put = [q for q in questions if replies.was_asked(q, asked)]
     came = [q for q in put if replies.came(q, asked)]
     if not came:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q in came]
     chances = [chance_of(q) for q in came]
     given = [a for q in came for a in replies.came(q, asked)]
-    found = tried(
+    found = compare_with_chance(
         asked.condition, "condition", asked.answerer,
         [replies.right(q, asked) or 0.0 for q in came], chances, where,
     )  # fmt: skip
@@ -224,7 +224,7 @@ def place(
     where = [cluster for _, _, cluster in shown]
     places = range(max(count for _, count, _ in shown))
     overs = {
-        at: stats.paired(
+        at: stats.paired_difference(
             [float(p == at) for p, _, _ in shown],
             [1 / count if at < count else 0.0 for _, count, _ in shown],
             where,

@@ -69,7 +69,7 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
     kept = {q.question_id: q for q in questions if q.drop is None}
     tally = Tally()
     for question in questions:
-        tally.made(question)
+        tally.count_made(question)
     for file in sorted(source.rglob("*.parquet")):
         rows = pq.read_table(file)
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))

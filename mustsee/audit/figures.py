@@ -65,7 +65,7 @@ class Figures:
     fewest: Fewest | None
 
 
-def shortcut(question: Question, replies: Replies, asked: Sequence[Asked]) -> float | None:
+def shortcut_of_question(question: Question, replies: Replies, asked: Sequence[Asked]) -> float | None:
     """u of one question; null where nothing was asked or every option was named."""
     named = options_named(question, replies, asked)
     count = len(question.options)
@@ -91,7 +91,7 @@ def ratio(
 ) -> Ratio:
     """The shortcut ratio over all of `asked`."""
     told = [q for q in questions if options_named(q, replies, asked) is not None]
-    pairs = [(q, shortcut(q, replies, asked)) for q in told]
+    pairs = [(q, shortcut_of_question(q, replies, asked)) for q in told]
     counted = [(q, u) for q, u in pairs if u is not None]
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
     where = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
@@ -122,7 +122,7 @@ def figures(
         by = {a.condition: a for a in mine}
 
         def gap(more: str, less: str, by: Mapping[str, Asked] = by) -> Difference | None:
-            return paired(questions, replies, by.get(more), by.get(less), clusters)
+            return paired_difference(questions, replies, by.get(more), by.get(less), clusters)
 
         found.append(
             Figures(
@@ -141,7 +141,7 @@ def figures(
     return found
 
 
-def paired(
+def paired_difference(
     questions: Sequence[Question],
     replies: Replies,
     more: Asked | None,
@@ -156,7 +156,7 @@ def paired(
     if not both:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.paired([a for _, a, _ in both], [b for _, _, b in both], where)
+    return stats.paired_difference([a for _, a, _ in both], [b for _, _, b in both], where)
 
 
 def recovery(

@@ -30,7 +30,7 @@ ABOUT: Mapping[str, str] = {
 }
 
 
-def asked(questions: Sequence[Question]) -> list[Question]:
+def askable_questions(questions: Sequence[Question]) -> list[Question]:
     """The multiple-choice questions with a known answer that were not dropped."""
     return [
         q for q in questions
@@ -43,7 +43,7 @@ def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
     where several options score alike. "place A" always guesses the first option.
     """
     every = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
-    every |= {"novel": novel, "worn": worn, "prior": prior, "wording": wording}
+    every |= {"novel": novel, "worn": worn, "prior": prior, "wording": score_by_wording}
     places = LETTERS[: max((len(q.options) for q in questions), default=0)]
     every |= {f"place {letter}": _place(n) for n, letter in enumerate(places)}
     return {
@@ -106,7 +106,7 @@ def prior(questions: Sequence[Question]) -> Scores:
     return [[share(q, option) for option in q.options] for q in questions]
 
 
-def wording(questions: Sequence[Question]) -> Scores:
+def score_by_wording(questions: Sequence[Question]) -> Scores:
     """The mean log-odds of an option's words and pairs of words, as learned from the other half of
     the videos: in right answers over in wrong ones.
     """

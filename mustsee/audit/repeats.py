@@ -60,7 +60,7 @@ class SameFilm:
     dataset: str
 
 
-def within(
+def repeats_within(
     questions: Sequence[Question], embed: Embed | None = None, *, alike: float = 0.95
 ) -> list[Pair]:
     """The pairs in one dataset, each once, by the first way that finds it."""

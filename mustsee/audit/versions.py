@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mustsee import stats
 from mustsee.audit.audit import Audit
 from mustsee.audit.battery import Asked, Replies
-from mustsee.audit.figures import shortcut
-from mustsee.audit.guessers import asked as put
+from mustsee.audit.figures import shortcut_of_question
+from mustsee.audit.guessers import askable_questions as put
 from mustsee.audit.guessers import plain
 from mustsee.audit.show import p_value, points
 from mustsee.errors import UserError
@@ -114,13 +114,13 @@ def _moved(
     """How the shortcuts of the shared questions differ."""
     now, then = Replies(mine), Replies(theirs)
     pairs = [
-        (q.video_id, shortcut(q, now, asked), shortcut(p, then, others))
+        (q.video_id, shortcut_of_question(q, now, asked), shortcut_of_question(p, then, others))
         for q, p in zip(mine, theirs, strict=True)
     ]
     both = [(v, a, b) for v, a, b in pairs if a is not None and b is not None]
     if not both:
         return None
-    return stats.paired([a for _, a, _ in both], [b for *_, b in both], [v for v, *_ in both])
+    return stats.paired_difference([a for _, a, _ in both], [b for *_, b in both], [v for v, *_ in both])
 
 
 def table(found: Compared) -> Table:

@@ -126,17 +126,17 @@ def stretch(video: Video) -> Span:
     return Span(video.start or 0.0, video.until)
 
 
-def said(
+def lines_within(
     lines: Sequence[Line], spans: Sequence[Span], cuts: Sequence[Span] = ()
 ) -> tuple[Line, ...]:
     """The lines that are spoken, in part at least, within one of the spans, and in no part within
     the cuts.
     """
 
-    def spoken(line: Line, where: Sequence[Span]) -> bool:
+    def overlaps_any(line: Line, where: Sequence[Span]) -> bool:
         return any(line.start < s.end and line.end > s.start for s in where)
 
-    return tuple(x for x in lines if spoken(x, spans) and not spoken(x, cuts))
+    return tuple(x for x in lines if overlaps_any(x, spans) and not overlaps_any(x, cuts))
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
@@ -146,9 +146,9 @@ def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> 
     """
     near = tuple(Span(s.start - BORDER, s.end + BORDER) for s in evidence)
     within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
-    wide = merged((*near, *within), film)
+    wide = merge_spans((*near, *within), film)
     most = sum(s.seconds for s in wide) > MOST_CUT * film.seconds
-    return merged(near, film) if most else wide
+    return merge_spans(near, film) if most else wide
 
 
 def _lies_in(evidence: Span, shot: Span) -> bool:
@@ -157,7 +157,7 @@ def _lies_in(evidence: Span, shot: Span) -> bool:
     return shared >= min(BORDER, evidence.seconds / 2, shot.seconds / 2)
 
 
-def merged(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
+def merge_spans(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
     """The spans cut to the film, in order, those that touch as one; none from outside of it."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
@@ -177,7 +177,7 @@ def common(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(s for s in cuts if s.end >= s.start)
 
 
-def without(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
+def subtract_spans(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
     """What is left of the film when `cuts` (merged) are taken out."""
     edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]
     rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
@@ -198,14 +198,14 @@ def _stretches(
     """What is shown, and what is cut."""
     if condition not in SPANS:
         return (film,), ()
-    spans = merged(evidence, film) or (film,)
+    spans = merge_spans(evidence, film) or (film,)
     if condition == "evidence":
         return spans, ()
     if condition == "control":
         spans = _elsewhere(film, spans, random.Random(f"{seed}/control"))
         if not spans:
             return (), ()
-    return without(film, spans), spans
+    return subtract_spans(film, spans), spans
 
 
 def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
@@ -213,7 +213,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
     taken = list(spans)
     cuts: list[Span] = []
     for length in sorted((s.seconds for s in spans), reverse=True):
-        gaps = [g for g in without(film, merged(taken, film)) if g.seconds >= length]
+        gaps = [g for g in subtract_spans(film, merge_spans(taken, film)) if g.seconds >= length]
         if not gaps:
             return ()
         room = [g.seconds - length + SHORTEST for g in gaps]
@@ -221,7 +221,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
         start = rng.uniform(gap.start, gap.end - length)
         cuts.append(Span(start, start + length))
         taken.append(cuts[-1])
-    return merged(cuts, film)
+    return merge_spans(cuts, film)
 
 
 def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:

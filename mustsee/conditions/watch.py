@@ -69,7 +69,7 @@ class Watch:
             name = quote(posixpath.basename(video.uri))
             return Clip(span=span, digest=film, address=f"{take.address.rstrip('/')}/{name}")
         if not exact:
-            copy = clips.copied(video.uri, span, sound=sound, most=room)
+            copy = clips.copy_span(video.uri, span, sound=sound, most=room)
             if copy is not None:
                 key = digest([KIND, film, [copy.span.start, copy.span.end], sound])
                 return Clip(span=copy.span, digest=key, mp4=copy.mp4)
@@ -77,7 +77,7 @@ class Watch:
         key = digest(made)
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:
-            cut = clips.coded(video.uri, span, take, sound=sound, most=room)
+            cut = clips.encode_span(video.uri, span, take, sound=sound, most=room)
             if cut is None:
                 return None
             mp4 = cut.mp4
@@ -86,7 +86,7 @@ class Watch:
         return Clip(span=span, digest=key, mp4=mp4)
 
 
-def watched(
+def plan_for_model(
     watch: Watches | None, video: Video, planned: Plan, see: Seen
 ) -> tuple[Plan, tuple[Clip, ...]]:
     """The plan as it is shown to a model that watches, and the clips; as it is, and none, where the

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, said, stretch
+from mustsee.conditions.seen import Seen, lines_within, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.evaluate.rubric import in_levels
 from mustsee.filters.looks import Eye, Poll
 from mustsee.filters.repair import pictures
-from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.filters.vetting import Vetting, mark_unverified
 from mustsee.forms import Form, form, many, number, record, words
 from mustsee.llm import Asker
 from mustsee.questions.drafts import SLACK, fields, spans
@@ -69,7 +69,7 @@ class Traces:
             raise UserError(f"enrich.traces.min_right={self.min_right!r}: 1 to runs={self.runs}")
 
 
-async def traced(
+async def add_trace(
     question: Question,
     video: Video,
     writer: Asker,
@@ -97,11 +97,11 @@ async def traced(
         vetting.count(FALLEN, 1)
         return _marked(found, passed=False)
     if None in told:
-        return unvetted(found, NAME)
+        return mark_unverified(found, NAME)
     try:
         levels, verdict = await _graded(question, video, made, grader, settings, vetting.seed)
     except BadRow:
-        return unvetted(found, NAME)
+        return mark_unverified(found, NAME)
     found = replace(
         found,
         verdicts=(*found.verdicts, verdict),
@@ -119,7 +119,7 @@ async def _written(
     question: Question, video: Video, writer: Asker, settings: Traces, vetting: Vetting
 ) -> Trace | None:
     times, images = await pictures(video, vetting.film, None, settings.near, question.evidence)
-    lines = said(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     return await writer.ask(
         PROMPT,
         stepwise(stretch(video), settings.most),
@@ -159,7 +159,7 @@ async def _looked(
 async def _graded(
     question: Question, video: Video, made: Trace, grader: Asker, settings: Traces, seed: int
 ) -> tuple[dict[str, int], Verdict]:
-    lines = said(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     levels, reply = await grader.ask(
         RUBRIC,
         in_levels(dict.fromkeys(AXES, LEVELS)),
@@ -201,7 +201,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
             raise Unparsed(f"it has {len(steps)} steps; at most {most} are wanted")
         return Trace(steps=tuple(steps), conclusion=conclusion)
 
-    def written(reply: str) -> Trace | None:
+    def parse_trace(reply: str) -> Trace | None:
         if is_none(reply):
             return None
         given = fields(reply, LABELS)
@@ -209,11 +209,11 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
         ends = [f.text for f in given if f.label == "conclusion" and f.text]
         return whole(steps, ends[-1] if ends else "")
 
-    def shaped(start: float, end: float, seen: str) -> Step:
+    def make_step(start: float, end: float, seen: str) -> Step:
         return step(start, end, seen)
 
     one = record(
-        shaped,
+        make_step,
         start=number("its first second"),
         end=number("its last second"),
         seen=words("what is seen or heard there"),
@@ -223,7 +223,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
         steps=many(one, "the steps in their order; none where the answer would be NONE"),
         conclusion=words("why this answers the question"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_trace, shape=shape)
 
 
 def _timed(text: str, step: Callable[[float, float, str], Step]) -> Step:

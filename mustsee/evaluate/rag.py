@@ -37,7 +37,7 @@ class Rag:
     per_clip: int = 4
     seconds: float = 10.0
     model: str = MINILM
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
 
     def __post_init__(self) -> None:
         if self.clips < 0 or self.per_clip < 1 or self.seconds <= 0:

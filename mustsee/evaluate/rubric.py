@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, in_json, in_lines, named, tidied, without_json
+from mustsee.forms import Form, in_json, in_lines, normalize_keys, strip_chat_markup, without_json
 from mustsee.llm import Asker
 from mustsee.records import Question
 
@@ -46,19 +46,19 @@ def scene_grade(points: int) -> Form[Grade]:
     """A level for each of so many scoring points, and the relevance."""
     names = [f"point_{n}" for n in range(1, points + 1)]
 
-    def graded(levels: Mapping[str, int], reply: str) -> Grade:
+    def make_grade(levels: Mapping[str, int], reply: str) -> Grade:
         each = tuple(levels[name] for name in names)
         mean = sum(each) / len(each)
         return Grade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
     wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
-    return in_levels(wanted).then(lambda said: graded(*said))
+    return in_levels(wanted).map(lambda said: make_grade(*said))
 
 
 def summary_grade() -> Form[Grade]:
     """The completeness and the reliability."""
     wanted = dict.fromkeys(SCALES["summary"], LEVELS)
-    return in_levels(wanted).then(
+    return in_levels(wanted).map(
         lambda said: Grade(
             first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
         )
@@ -83,12 +83,12 @@ def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
     }
 
     def read(reply: str) -> tuple[Mapping[str, int], str]:
-        text = tidied(reply)
+        text = strip_chat_markup(reply)
         inner = text[text.find("{") : text.rfind("}") + 1]
         value = in_json(reply) or in_json(inner)
         rest = without_json(reply)
         if isinstance(value, (dict, list)):
-            pairs = [*_nested(value), *_lined(tidied(rest).replace(inner, " "))]
+            pairs = [*_nested(value), *_lined(strip_chat_markup(rest).replace(inner, " "))]
         else:
             pairs = list(_lined(text))
         found = {name: _one(name, levels, pairs) for name, levels in wanted.items()}
@@ -115,7 +115,7 @@ def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
             number = item.get("point") if isinstance(item, dict) else None
             yield from _nested(item, f"point_{number if isinstance(number, int) else place}")
     elif isinstance(value, dict):
-        for key, inner in named(cast(dict[str, Any], value)).items():
+        for key, inner in normalize_keys(cast(dict[str, Any], value)).items():
             own = _bare(key)
             yield from _nested(inner, name if own in _SCORE and name else own)
     elif not isinstance(value, bool) and (found := _NUMBER.fullmatch(str(value))):

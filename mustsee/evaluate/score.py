@@ -17,7 +17,7 @@ from typing import Any
 from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
-from mustsee.evaluate.released import released
+from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import Groups, Twins, groups, twins
 from mustsee.questions.chance import chance_level
@@ -153,7 +153,7 @@ def _results(
     first = [q for q in questions if q.relation in (None, OPEN)]
     closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
-    rows = [scored(q, mine[q.question_id], cluster) for q in keyed]
+    rows = [score_question(q, mine[q.question_id], cluster) for q in keyed]
     good = [r for r in rows if r.right is not None]
     replies = [a for given in mine.values() for a in given if a.rule]
     chosen = [r for r in good if r.chosen is not None]
@@ -182,7 +182,7 @@ def _results(
         no_key=len(closed) - len(keyed) + len(free) - len(told),
         unparsed=mean_of([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
-        released=released(replies),
+        released=released_scores(replies),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
@@ -207,7 +207,7 @@ def _written(answer: Answer) -> bool:
     return answer.failed is None and not answer.rule
 
 
-def scored(question: Question, given: Sequence[Answer], cluster: Mapping[str, str]) -> Scored:
+def score_question(question: Question, given: Sequence[Answer], cluster: Mapping[str, str]) -> Scored:
     """One question's replies as one number."""
     came = [a for a in given if a.failed is None]
     chosen = [a for a in came if a.choice is not None]
@@ -358,7 +358,7 @@ def compare(
     for question in kept:
         given = answers(question)
         for model in dict.fromkeys(a.model for a in given):
-            row = scored(question, [a for a in given if a.model == model], cluster)
+            row = score_question(question, [a for a in given if a.model == model], cluster)
             if row.right is not None and any(a.rule for a in given if a.model == model):
                 table.setdefault(model, {})[question.question_id] = row
     found: list[Comparison] = []
@@ -374,7 +374,7 @@ def compare(
             Comparison(
                 a=a,
                 b=b,
-                difference=stats.paired(left, right, where),
+                difference=stats.paired_difference(left, right, where),
                 permutation=stats.sign_permutation(left, right, where, seed=seed),
                 mcnemar=stats.mcnemar(left, right) if single else None,
             )

@@ -155,7 +155,7 @@ def _written(made: Table, results: Sequence[Results]) -> None:
         made.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
 
 
-def made(folder: Path) -> str:
+def describe_folder(folder: Path) -> str:
     """What `write` left in a folder, and what is in it."""
     import pyarrow.parquet as pq
 

@@ -108,5 +108,5 @@ def twins(
         choice=stats.mean(choice, where),
         chance=chance_level(chosen),
         written=stats.mean(written, where),
-        gap=stats.paired(choice, written, where),
+        gap=stats.paired_difference(choice, written, where),
     )

@@ -67,7 +67,7 @@ def spread_rungs(see: Seen, film: Span, evidence: Sequence[Span] = ()) -> tuple[
     return tuple(rung for rung in plans if rung is not None)
 
 
-async def trimmed(eye: Eye, see: Seen, shown: Plan) -> Fewest:
+async def trim_frames(eye: Eye, see: Seen, shown: Plan) -> Fewest:
     """A short moment may take many pictures to be hit: those before and after what is needed are
     left out, and what is said beside them.
     """

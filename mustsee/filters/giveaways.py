@@ -69,7 +69,7 @@ class Giveaways:
         metrics = {f"giveaway_{name}": float(_best(some) == right) for name, some in found.items()}
         clear = [name for name, some in found.items() if self._clear(name, some, right)]
         if ordered:
-            metrics["giveaway_places"] = crowded(question.options)
+            metrics["giveaway_places"] = most_crowded_share(question.options)
         reason = "; ".join(_why(name, question, found[name]) for name in clear)
         verdict = Verdict(filter=self.name, model="rules", passed=not clear, reply=reason)
         return replace(
@@ -139,7 +139,7 @@ def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
     }
 
 
-def crowded(options: Sequence[str]) -> float:
+def most_crowded_share(options: Sequence[str]) -> float:
     """The largest share of the options, 0 to 1, in which one thing stands in one place."""
     rows = [items(option) for option in options]
     return max(

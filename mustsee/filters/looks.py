@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.options import order, shown
-from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan, said, stretch
-from mustsee.conditions.watch import watched
+from mustsee.conditions.options import order, rotated_options
+from mustsee.conditions.seen import Condition, Plan, Seen, common, merge_spans, plan, lines_within, stretch
+from mustsee.conditions.watch import plan_for_model
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import Vetting
 from mustsee.forms import Form, form, in_lines, one_of, record, words
@@ -60,7 +60,7 @@ class Poll:
     runs: int
     min_right: int
 
-    def chosen(self, looks: Sequence[Look], answer: int) -> Choice | None:
+    def choose(self, looks: Sequence[Look], answer: int) -> Choice | None:
         """What the looks so far come to; null where that is open."""
         counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
         read = counts.total()
@@ -129,7 +129,7 @@ class Votes:
         return sum(look.choice == self.answer for look in self.looks)
 
     @property
-    def named(self) -> tuple[Span, ...]:
+    def named_spans(self) -> tuple[Span, ...]:
         """The stretches named by the first of the looks that chose what was chosen."""
         return next((x.spans for x in self.looks if x.choice == self.chosen and x.spans), ())
 
@@ -180,7 +180,7 @@ class Eye:
         planned = replace(planned, cuts=planned.cuts or tuple(cuts))
         key = self._key(planned, see)
         if key not in self._asked:
-            planned, clips = await to_thread(watched, self.asker.watch, self.video, planned, see)
+            planned, clips = await to_thread(plan_for_model, self.asker.watch, self.video, planned, see)
             images = await self.pictures(planned.times, see)
             self._asked[key] = await self._polled(planned, (images, clips), see, expected)
         return self._asked[key]
@@ -189,8 +189,8 @@ class Eye:
         """The looks at the stretches named in `far`, and at what lies between them and the next
         pictures that were shown; null where none were named.
         """
-        wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named]
-        around = common(merged(wide, self.film), far.plan.spans)
+        wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named_spans]
+        around = common(merge_spans(wide, self.film), far.plan.spans)
         if not around:
             return None
         return await self.votes(see, around, "evidence", expected, far.plan.cuts)
@@ -208,7 +208,7 @@ class Eye:
             if expected is not None and looks[0].choice == expected:
                 chosen = expected
                 break
-            chosen = self.poll.chosen(looks, self.answer)
+            chosen = self.poll.choose(looks, self.answer)
             wave = 0 if chosen is not None else self.poll.wave(looks, self.answer)
         self.record(looks)
         return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
@@ -229,7 +229,7 @@ class Eye:
         return planned.clips, planned.times or planned.spans, self._lines(planned, see)
 
     def _lines(self, planned: Plan, see: Seen) -> tuple[Line, ...]:
-        return said(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
+        return lines_within(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
 
     async def _new(self, planned: Plan, given: Material, see: Seen, number: int) -> Look:
         question, count = self.question, len(self.question.options)
@@ -265,7 +265,7 @@ class Eye:
                 images=given[0],
                 clips=given[1],
                 question=question.question,
-                options=shown(question, self.seed + number),
+                options=rotated_options(question, self.seed + number),
                 film=self.film,
                 spans=planned.spans,
                 cuts=planned.cuts,
@@ -339,12 +339,12 @@ def told_by(count: int) -> Form[Told]:
     said = "the answer, SEVERAL, or CANNOT BE TOLD"
     letters = LETTERS[: count + 2]
 
-    def made(seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str) -> Told:
+    def make_look(seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str) -> Told:
         choice = _lettered(answer, count) if count else _written(answer)
         return Told(choice=choice, words="" if count else answer, evidence=evidence, where=look)
 
     shape = record(
-        made,
+        make_look,
         seen=words("what decides it, and when; or what is missing"),
         evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
         look=stretches("where it cannot be told, the stretches where one would have to look"),

@@ -15,13 +15,13 @@ from typing import Any
 
 from mustsee.conditions.film import Film
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, merged, plan, said, stretch
+from mustsee.conditions.seen import Seen, merge_spans, plan, lines_within, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.looks import named_in
 from mustsee.filters.vetting import Vetting
 from mustsee.forms import Form
 from mustsee.questions.checks import fault, normal
-from mustsee.questions.drafts import Draft, finished, reach
+from mustsee.questions.drafts import Draft, finish_question, reach
 from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 
@@ -86,7 +86,7 @@ class Mend:
         """The question mended, its fault on record; null where the writer cannot, or where nothing
         was said that could be gone by.
         """
-        now = tried(question, fallen_by)
+        now = attempt_of(question, fallen_by)
         unasked = self.of is not None and fallen_by not in self.of
         if unasked or not now.replies or video.until is None:
             return None
@@ -97,8 +97,8 @@ class Mend:
         if draft is None:
             return None
         kinds = {normal(kind): kind for kind in self.kinds}
-        new = finished(
-            replace(draft, evidence=merged(draft.evidence, stretch(video)) or question.evidence),
+        new = finish_question(
+            replace(draft, evidence=merge_spans(draft.evidence, stretch(video)) or question.evidence),
             video_id=question.video_id,
             recipe=question.recipe,
             question_type=kinds.get(normal(draft.tag), question.question_type),
@@ -110,7 +110,7 @@ class Mend:
             kind="wording",
             reason=now.reason,
             by=vetting.askers["repairer"].llm.identity,
-            before=json.dumps(worded(question), ensure_ascii=False),
+            before=json.dumps(wording_fields(question), ensure_ascii=False),
         )
         vetting.count("questions rewritten", 1)
         same = (new.question, new.answer) == (question.question, question.answer)
@@ -134,11 +134,11 @@ class Mend:
         kind = fault_of(now.reason)
         return await vetting.askers["repairer"].ask(
             PROMPT,
-            mended(len(now.wrong), least),
+            repair_form(len(now.wrong), least),
             seed=vetting.seed,
             images=images,
             frames=times,
-            segments=told(video, question.evidence if kind not in ("guessed", "heard") else ()),
+            segments=segments_near(video, question.evidence if kind not in ("guessed", "heard") else ()),
             lines=nearest(_lines(video, self.narrator), question.question, self.words),
             described=video.scene is not None,
             others=others(video, question),
@@ -159,7 +159,7 @@ async def pictures(
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
-    spans = merged(evidence, stretch(video))
+    spans = merge_spans(evidence, stretch(video))
     wanted = [(see, ()), *([(near, spans)] if spans else [])]
     plans = [plan(seen, stretch(video), where) for seen, where in wanted if seen is not None]
     times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
@@ -171,10 +171,10 @@ def fault_of(reason: str) -> str:
     return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
 
 
-def tried(question: Question, by: str) -> Tried:
+def attempt_of(question: Question, by: str) -> Tried:
     """The question as it is worded now, with why it fell and what was said of this wording."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
-    return _tried(worded(question), question.drop or f"{by}: {_marked(about)}", about)
+    return _tried(wording_fields(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
 def earlier(question: Question) -> tuple[Tried, ...]:
@@ -222,19 +222,19 @@ def others(video: Video, question: Question) -> tuple[str, ...]:
     return tuple(q.question for q in asked)[:OTHERS]
 
 
-def told(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
+def segments_near(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
     """The segments that the evidence touches; without evidence all of them."""
     segments = video.segments or ()
     near = tuple(s for s in segments if any(e.start < s.end and e.end > s.start for e in evidence))
     return near or segments
 
 
-def mended(wrong: int, least: float = 0.0) -> Form[Draft | None]:
+def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
     """The question mended, with so many wrong answers; null for NONE. `least`: seconds that its
     moments must lie apart. Unparsed, too, for a question that the checks on its text would drop.
     """
 
-    def sound(drafts: Sequence[Draft]) -> Draft | None:
+    def check_drafts(drafts: Sequence[Draft]) -> Draft | None:
         if not drafts:
             return None
         if len(drafts) != 1:
@@ -251,14 +251,14 @@ def mended(wrong: int, least: float = 0.0) -> Form[Draft | None]:
             )
         return draft
 
-    return questions(2, evidence=True, wrong=wrong).then(sound)
+    return questions(2, evidence=True, wrong=wrong).map(check_drafts)
 
 
 def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     """What is said; of a scene with an audio description also what a narrator says of it."""
     scene = video.scene
     if scene is None:
-        return said(video.lines or (), (stretch(video),))
+        return lines_within(video.lines or (), (stretch(video),))
     pairs = zip(scene.lines, scene.visual, strict=True)
     return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 
@@ -270,7 +270,7 @@ def _marked(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(v.reply for v in verdicts if v.reply) or "it does not pass"
 
 
-def worded(question: Question) -> dict[str, Any]:
+def wording_fields(question: Question) -> dict[str, Any]:
     """A wording, with the number of verdicts that are about it and those before it."""
     return {
         "question_id": question.question_id,

@@ -41,11 +41,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.seen import BORDER, Condition, Seen, merged, whole_shots
+from mustsee.conditions.seen import BORDER, Condition, Seen, merge_spans, whole_shots
 from mustsee.errors import BadRow, UserError
-from mustsee.filters.fewest import fewest, spread_rungs, trimmed
+from mustsee.filters.fewest import fewest, spread_rungs, trim_frames
 from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
-from mustsee.filters.vetting import Vetting, judgeable, unvetted
+from mustsee.filters.vetting import Vetting, judgeable, mark_unverified
 from mustsee.llm import is_rules
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
@@ -118,12 +118,12 @@ class Sight:
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
-            return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
+            return await _Sighting(self, Eye(question, video, vetting, poll)).judge_question()
         except BadRow as error:  # no film, of unknown length, or it cannot be decoded; no judge
             looker = vetting.askers["looker"].llm.identity
             detail = json.dumps({"unread": str(error)})
             why = Verdict(filter=NAME, model=looker, seed=vetting.seed, detail=detail)
-            return unvetted(replace(question, verdicts=(*question.verdicts, why)), NAME)
+            return mark_unverified(replace(question, verdicts=(*question.verdicts, why)), NAME)
 
 
 class _Sighting:
@@ -134,7 +134,7 @@ class _Sighting:
         self.question = eye.question
         self.metrics: dict[str, float] = {}
 
-    async def judged(self) -> Question:
+    async def judge_question(self) -> Question:
         reason = await self._fault()
         told = replace(
             self.question,
@@ -142,7 +142,7 @@ class _Sighting:
             metrics={**self.question.metrics, **self.metrics},
         )
         if reason == UNTOLD:
-            return unvetted(told, NAME)
+            return mark_unverified(told, NAME)
         return replace(
             told,
             metrics={**told.metrics, "sight_passed": float(reason is None)},
@@ -217,10 +217,10 @@ class _Sighting:
             if seen.gap <= BORDER:
                 break
             nearer = await self.eye.nearer(seen, self.settings.near, self.eye.answer)
-            if nearer is None or not nearer.right or not nearer.named:
+            if nearer is None or not nearer.right or not nearer.named_spans:
                 break
             seen = nearer
-        named = merged(seen.named, self.eye.film)
+        named = merge_spans(seen.named_spans, self.eye.film)
         again = await self._on(named) if named else None
         if again is not None and self._unread(again):
             return UNTOLD
@@ -251,7 +251,7 @@ class _Sighting:
             return None
         self.metrics["sight_without"] = without.share
         if without.ambiguous or without.other is not None:
-            both = merged((*evidence, *without.named), self.eye.film)
+            both = merge_spans((*evidence, *without.named_spans), self.eye.film)
             together = await self.eye.votes(self.settings.see, both)
             if together is not None and together.ambiguous:
                 return AMBIGUOUS
@@ -281,7 +281,7 @@ class _Sighting:
         if needed.shown is None:
             return None
         if needed.shown.times:
-            needed = await trimmed(eye, see, needed.shown)
+            needed = await trim_frames(eye, see, needed.shown)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

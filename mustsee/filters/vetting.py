@@ -30,14 +30,14 @@ Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
 """
 
 
-def unvetted(question: Question, name: str) -> Question:
+def mark_unverified(question: Question, name: str) -> Question:
     """The question of which a filter can tell nothing, because nothing could be read or looked at:
     neither dropped nor passed, and in no subset that says that it passed.
     """
     return replace(question, metrics={**question.metrics, f"{name}{UNVETTED}": 1.0})
 
 
-def uncounted(name: str, n: int) -> None:
+def ignore_count(name: str, n: int) -> None:
     """A counter that nobody reads."""
 
 
@@ -50,7 +50,7 @@ class Vetting:
     askers: Mapping[str, Asker]
     film: Film
     seed: int = 0
-    count: Callable[[str, int], None] = uncounted
+    count: Callable[[str, int], None] = ignore_count
     judge: Judges | None = None
 
 
@@ -114,12 +114,12 @@ class _Version:
     left: tuple[QuestionFilter, ...] = ()
 
     @property
-    def passed(self) -> bool:
+    def passed_all_filters(self) -> bool:
         """Whether every filter that was asked said so."""
         return self.fallen_by is None and not self.question.unvetted_by
 
 
-def named(filters: Sequence[QuestionFilter]) -> None:
+def check_unique_names(filters: Sequence[QuestionFilter]) -> None:
     """Raises UserError where two filters have one name."""
     names = [f.name for f in filters]
     if len(set(names)) != len(names):
@@ -142,7 +142,7 @@ async def vet(
     question's place.
     """
 
-    async def one(question: Question) -> Question:
+    async def vet_question(question: Question) -> Question:
         unknown = question.answer_index is None and (question.options or not question.answer)
         if question.drop is not None or unknown:
             return question
@@ -152,11 +152,11 @@ async def vet(
             metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
             best = replace(best, question=replace(best.question, metrics=metrics))
         found = best.question
-        if best.passed and subset is not None and found.options:
+        if best.passed_all_filters and subset is not None and found.options:
             return replace(found, subsets=(*found.subsets, subset))
         return found
 
-    return replace(video, questions=tuple(await gather(*map(one, video.questions or ()))))
+    return replace(video, questions=tuple(await gather(*map(vet_question, video.questions or ()))))
 
 
 async def _versions(
@@ -188,7 +188,7 @@ async def _versions(
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:
     """The version that stays, vetted to the end."""
-    if versions[-1].passed:
+    if versions[-1].passed_all_filters:
         return versions[-1]
     fallen = versions[0]
     for number, version in enumerate(versions):

@@ -80,7 +80,7 @@ class JudgeClient:
         gate, done = asyncio.Semaphore(self.connections), 0
         async with self._session() as session:
 
-            async def one(part: list[Item]) -> list[Score]:
+            async def score_batch(part: list[Item]) -> list[Score]:
                 nonlocal done
                 body: dict[str, Any] = {"items": [asdict(item) for item in part]}
                 if threshold is not None:
@@ -95,7 +95,7 @@ class JudgeClient:
                 ]
 
             parts = [items[i : i + self.batch] for i in range(0, len(items), self.batch)]
-            found = await asyncio.gather(*map(one, parts))
+            found = await asyncio.gather(*map(score_batch, parts))
         return [score for part in found for score in part]
 
     async def _call(self, session: Any, method: str, path: str, body: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ SETTLED = (
 SHORT, LONG, TIMES = 6, 40, 3  # words of a short answer, of a long one, and how much longer it is
 
 
-def contrasted(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
+def contrast_pairs(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
     """(what is said of the answer, what a long reference holds): each kind as many as helps it
     without loss on the labels themselves.
     """

@@ -176,7 +176,7 @@ def match(pair: Pair, rivals: Mapping[tuple[str, str], Rival]) -> Rival | None:
     return rivals.get(_key({"Question": pair.question, "Model answer": pair.candidate}))
 
 
-def golden(text: str) -> tuple[str, ...]:
+def parse_golden_answers(text: str) -> tuple[str, ...]:
     """EVOUNA's golden answers, which are joined by slashes; a year's short form ("1979/80") stays
     whole.
     """
@@ -193,7 +193,7 @@ def read_evouna(path: str | Path) -> list[Pair]:
     pairs: list[Pair] = []
     for number, row in enumerate(rows, 1):
         _fields(row, ("question",), path, number)
-        references = golden(row.get("golden_answer") or "")
+        references = parse_golden_answers(row.get("golden_answer") or "")
         if row.get("improper") or not references:
             continue
         for system in SYSTEMS:
@@ -212,7 +212,7 @@ def read_evouna(path: str | Path) -> list[Pair]:
     return pairs
 
 
-def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+def drop_shared_questions(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
     """The pairs whose question none of the others asks."""
     taken = {p.group for p in others}
     return [p for p in pairs if p.group not in taken]
@@ -270,7 +270,7 @@ class Sources:
         """(train, dev). Raises UserError without any pair."""
         pairs = [p for path in self.bem for p in read_bem(path)]
         pairs += [p for path in self.evouna for p in read_evouna(path)]
-        pairs = without(pairs, self.test())
+        pairs = drop_shared_questions(pairs, self.test())
         if not pairs:
             raise UserError(
                 "no answer-equivalence pairs: set evouna= (NQ.json) or bem= (train.jsonl) to "

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.judge.prompt import Triple, blank, finished, forged, triple
+from mustsee.judge.prompt import Triple, blank, strip_special_tokens, is_forged, triple
 from mustsee.store import identity
 
 TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
@@ -257,10 +257,10 @@ class Judge:
             )
         if blank(item.question):
             return Plan(item, done=Score(error="the question is empty"))
-        if blank(finished(item.candidate)):
+        if blank(strip_special_tokens(item.candidate)):
             low = Score(score=0.0, equivalent=False, warning="empty_candidate")
             return Plan(item, done=low)
-        if forged(item.candidate):
+        if is_forged(item.candidate):
             return Plan(item, done=Score(score=0.0, equivalent=False, warning="forged_candidate"))
         prepared: list[Prepared] = []
         truncated = False

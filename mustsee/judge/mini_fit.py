@@ -230,7 +230,7 @@ def words_alone(
     return _plain(head, {})
 
 
-def joined(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
+def average_heads(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
     """One head whose logit is the mean of `train`'s and `words_alone`'s."""
     n, width = len(alone["hidden.weight"]), len(both["hidden.weight"])
     unseen = np.zeros((width - n, alone["hidden.weight"].shape[1]), np.float32)

@@ -193,7 +193,7 @@ def write(
                     tally.keep(question, split)
     if card is not None and not alone:
         for question in questions:
-            tally.made(question)
+            tally.count_made(question)
         text = card_text(card, tally, films, files="{}.parquet")
         (path / "README.md").write_text(text, encoding="utf-8")
 

@@ -58,12 +58,12 @@ def _read(place: Path, name: str, reader: Reader) -> Reading:
         ) from error
 
 
-def opened(path: str | Path, layout: str | None = None) -> Source:
+def open_streamed(path: str | Path, layout: str | None = None) -> Source:
     """The same, without holding the questions of our own layout in memory."""
     place = _there(path, layout)
     name = layout or _layout(place)
     if name == "ours":
-        return ours.opened(place)
+        return ours.open_streamed(place)
     reading = _read(place, name, READERS[name])
     return Source(
         layout=reading.layout,
@@ -122,7 +122,7 @@ def _layout(place: Path) -> str:
         raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
         f"{str(place)!r} is in no known layout ({', '.join(READERS)}). As a plain table it has "
-        f"{table.unknown(columns)}"
+        f"{table.missing_columns(columns)}"
     )
 
 

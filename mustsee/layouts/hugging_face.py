@@ -61,12 +61,12 @@ def write(
             return tables[file]
 
         for question in questions:
-            tally.made(question)
+            tally.count_made(question)
             if question.drop is None:
                 name = split(question)
                 tally.keep(question, name)
                 of(name).add(question)
-        if not tally.kept:
+        if not tally.kept_count:
             tally.parts["test"] = 0
             of("test")
     known = [v for i, v in films.items() if i in tally.films]
@@ -77,7 +77,7 @@ def write(
         columns["videos.parquet"] = table.schema
     names = video_files.include(known, path, videos)
     included = bool(names) and videos != "none"
-    where = video_files.described(names, included=included)
+    where = video_files.describe_video_files(names, included=included)
     text = card_text(told, tally, known, files="data/{}.parquet", where=where)
     (path / "README.md").write_text(text, encoding="utf-8")
     if (tasks := eval_yaml.text(told.title, tally)) is not None:

@@ -29,7 +29,7 @@ from mustsee.layouts.reading import (
     each_row,
 )
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json, parts, placed
+from mustsee.tables import parse_json, parts, resolve_uri
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -42,7 +42,7 @@ def read(path: Path) -> Reading:
     """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
-    source = opened(path)
+    source = open_streamed(path)
     return Reading(
         layout=source.layout,
         questions=tuple(source.questions),
@@ -51,7 +51,7 @@ def read(path: Path) -> Reading:
     )
 
 
-def opened(path: Path) -> Source:
+def open_streamed(path: Path) -> Source:
     """The same, looked through for what is wrong, but not held in memory."""
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
@@ -66,7 +66,7 @@ def opened(path: Path) -> Source:
         unknown = dict(found.firsts)
         for row in rows:
             unknown.pop(row["video_id"], None)
-            yield schemas.load(Video, placed(dict(row), str(beside)) if dataset else row)
+            yield schemas.load(Video, resolve_uri(dict(row), str(beside)) if dataset else row)
         yield from (Video(video_id=name, uri="") for name in unknown)
 
     return Source(

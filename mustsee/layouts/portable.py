@@ -17,7 +17,7 @@ from mustsee import extract, overlap, squad, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
-from mustsee.layouts.reading import BATCH, Again, Questions, answer_of, by_id, first, kept
+from mustsee.layouts.reading import BATCH, Again, Questions, answer_of, by_id, first, kept_questions
 from mustsee.records import Question, Video
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -55,19 +55,19 @@ def check_name(name: str) -> None:
         raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
 
 
-def chosen(questions: Questions) -> Again[Question]:
+def multiple_choice_questions(questions: Questions) -> Again[Question]:
     """The kept multiple-choice questions with a known answer, not made from others."""
     return Again(lambda: (q for q in first(questions) if q.options and q.answer_index is not None))
 
 
-def written(questions: Questions) -> Again[Question]:
+def open_ended_questions(questions: Questions) -> Again[Question]:
     """The kept open-ended questions with a known answer, twins among them."""
-    return Again(lambda: (q for q in kept(questions) if not q.options and answer_of(q)))
+    return Again(lambda: (q for q in kept_questions(questions) if not q.options and answer_of(q)))
 
 
-def known(questions: Questions) -> Again[Question]:
+def portable_questions(questions: Questions) -> Again[Question]:
     """Both."""
-    return Again(lambda: (q for some in (chosen, written) for q in some(questions)))
+    return Again(lambda: (q for some in (multiple_choice_questions, open_ended_questions) for q in some(questions)))
 
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,7 @@ def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, An
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
     """A line on where a task folder looks for the video files (`asked.film`)."""
-    line = video_files.where_to_put(video_files.names_of(videos, known(questions)))
+    line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
 

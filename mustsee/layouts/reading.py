@@ -85,7 +85,7 @@ class Reading:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def broken(self) -> dict[str, str]:
+    def unusable_reasons(self) -> dict[str, str]:
         """By id the questions that cannot be used as they stand, and why not."""
         return {f.question_id: f.what for f in reversed(self.findings) if f.broken}
 
@@ -304,14 +304,14 @@ def _named(names: Sequence[str], cells: Sequence[str]) -> Row:
     return {**row, BEYOND: list(cells[len(names) :])} if len(cells) > len(names) else row
 
 
-def kept(questions: Questions) -> Again[Question]:
+def kept_questions(questions: Questions) -> Again[Question]:
     """Those that no filter dropped: exports hold only these."""
     return Again(lambda: (q for q in questions if q.drop is None))
 
 
 def first(questions: Questions) -> Again[Question]:
     """The kept ones that were not made from another: released layouts know no twins."""
-    return Again(lambda: (q for q in kept(questions) if q.sibling_of is None))
+    return Again(lambda: (q for q in kept_questions(questions) if q.sibling_of is None))
 
 
 def answer_of(question: Question) -> str:

@@ -66,7 +66,7 @@ class Columns:
     answers: Answers | None = None
 
     @property
-    def named(self) -> list[str]:
+    def column_names(self) -> list[str]:
         single = (self.video, self.question, self.answer, self.question_type, self.question_id)
         return [c for c in (*single, self.start, self.end, *self.options) if c is not None]
 
@@ -102,7 +102,7 @@ def to_name(names: Collection[str]) -> str:
     return f"table={{video: {video}, question: {question}, options: {listed}, answer: {answer}}}"
 
 
-def unknown(names: Collection[str]) -> str:
+def missing_columns(names: Collection[str]) -> str:
     """Which things no column of a table is known to hold, and how to name them."""
     found, options = _known(names)
     told = {"the video": found["video"], "the question": found["question"], "the options": options,
@@ -181,8 +181,8 @@ def _table(path: Path, given: Columns | None) -> tuple[Path, list[Row], Columns]
     names = [n for n in dict.fromkeys(name for row in rows[:20] for name in row) if n != BEYOND]
     named = given or columns(names)
     if named is None:
-        raise UserError(f"{str(file)!r}: {unknown(names)}")
-    if missing := [c for c in named.named if c not in names]:
+        raise UserError(f"{str(file)!r}: {missing_columns(names)}")
+    if missing := [c for c in named.column_names if c not in names]:
         raise UserError(f"{str(file)!r} has no column {missing}; it has {sorted(names)}")
     return file, rows, named
 

@@ -61,7 +61,7 @@ class _Room(io.BytesIO):
         return len(content) if self.full else super().write(content)
 
 
-def copied(uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD) -> Cut | None:
+def copy_span(uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD) -> Cut | None:
     """The stretch as it is coded, from the last keyframe before it, `lead` seconds before at most.
 
     None where there is no such keyframe, the codecs are others than `COPIED`, or it takes more than
@@ -84,7 +84,7 @@ def copied(uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD) 
             return None if file.full else Cut(mp4=file.getvalue(), span=shown, copied=True)
 
 
-def coded(uri: str, span: Span, take: VideoInput, *, sound: bool, most: int) -> Cut | None:
+def encode_span(uri: str, span: Span, take: VideoInput, *, sound: bool, most: int) -> Cut | None:
     """The stretch and nothing else, coded anew at `take.fps` pictures a second; None where that
     takes more than `most` bytes. Holds a frame and the file. Raises BadRow and Transient.
     """

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow
-from mustsee.media.transcript import ordered
+from mustsee.media.transcript import order_lines
 from mustsee.records import Line, Word
 
 _TIMING = re.compile(r"^\s*[\d:.,]+\s*-->\s*[\d:.,]+")
@@ -180,7 +180,7 @@ def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
                         words=words,
                     )
                 )
-    return ordered(found)
+    return order_lines(found)
 
 
 def _words(cue: Cue, rows: Iterable[Row]) -> tuple[Word, ...]:

@@ -77,7 +77,7 @@ class KeyframePicker:
         self._next = time + SPACING
         older = [p.time for p in self._held if p.time < time - RECENT]
         if len(older) > OLDER:
-            del self._held[crowded(older)]
+            del self._held[most_crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
         """Keep the best candidates of the stretch that ends, and begin the next one."""
@@ -124,10 +124,10 @@ def keep(kept: list[Kept], more: Kept, most: int) -> None:
     """Adds one to those that are kept, and gives one up where they are more than `most`."""
     kept.append(more)
     if len(kept) > most:
-        del kept[crowded([k.time for k in kept])]
+        del kept[most_crowded([k.time for k in kept])]
 
 
-def crowded(times: Sequence[float]) -> int:
+def most_crowded(times: Sequence[float]) -> int:
     """The one to give up: whose neighbours are nearest to each other (never the first or the last,
     unless there are no others).
     """
@@ -135,7 +135,7 @@ def crowded(times: Sequence[float]) -> int:
     return gaps.index(min(gaps)) + 1 if gaps else len(times) - 1
 
 
-def numbered(kept: Sequence[Kept], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
+def number_shots(kept: Sequence[Kept], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
     """The keyframes with the numbers of their shots, counted from 0."""
     starts = [shot.start for shot in shots]
     return tuple(

@@ -88,7 +88,7 @@ class CutFinder:
         return self._decide(float("inf"))
 
     @property
-    def decided(self) -> float:
+    def decided_until(self) -> float:
         """The time before which every cut is found."""
         return self._seen[self._due].time if self._due < len(self._seen) else float("inf")
 
@@ -233,7 +233,7 @@ class ShotFinder:
         sharp = self._free(sharp)
         self._found += sharp
         found = [cut for cut in sharp if self._since <= cut < self._until]
-        while self._later and self._later[0][0] < self._cut.decided:
+        while self._later and self._later[0][0] < self._cut.decided_until:
             time, thumbnail, moved = self._later.popleft()
             cuts = [cut for cut in self._found if cut <= time]
             self._found = self._found[len(cuts) :]

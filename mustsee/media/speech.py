@@ -62,7 +62,7 @@ class Window:
         return self.samples[first : round((span.end - self.start) * RATE)]
 
 
-def spoken(video: Video, *, seconds: float, voice: Voice | None = None) -> Iterator[Window]:
+def speech_windows(video: Video, *, seconds: float, voice: Voice | None = None) -> Iterator[Window]:
     """The windows of a video, or of its stretch `start` to `end`, in which somebody speaks. Raises
     BadRow for a file that cannot be read.
     """

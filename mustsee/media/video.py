@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest as content_digest
-from mustsee.media.files import opened, packets, picture_stream
+from mustsee.media.files import open_container, packets, picture_stream
 from mustsee.media.pictures import Picture, shown_size
 from mustsee.media.sound import audio_chunks as audio_chunks
 
@@ -57,7 +57,7 @@ def facts(uri: str) -> Facts:
         return watched.facts()
 
 
-def held(uri: str, duration: float) -> float:
+def last_packet_time(uri: str, duration: float) -> float:
     """Up to which second a file has packets, of any stream: below its `duration` where it was cut
     off behind a header that tells of the whole. Raises BadRow and Transient.
     """
@@ -68,7 +68,7 @@ def _last(uri: str, start: float) -> float:
     """Where the last packet of those behind `start` ends."""
     from av.error import FFmpegError
 
-    with opened(uri) as container:
+    with open_container(uri) as container:
         with suppress(FFmpegError):  # a file that cannot be jumped in is read from its start
             container.seek(int(start * 1e6), backward=True)
         zero = (container.start_time or 0) / 1e6
@@ -83,7 +83,7 @@ def _last(uri: str, start: float) -> float:
 @contextmanager
 def film(uri: str, threads: int = 1) -> Generator[Film]:
     """A file opened for watching. Raises BadRow and Transient."""
-    with opened(uri) as container:
+    with open_container(uri) as container:
         yield Film(uri, container, threads)
 
 

@@ -196,7 +196,7 @@ def _generate(
     first = pick(logits, 0)
     out = jnp.full((pictures.shape[0], steps), eos, first.dtype).at[:, 0].set(first)
 
-    def going(carry: Any) -> jax.Array:
+    def is_running(carry: Any) -> jax.Array:
         step, tokens, *_ = carry
         return (step < steps) & ~jnp.all(tokens == eos)
 
@@ -206,7 +206,7 @@ def _generate(
         tokens = jnp.where(tokens == eos, eos, pick(logits, step))
         return step + 1, tokens, out.at[:, step].set(tokens), cache
 
-    return jax.lax.while_loop(going, go, (1, first, out, cache))[2]
+    return jax.lax.while_loop(is_running, go, (1, first, out, cache))[2]
 
 
 def _plain(name: str) -> str:

@@ -49,7 +49,7 @@ def _middle(clip: Clip) -> bytes:
     return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)
 
 
-def typed(request: Request) -> str:
+def caption_by_type(request: Request) -> str:
     """The rules know light and colours of one picture."""
     images = [image for message in request.messages for image in message.images]
     keyframes = [Keyframe(time=0.0, shot=0, jpeg=image) for image in images[:1]]
@@ -60,5 +60,5 @@ def typed(request: Request) -> str:
 RULES: dict[str, Callable[[Request], str]] = {
     "caption/frames": frames,
     "caption/clips": clips,
-    "caption/typed": typed,
+    "caption/typed": caption_by_type,
 }

@@ -94,35 +94,35 @@ def _items(lines: Sequence[Told], kind: str) -> list[Item]:
     said, seen = [x for x in long if not x.visual], [x for x in long if x.visual]
     found: list[Item] = []
 
-    def after(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
+    def add_after(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
         for cue in cues:
             later = next((a for a in answers if a.start > cue.start), None)
             if later is not None and later.start - cue.end < 30:
                 found.append(Item(form.format(_cue(cue)), later, why.format(later.start)))
 
-    def before(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
+    def add_before(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
         for cue in cues:
             earlier = [a for a in answers if a.start < cue.start]
             if earlier and cue.start - earlier[-1].end < 30:
                 found.append(Item(form.format(_cue(cue)), earlier[-1], why.format(cue.start)))
 
     if kind == "perceptual":
-        after(
+        add_after(
             said, seen, "What can be seen soon after {}?", "It is shown right behind these words."
         )
-        before(said, seen, "What is to be seen shortly before {}?", "It is shown just before.")
+        add_before(said, seen, "What is to be seen shortly before {}?", "It is shown just before.")
     elif kind == "temporal":
-        after(seen, seen, "What comes next in the picture after {}?", "It is what is shown next.")
-        before(seen, seen, "What was shown last before {}?", "It is what is shown before.")
+        add_after(seen, seen, "What comes next in the picture after {}?", "It is what is shown next.")
+        add_before(seen, seen, "What was shown last before {}?", "It is what is shown before.")
         for group, verb in ((said, "said"), (seen, "shown")):
             if len(group) > 5:
                 found.append(Item(f"Which of these is {verb} first?", group[0], "It comes first."))
                 found.append(Item(f"Which of these is {verb} last?", group[-1], "It comes last."))
     else:
-        after(seen, said, "Which words follow upon the moment {}?", "These words follow it.")
-        before(seen, said, "Which words lead up to the moment {}?", "These words come before it.")
-        after(said, said, "Which reply or remark comes after {}?", "It is said next.")
-        before(said, said, "To which words is {} the sequel?", "They are said just before.")
+        add_after(seen, said, "Which words follow upon the moment {}?", "These words follow it.")
+        add_before(seen, said, "Which words lead up to the moment {}?", "These words come before it.")
+        add_after(said, said, "Which reply or remark comes after {}?", "It is said next.")
+        add_before(said, said, "To which words is {} the sequel?", "They are said just before.")
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mustsee.media.colours import HALVES, NAMES, NEAR
 from mustsee.offline.moments import Made, Moment, orders, spread
-from mustsee.offline.seen import joined, part, timed
+from mustsee.offline.seen import join_spans, part, make_time_question
 
 BARS = (
     "above and below",
@@ -37,7 +37,7 @@ def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[Made
         here = [m for m in found if colour in m.much]
         answer = part(here, [m for m in found if colour in (*m.much, *m.some)], found)
         if answer:
-            yield timed(
+            yield make_time_question(
                 f"When is a large part of the picture clearly {colour}?", answer, here, found
             )
 
@@ -123,7 +123,7 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
                 ),
                 answer=answer.capitalize(),
                 decoys=tuple(c.capitalize() for c in decoys[:4]),
-                evidence=tuple(joined([m.close for m in found])),
+                evidence=tuple(join_spans([m.close for m in found])),
                 worth=1,
             )
 
@@ -145,7 +145,7 @@ def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             question=f"Where in the picture is nearly everything that is clearly {colour}?",
             answer=places[half].capitalize(),
             decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
-            evidence=tuple(joined([m.close for m in found])),
+            evidence=tuple(join_spans([m.close for m in found])),
             worth=1,
         )
 
@@ -171,7 +171,7 @@ def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
                 question=f"Which colour fills most of the {third} third of the picture {when}?",
                 answer=answer.capitalize(),
                 decoys=_colours(answer, known, rng),
-                evidence=tuple(joined([m.close for m in times])),
+                evidence=tuple(join_spans([m.close for m in times])),
                 worth=1,
             )
 
@@ -221,6 +221,6 @@ def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             question="Where does the picture have black bars all through the video?",
             answer=answer.capitalize(),
             decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
-            evidence=tuple(joined([found[0].close, found[-1].close])),
+            evidence=tuple(join_spans([found[0].close, found[-1].close])),
             worth=1,
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mustsee.llm import Request
 from mustsee.offline.moments import likeness
-from mustsee.offline.paraphrases import paraphrased, reversed_order
+from mustsee.offline.paraphrases import paraphrase, reversed_order
 from mustsee.offline.sight import QUOTE
 from mustsee.questions.checks import holds
 from mustsee.records import Line, Question, ScreenText, Video
@@ -105,7 +105,7 @@ def group(request: Request) -> str:
     wrong: Sequence[str] = request.variables["wrong"]
     video: Video = request.variables["film"]
     found: list[tuple[str, str, str, Sequence[str]]] = []
-    if other := paraphrased(question.question):
+    if other := paraphrase(question.question):
         found.append(("paraphrase", other, question.answer, wrong))
     if opposite := _backwards(question, wrong) or _swapped(question, wrong, video.lines or ()):
         found.append(("opposite", *opposite))

@@ -46,7 +46,7 @@ def mlvu(request: Request) -> str:
     return f"Best option: ({_letter(request)})"
 
 
-def written(request: Request) -> str:
+def nearest_line(request: Request) -> str:
     """The line of the transcript that is nearest to the question."""
     said = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
     if not said:
@@ -62,7 +62,7 @@ def _covered(candidate: str, wanted: str) -> float:
     return len(have & need) / len(need) if need else 0.0
 
 
-def told(request: Request) -> str:
+def retell_lines(request: Request) -> str:
     """The lines of the transcript in their order, up to `LONGEST` words: the nearest to a scene's
     task, or evenly spread ones where it is about the whole.
     """
@@ -122,8 +122,8 @@ RULES: dict[str, Callable[[Request], str]] = {
     "evaluate/cinepile": cinepile,
     "evaluate/egoschema": choice,
     "evaluate/mlvu": mlvu,
-    "evaluate/open": written,
-    "evaluate/mlvu_open": told,
+    "evaluate/open": nearest_line,
+    "evaluate/mlvu_open": retell_lines,
     "evaluate/scene": scene,
     "evaluate/summary": summary,
 }

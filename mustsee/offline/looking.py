@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
+from mustsee.media.colours import bands, bars, clear_shares, crop_bars, wide_shares
 from mustsee.offline.moments import likeness
-from mustsee.offline.reading import Readings, opened, read
+from mustsee.offline.reading import Readings, decode_jpeg, read
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line
 
@@ -36,7 +36,7 @@ class Picture:
 
     @property
     def inside(self) -> Image:
-        return unframed(self.image)
+        return crop_bars(self.image)
 
     @property
     def light(self) -> float:
@@ -125,7 +125,7 @@ class Shown:
         """The times at which words can be read."""
         return [p.time for p in read_all(self.pictures) if p.shows(text)]
 
-    def said(self, text: str) -> list[float]:
+    def times_spoken(self, text: str) -> list[float]:
         """The times of the lines in which words begin that are said in this order."""
         spoken = [(word, line.start) for line in self.lines for word in words(line.text)]
         wanted = list(words(text))
@@ -141,7 +141,7 @@ NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it
 def _decoded(jpeg: bytes) -> Image:
     import cv2
 
-    image = opened(jpeg)
+    image = decode_jpeg(jpeg)
     height, width = image.shape[:2]
     size = (160, max(3, round(160 * height / width)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)

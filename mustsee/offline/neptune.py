@@ -128,7 +128,7 @@ def support(request: Request) -> str:
 
 def questions(request: Request) -> str:
     """The best questions that the rules can make, of as many kinds as possible, or NONE."""
-    chosen = made(request.variables["part"], request.seed)[: request.variables["target"]]
+    chosen = make_questions(request.variables["part"], request.seed)[: request.variables["target"]]
     if not chosen:
         return "NONE"
     return "\n\n".join(
@@ -141,7 +141,7 @@ def questions(request: Request) -> str:
 def whole(request: Request) -> str:
     """The same questions, with their wrong answers, in one reply."""
     part: ScriptPart | None = request.variables["part"]
-    chosen = made(part, request.seed)[: request.variables["target"]] if part else ()
+    chosen = make_questions(part, request.seed)[: request.variables["target"]] if part else ()
     if not chosen:
         return "NONE"
     return "\n\n".join(
@@ -160,7 +160,7 @@ def decoys(request: Request) -> str:
     """
     part: ScriptPart = request.variables["part"]
     count: int = request.variables["count"]
-    known = {normal(m.question): m for m in made(part, request.seed)}
+    known = {normal(m.question): m for m in make_questions(part, request.seed)}
     found = moments(part)
     told = [s.text for m in found for s in m.said] + [c for m in found for c in m.cards]
     blocks: list[str] = []
@@ -175,7 +175,7 @@ def decoys(request: Request) -> str:
 
 
 @lru_cache(maxsize=16)
-def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
+def make_questions(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     """All sound questions on a part, the most worthwhile first, kinds taking turns."""
     rng = random.Random(f"{seed}/{part.span}/{part.number}/questions")
     found = () if part.overview else moments(part)
@@ -186,7 +186,7 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
     ]
     kinds: dict[str, list[Made]] = {}
     for one in sorted(candidates, key=lambda m: -m.worth):
-        if len(one.decoys) == 4 and one.sound:
+        if len(one.decoys) == 4 and one.is_sound:
             kinds.setdefault(one.tag, []).append(one)
     turns = zip_longest(
         *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
@@ -227,7 +227,7 @@ class Chosen:
         self.made.append(one)
 
 
-def none(request: Request) -> str:
+def expect_nothing(request: Request) -> str:
     """The rules have given their best already, and expect nothing of a video."""
     return "NONE"
 
@@ -245,7 +245,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/support": support,
     "neptune/questions": questions,
     "neptune/whole": whole,
-    "neptune/further": none,
-    "neptune/expected": none,
+    "neptune/further": expect_nothing,
+    "neptune/expected": expect_nothing,
     "neptune/decoys": decoys,
 }

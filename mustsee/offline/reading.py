@@ -47,7 +47,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
         if jpeg in _known:
             _known.move_to_end(jpeg)
             continue
-        image = opened(jpeg)
+        image = decode_jpeg(jpeg)
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32)
         earlier = (found for one, found in _lately if one.shape == grey.shape and _same(one, grey))
         found = next(earlier, None)
@@ -66,7 +66,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
     return told
 
 
-def opened(jpeg: bytes) -> Image:
+def decode_jpeg(jpeg: bytes) -> Image:
     """BGR pixels. Raises BadRow."""
     import cv2
 

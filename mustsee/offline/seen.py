@@ -15,11 +15,11 @@ from mustsee.offline.moments import (
     likeness,
     orders,
     pick,
-    quoted,
+    quote,
     shows,
-    spoken,
+    spoken_lines,
     spread,
-    unseen,
+    unread_texts,
 )
 from mustsee.records import Span
 from mustsee.text import overlap, words
@@ -37,7 +37,7 @@ def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Itera
 
 def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     """The words on the screen of a moment in which something is said."""
-    lines = spoken(found)
+    lines = spoken_lines(found)
     rng.shuffle(lines)
     for line in lines:
         moment = found[line.moment]
@@ -46,16 +46,16 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
         answer = max(moment.cards, key=len)
         yield Made(
             tag="identification",
-            question=f"Which words come up on the screen at about the time of {quoted(line.text)}?",
+            question=f"Which words come up on the screen at about the time of {quote(line.text)}?",
             answer=answer,
-            decoys=pick(answer, unseen(moment, found), rng),
+            decoys=pick(answer, unread_texts(moment, found), rng),
             evidence=_apart(line.span, moment.close),
             worth=3,
         )
 
 
 def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
-    lines = spoken(found)
+    lines = spoken_lines(found)
     read = _cards(found)
     rng.shuffle(read)
     for card, moment in read:
@@ -65,7 +65,7 @@ def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Ma
         answer = rng.choice(here)
         yield Made(
             tag="other",
-            question=f"What is said in the part in which {quoted(card)} comes up on the screen?",
+            question=f"What is said in the part in which {quote(card)} comes up on the screen?",
             answer=answer.text,
             decoys=pick(
                 answer.text, [s.text for s in lines if not shows(found[s.moment], card)], rng
@@ -90,14 +90,14 @@ def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     if len(first) < 3:
         return
     chosen = [first[i] for i in spread([c for c, _ in first], min(4, len(first)))]
-    mixed = orders([quoted(card.replace(";", ",")) for card, _ in chosen], rng)
+    mixed = orders([quote(card.replace(";", ",")) for card, _ in chosen], rng)
     if not mixed:
         return
     *wrong, shown = mixed
     yield Made(
         tag="temporal ordering",
         question=f"In what order do these words come up on the screen: {'; '.join(shown)}?",
-        answer="; ".join(quoted(card.replace(";", ",")) for card, _ in chosen),
+        answer="; ".join(quote(card.replace(";", ",")) for card, _ in chosen),
         decoys=tuple("; ".join(order) for order in wrong),
         evidence=tuple(m.close for _, m in chosen),
         worth=3,
@@ -131,10 +131,10 @@ def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     rng.shuffle(places)
     for place in places[:2]:
         (card, moment), (answer, after) = first[place], first[place + 1]
-        others = [c for c in unseen(after, found) if not shows(moment, c)]
+        others = [c for c in unread_texts(after, found) if not shows(moment, c)]
         yield Made(
             tag="predictive",
-            question=f"Which of these words come up on the screen soonest after {quoted(card)}?",
+            question=f"Which of these words come up on the screen soonest after {quote(card)}?",
             answer=answer,
             decoys=pick(answer, others, rng),
             evidence=(moment.close, after.close),
@@ -153,9 +153,9 @@ def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         used.append(moment)
         yield Made(
             tag="identification",
-            question=f"Which of these words are on the screen together with {quoted(card)}?",
+            question=f"Which of these words are on the screen together with {quote(card)}?",
             answer=answer,
-            decoys=pick(answer, unseen(moment, found), rng),
+            decoys=pick(answer, unread_texts(moment, found), rng),
             evidence=(moment.close,),
             worth=1,
         )
@@ -199,7 +199,7 @@ def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         far = [w for w in others if likeness(w, parts[gap]) < 0.6 and len(w) > 3]
         yield Made(
             tag="identification",
-            question=f"Which word is missing in these words on the screen: {quoted(rest)}?",
+            question=f"Which word is missing in these words on the screen: {quote(rest)}?",
             answer=parts[gap].capitalize(),
             decoys=pick(parts[gap].capitalize(), [w.capitalize() for w in far], rng),
             evidence=(moment.close,),
@@ -221,8 +221,8 @@ def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         if answer and answer not in used:
             used.add(answer)
             what = "words" if " " in card else "word"
-            question = f"When can the {what} {quoted(card)} be read on the screen?"
-            yield timed(question, answer, here, found)
+            question = f"When can the {what} {quote(card)} be read on the screen?"
+            yield make_time_question(question, answer, here, found)
 
 
 def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
@@ -240,7 +240,7 @@ def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Momen
     return WHEN[1] if 0.25 <= min(places) <= 0.45 and 0.55 <= max(places) <= 0.75 else ""
 
 
-def timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
+def make_time_question(question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]) -> Made:
     start, end = found[0].start, found[-1].end
     middle = (start + end) / 2
     spans = [
@@ -254,16 +254,16 @@ def timed(question: str, answer: str, here: Sequence[Moment], found: Sequence[Mo
         question=question,
         answer=answer.capitalize(),
         decoys=tuple(w.capitalize() for w in WHEN if w != answer),
-        evidence=tuple(joined(spans)),
+        evidence=tuple(join_spans(spans)),
         worth=2,
     )
 
 
 def _apart(one: Span, other: Span) -> tuple[Span, ...]:
-    return tuple(joined([one, other]))
+    return tuple(join_spans([one, other]))
 
 
-def joined(spans: Sequence[Span]) -> list[Span]:
+def join_spans(spans: Sequence[Span]) -> list[Span]:
     """In order; those that overlap are one."""
     done: list[Span] = []
     for span in sorted(spans, key=lambda s: s.start):

@@ -17,7 +17,7 @@ from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Shown, pictures, read_all
 from mustsee.offline.paraphrases import canonical, forwards
-from mustsee.offline.statements import stated
+from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
@@ -60,7 +60,7 @@ def look(request: Request) -> str:
 
 
 def _answer(question: str, options: tuple[str, ...], shown: Shown) -> Seen:
-    if (told := stated(question, shown)) is not None:
+    if (told := check_statement(question, shown)) is not None:
         return Seen(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
     question, backwards = forwards(canonical(question))
     if backwards:
@@ -113,7 +113,7 @@ def _read_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) ->
 
 
 def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    return _ordered(options, lambda thing: _first(shown.said(thing)))
+    return _ordered(options, lambda thing: _first(shown.times_spoken(thing)))
 
 
 def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
@@ -303,7 +303,7 @@ SIDES = {
 
 
 def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    said = shown.said(match[1])
+    said = shown.times_spoken(match[1])
     near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
     return Seen(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
@@ -311,19 +311,19 @@ def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Shown)
 
 def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     read = shown.read(match[1])
-    times = [[t for t in shown.said(o) if any(abs(t - r) < 12 for r in read)] for o in options]
+    times = [[t for t in shown.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options]
     fits = tuple(i for i, t in enumerate(times) if t)
     return Seen(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
 
 
 def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     """The option nearest to the words quoted, on the side that is asked for."""
-    cue = _first(shown.said(match[2]))
+    cue = _first(shown.times_spoken(match[2]))
     if cue is None:
         return Seen()
     sign = 1 if match[1] == "after" else -1
     gaps = {
-        i: min((sign * (t - cue) for t in shown.said(o) if sign * (t - cue) > 0), default=None)
+        i: min((sign * (t - cue) for t in shown.times_spoken(o) if sign * (t - cue) > 0), default=None)
         for i, o in enumerate(options)
     }
     near = min((g for g in gaps.values() if g is not None), default=None)
@@ -333,7 +333,7 @@ def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> 
 
 def _reason(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     """The option that is said behind the effect, in the same breath."""
-    effects = shown.said(match[1])
+    effects = shown.times_spoken(match[1])
     text = " ".join(line.text for line in shown.lines)
     fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
     return Seen(fits=tuple(fits), times=tuple(effects))
@@ -342,13 +342,13 @@ def _reason(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> See
 def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
     """The option that is said at all."""
     bare = [re.sub(r"^To ", "", option) for option in options]
-    times = [shown.said(text) for text in bare]
+    times = [shown.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)
     return Seen(fits=fits, times=tuple(t for i in fits for t in times[i]))
 
 
 def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Shown) -> Seen:
-    times = [max(shown.said(option), default=None) for option in options]
+    times = [max(shown.times_spoken(option), default=None) for option in options]
     last = max((t for t in times if t is not None), default=None)
     fits = tuple(i for i, t in enumerate(times) if t is not None and t == last)
     return Seen(fits=fits, times=(last,) if last is not None else ())

@@ -78,7 +78,7 @@ def _missing(match: re.Match[str], shown: Shown) -> Found:
 
 
 def _at_words(match: re.Match[str], shown: Shown) -> Found:
-    said = shown.said(match[1])
+    said = shown.times_spoken(match[1])
     near = [p for p in shown.pictures if any(abs(p.time - t) < NEAR for t in said)]
     return _all_read(near, ())
 

@@ -11,13 +11,13 @@ from mustsee.offline.moments import (
     Moment,
     Said,
     brief,
-    listed,
+    join_names,
     lower,
     orders,
     pick,
-    quoted,
+    quote,
     sentence,
-    spoken,
+    spoken_lines,
 )
 from mustsee.text import STOP, Terms, nouns, terms
 
@@ -40,7 +40,7 @@ SILENCE = 2.0  # seconds between two lines with nothing left out between them
 
 def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     """All that the rules can make of the lines, the best of each kind first."""
-    lines = spoken(found)
+    lines = spoken_lines(found)
     for maker in (
         _order,
         _after,
@@ -87,7 +87,7 @@ def _after(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
             continue
         yield Made(
             tag="predictive" if follows else "temporal ordering",
-            question=f"What is said right {'after' if follows else 'before'} {quoted(line.text)}?",
+            question=f"What is said right {'after' if follows else 'before'} {quote(line.text)}?",
             answer=answer.text,
             decoys=pick(answer.text, far, rng),
             evidence=(line.span, answer.span),
@@ -106,7 +106,7 @@ def _reasons(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
             effect, cause = sentence(match[1].strip(" ,")), sentence(match[2])
             yield Made(
                 tag="cause and effect",
-                question=f"What is the reason given for this: {quoted(effect)}?",
+                question=f"What is the reason given for this: {quote(effect)}?",
                 answer=cause,
                 decoys=pick(cause, _clauses(lines, line.text), rng),
                 evidence=(line.span,),
@@ -130,11 +130,11 @@ def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
             changed = list(named)
             for place in rng.sample(range(len(named)), 2):
                 changed[place] = rng.choice([o for o in others if o not in changed])
-            wrong.append(sentence(listed(changed)))
+            wrong.append(sentence(join_names(changed)))
         yield Made(
             tag="identification",
             question="Which of these are named together in one breath?",
-            answer=sentence(listed(named)),
+            answer=sentence(join_names(named)),
             decoys=tuple(wrong),
             evidence=(line.span,),
         )

@@ -16,7 +16,7 @@ SMALL = "No large part of the picture is {}."
 _HEAD = ASKED.partition("{}")[0]
 
 
-def stated(question: str, shown: Shown) -> tuple[bool, list[float]] | None:
+def check_statement(question: str, shown: Shown) -> tuple[bool, list[float]] | None:
     """Whether a step that the rules have written shows, and when; null for other questions."""
     if not question.startswith(_HEAD):
         return None
@@ -34,7 +34,7 @@ def _read(words: str, shown: Shown) -> tuple[bool, list[float]]:
 
 
 def _said(words: str, shown: Shown) -> tuple[bool, list[float]]:
-    times = shown.said(words)
+    times = shown.times_spoken(words)
     return bool(times), times
 
 

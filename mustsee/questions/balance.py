@@ -40,7 +40,7 @@ def central(question: Question) -> list[float]:
     ]
 
 
-def echoing(question: Question) -> list[float]:
+def echo_scores(question: Question) -> list[float]:
     """Likeness to the question's words."""
     asked = set(pieces(question.question))
     return [_overlap(set(pieces(option)), asked) for option in question.options]
@@ -60,7 +60,7 @@ GUESSERS: Mapping[str, Guesser] = {
     "longest": longest,
     "shortest": shortest,
     "central": central,
-    "echoing": echoing,
+    "echoing": echo_scores,
 }
 
 
@@ -170,7 +170,7 @@ def table(findings: Sequence[Finding], *, all_rows: bool = False) -> str:
     return "\n".join(lines)
 
 
-def resampled(questions: Sequence[Question], seed: int = 0, least: float = 0.5) -> list[Question]:
+def balance_questions(questions: Sequence[Question], seed: int = 0, least: float = 0.5) -> list[Question]:
     """The questions, some dropped ("balance: <guesser>") until every guesser is fair on every task.
 
     Each time the guesser that is farthest from chance, in widths of its interval, loses one

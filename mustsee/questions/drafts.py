@@ -182,10 +182,10 @@ def exact_spans(text: str, film: Span) -> tuple[Span, ...]:
         if not match:
             raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
         found.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
-    return fitting(found, film)
+    return check_spans(found, film)
 
 
-def fitting(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
+def check_spans(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
     """Spans in order, each of some length and within the film, or just over its ends. Raises
     Unparsed for others, and where there are none.
     """
@@ -194,7 +194,7 @@ def fitting(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
             raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
     if not found:
         raise Unparsed("it names no evidence")
-    return tuple(sorted(clipped(found, film.start, film.end), key=lambda s: (s.start, s.end)))
+    return tuple(sorted(clip_spans(found, film.start, film.end), key=lambda s: (s.start, s.end)))
 
 
 def _seconds(parts: Sequence[str | None]) -> float:
@@ -204,7 +204,7 @@ def _seconds(parts: Sequence[str | None]) -> float:
     return 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
 
 
-def clipped(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
+def clip_spans(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
     """Spans cut to a stretch of the video; those outside of it are left out."""
     inside = [Span(max(s.start, start), min(s.end, end)) for s in found]
     return tuple(s for s in inside if s.start <= s.end)
@@ -224,7 +224,7 @@ def question_id(video_id: str, recipe: str, draft: Draft) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def shuffled(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
+def shuffle_options(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
     """The options in an order drawn from `seed` and `name`, and the answer's place among them."""
     order = list(range(len(draft.decoys) + 1))
     random.Random(f"{seed}/{name}/options").shuffle(order)
@@ -232,7 +232,7 @@ def shuffled(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
     return tuple(texts[i] for i in order), order.index(0)
 
 
-def finished(
+def finish_question(
     draft: Draft,
     *,
     video_id: str,
@@ -246,7 +246,7 @@ def finished(
     is kept, with the reason in `drop`.
     """
     name = question_id(video_id, recipe, draft)
-    options, index = shuffled(draft, seed, name)
+    options, index = shuffle_options(draft, seed, name)
     reason = fault(draft.question, draft.answer, draft.decoys, count=decoys)
     return Question(
         question_id=name,

@@ -40,7 +40,7 @@ def _span(start: float, end: float) -> Span:
 def stretches(about: str) -> Shape[tuple[Span, ...]]:
     """Time spans, in seconds, in order."""
     one = record(_span, start=number("its first second"), end=number("its last second"))
-    return many(one, about).then(lambda found: tuple(sorted(found, key=_ends)))
+    return many(one, about).map(lambda found: tuple(sorted(found, key=_ends)))
 
 
 def _ends(span: Span) -> tuple[float, float]:
@@ -79,14 +79,14 @@ def _draft(
                  evidence=evidence, decoys=decoys)  # fmt: skip
 
 
-def listed(one: Shape[Draft], about: str = "") -> Shape[tuple[Asked, ...]]:
+def question_list(one: Shape[Draft], about: str = "") -> Shape[tuple[Asked, ...]]:
     """Questions in JSON, numbered as they stand."""
 
-    def numbered(drafts: Sequence[Draft]) -> tuple[Asked, ...]:
+    def number_drafts(drafts: Sequence[Draft]) -> tuple[Asked, ...]:
         return tuple(Asked(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
 
     said = about or "the questions; empty where the answer would be NONE"
-    return only("questions", many(one, said)).then(numbered)
+    return only("questions", many(one, said)).map(number_drafts)
 
 
 def questions(
@@ -102,8 +102,8 @@ def questions(
             raise Unparsed(_lacking(asked[0]))
         return tuple(found[:most])
 
-    shape = listed(question(kind=kind, evidence=evidence, wrong=wrong))
-    return form(text=_written, shape=shape).then(whole)
+    shape = question_list(question(kind=kind, evidence=evidence, wrong=wrong))
+    return form(text=_written, shape=shape).map(whole)
 
 
 def _lacking(one: Asked) -> str:
@@ -121,7 +121,7 @@ def is_none(reply: str) -> bool:
 
 def _written(reply: str) -> tuple[Asked, ...]:
     """The questions of a text. Raises Unparsed where there is none, unless it says so."""
-    found = tuple(map(told, blocks(reply)))
+    found = tuple(map(draft_from_fields, blocks(reply)))
     if not found and not is_none(reply):
         raise Unparsed("it holds no line of the form 'QUESTION 1: (capability) ...'")
     return found
@@ -138,7 +138,7 @@ def blocks(reply: str) -> list[list[Field]]:
     return found
 
 
-def told(block: Sequence[Field]) -> Asked:
+def draft_from_fields(block: Sequence[Field]) -> Asked:
     """The question that the fields of a block make."""
 
     def texts(label: str) -> tuple[str, ...]:
@@ -162,10 +162,10 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
     none clearly, to the one of its number. Unparsed when all have too few.
     """
 
-    def matched(found: Sequence[Asked]) -> tuple[Draft, ...]:
+    def match_decoys(found: Sequence[Asked]) -> tuple[Draft, ...]:
         done: list[Draft] = []
         faults: list[str] = []
-        for place, (draft, given) in enumerate(zip(asked, repeated(asked, found), strict=True), 1):
+        for place, (draft, given) in enumerate(zip(asked, match_repeats(asked, found), strict=True), 1):
             if len(given) < count:
                 faults.append(
                     f"QUESTION {place} ({draft.question[:60]!r}) has {len(given)} lines "
@@ -177,11 +177,11 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
             raise Unparsed(faults[0])
         return tuple(done)
 
-    shape = listed(question(kind="the kind", wrong=count), "all questions, each repeated")
-    return form(text=_written, shape=shape).then(matched)
+    shape = question_list(question(kind="the kind", wrong=count), "all questions, each repeated")
+    return form(text=_written, shape=shape).map(match_decoys)
 
 
-def repeated(asked: Sequence[Draft], found: Sequence[Asked]) -> list[tuple[str, ...]]:
+def match_repeats(asked: Sequence[Draft], found: Sequence[Asked]) -> list[tuple[str, ...]]:
     """For each question the decoys of the one that repeats it. Each repeats the one question that
     it is most like, so that of two questions alike neither takes the other's.
     """

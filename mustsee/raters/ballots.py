@@ -41,11 +41,11 @@ from mustsee.raters.box import (
     RATER,
     VOTE,
     database,
-    filled,
+    has_items,
     is_address,
-    prepared,
+    create_tables,
     put,
-    reached,
+    report_unreachable,
 )
 
 TRAINING = "training"  # the round of items that everybody answers, and that count for nothing
@@ -97,7 +97,7 @@ class Draft:
     answers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -117,15 +117,15 @@ class Ballots:
         """Whether items are asked already."""
         if not is_address(self.where) and not Path(self.where).is_file():
             return False
-        with reached(self.where):
-            return filled(self._base)
+        with report_unreachable(self.where):
+            return has_items(self._base)
 
     def open(self, items: Sequence[Item] = ()) -> list[Item]:
         """Make the tables where there are none, with the items that are asked, in their order.
         Where some are asked already, these stay, whatever is given. Returns those that are asked.
         Raises UserError for a database that is something else.
         """
-        prepared(self._base, self.where)
+        create_tables(self._base, self.where)
         if not is_address(self.where):
             Path(self.where).chmod(0o600)
         with self._change() as base:
@@ -157,7 +157,7 @@ class Ballots:
             query = select(RATER.c.expires).where(RATER.c.name == name)
             if unless is not None and (base.execute(query).scalar() or 0) > unless:
                 return None
-            put(base, RATER, known, {"hash": hashed(token), "expires": expires, "senior": senior})
+            put(base, RATER, known, {"hash": hash_token(token), "expires": expires, "senior": senior})
         return token
 
     def expiry(self, rater: str) -> float:
@@ -166,7 +166,7 @@ class Ballots:
 
     def rater(self, token: str, now: float) -> str | None:
         """Whose token it is, as long as it counts."""
-        asked = select(RATER.c.name).where(RATER.c.hash == hashed(token), RATER.c.expires > now)
+        asked = select(RATER.c.name).where(RATER.c.hash == hash_token(token), RATER.c.expires > now)
         found = self._rows(asked)
         return found[0][0] if found else None
 
@@ -183,7 +183,7 @@ class Ballots:
                     return found
         return None
 
-    def held(self, rater: str, now: float) -> str | None:
+    def current_item(self, rater: str, now: float) -> str | None:
         """The item that the rater has in hand; it is theirs for longer, then."""
         c = LEASE.c
         query = select(c.item, c.until).where(c.rater == rater, c.until > now)
@@ -193,7 +193,7 @@ class Ballots:
                 self._hold(base, found[0][0], rater, now)
         return found[0][0] if found else None
 
-    def opened(self, item: str, rater: str) -> float:
+    def opened_at(self, item: str, rater: str) -> float:
         """When a rater was first shown the item in their hands."""
         return self._rows(select(LEASE.c.opened).where(*_of(LEASE, item, rater)))[0][0]
 
@@ -297,12 +297,12 @@ class Ballots:
     @contextmanager
     def _change(self) -> Generator[Connection]:
         """A transaction, alone; all of it counts or nothing does."""
-        with reached(self.where), self._base.begin() as base:
+        with report_unreachable(self.where), self._base.begin() as base:
             base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for its turn
             yield base
 
     def _rows(self, query: Executable) -> Sequence[Any]:
-        with reached(self.where), self._base.connect() as base:
+        with report_unreachable(self.where), self._base.connect() as base:
             return base.execute(query).all()
 
     def _add(

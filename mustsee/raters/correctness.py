@@ -59,7 +59,7 @@ class Checked:
             return self.low_whenever
         return self.low if self.n >= self.asked else min(self.low, self.low_whenever)
 
-    def said(self) -> str:
+    def card_sentence(self) -> str:
         """The sentence of a dataset's card."""
         return (
             f"{self.n} checked by {self.by}, {self.right} right "
@@ -68,10 +68,10 @@ class Checked:
 
     def plain(self) -> dict[str, Any]:
         """An entry of `checked` in `run.json`."""
-        return {**vars(self), "lower": self.lower, "said": self.said()}
+        return {**vars(self), "lower": self.lower, "said": self.card_sentence()}
 
 
-def checked(
+def measure_correctness(
     right: Mapping[str, bool], films: Mapping[str, str], *, asked: int, by: str, wanted: float
 ) -> Checked | None:
     """From the verdict on each checked question and its film. Null where none was checked."""
@@ -83,7 +83,7 @@ def checked(
     return Checked(
         by=by, n=len(names), asked=asked, right=count, low=found.low, high=found.high,
         low_whenever=bound(count, len(names)), wanted=wanted,
-        decided=decided(count, len(names), wanted),
+        decided=decide_bound(count, len(names), wanted),
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def evidence(right: int, n: int, share: float) -> float:
     return mixed - one - other
 
 
-def decided(right: int, n: int, wanted: float, level: float = 0.95) -> str | None:
+def decide_bound(right: int, n: int, wanted: float, level: float = 0.95) -> str | None:
     """ "above" or "below" the wanted share once enough were seen to say so; else null."""
     if not n or evidence(right, n, wanted) < -math.log(1 - level):
         return None

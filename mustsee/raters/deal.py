@@ -45,7 +45,7 @@ def items(
     ]  # fmt: skip
 
 
-def needed(form: Form, raters: int) -> tuple[int, int]:
+def needed_raters(form: Form, raters: int) -> tuple[int, int]:
     """How many raters, and how many experienced ones, a question takes: nobody meets it twice."""
     if form.dealt:
         return len(form.rounds), 0

@@ -43,7 +43,7 @@ def page(form: Form) -> Step:
     return step
 
 
-def taken(
+def import_votes(
     form: Form,
     said: list[Foreign],
     questions: Mapping[str, Question],
@@ -74,7 +74,7 @@ def taken(
     return found
 
 
-def described(question: Question) -> dict[str, str]:
+def describe_question(question: Question) -> dict[str, str]:
     """The question in words, for a tool that shows text."""
     right = question.answer_index
     options = "\n".join(

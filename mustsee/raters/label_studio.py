@@ -15,7 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from mustsee.errors import UserError
-from mustsee.raters.exchange import Foreign, described, page
+from mustsee.raters.exchange import Foreign, describe_question, page
 from mustsee.raters.form import Field, Form
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
@@ -91,7 +91,7 @@ def _data(fields: Sequence[Field], question: Question, video: Video) -> dict[str
         "question_id": question.question_id,
         "video": uri,
         "fps": video.fps or FPS,
-        **described(question),
+        **describe_question(question),
         **now,
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.raters.exchange import Foreign, described, page
+from mustsee.raters.exchange import Foreign, describe_question, page
 from mustsee.raters.form import Field, Form
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
@@ -86,7 +86,7 @@ def _scheme(field: Field) -> dict[str, Any]:
 
 
 def _row(question: Question, video: Video) -> dict[str, Any]:
-    told = described(question)
+    told = describe_question(question)
     text = f"{told['question']}\n{told['options']}\nEvidence: {told['evidence']}"
     return {"id": question.question_id, "video": video.uri, "text": text}
 

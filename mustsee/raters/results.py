@@ -11,7 +11,7 @@ from typing import Any
 
 from mustsee.raters.agreement import Agreement, agreement, overlap
 from mustsee.raters.ballots import TRAINING, Cast, Item
-from mustsee.raters.correctness import PEOPLE, Checked, checked
+from mustsee.raters.correctness import PEOPLE, Checked, measure_correctness
 from mustsee.raters.form import Field, Form
 from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
@@ -104,7 +104,7 @@ def results(
     if form.right:
         right = {n: _right(form, cast[n]) for n in done}
         films_of = {name: q.video_id for name, q in questions.items()}
-        share = checked(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
+        share = measure_correctness(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
     people = sorted({v.rater for v in votes})
     return Results(
         form=form.name, asked=len(names), votes=len(counted), complete=len(done),
@@ -183,11 +183,11 @@ def _interval(found: Estimate | None) -> dict[str, float | None] | None:
     return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
 
 
-def said(found: Results) -> list[str]:
+def summary_lines(found: Results) -> list[str]:
     """What the votes come to, in lines."""
     lines = [f"{found.complete} of {found.asked} questions have all their votes"]
     if found.checked is not None:
-        lines.append(found.checked.said())
+        lines.append(found.checked.card_sentence())
         which = found.checked.decided
         enough = "not enough seen yet to say whether above or below"
         lines.append(f"{f'enough seen: {which}' if which else enough} {found.checked.wanted:.0%}")

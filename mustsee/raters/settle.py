@@ -20,7 +20,7 @@ from mustsee.raters.marks import merge
 from mustsee.records import Span
 
 
-def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
+def settle_field(rule: str, of: Field, said: Sequence[Answers]) -> Any:
     """The answer to a field by all of `said`; null where there is none."""
     wanted = len(said) // 2 + 1 if rule == "majority" else len(said)
     values = [answers.get(of.name) for answers in said]
@@ -30,7 +30,7 @@ def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
         ticks = Counter(tick for value in values for tick in value or ())
         return [option for option in of.options if ticks[option] >= wanted]
     if of.kind == "spans":
-        return shared([[Span(*s) for s in value or ()] for value in values], wanted) or None
+        return shared_spans([[Span(*s) for s in value or ()] for value in values], wanted) or None
     if of.kind == "pick" and rule == "strictest":
         picked = [value for value in values if value is not None]
         return max(picked, key=of.options.index) if picked else None
@@ -39,7 +39,7 @@ def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
     return kept[value] if count >= wanted else None
 
 
-def shared(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
+def shared_spans(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
     """The stretches that so many raters marked, as parts (`merge`)."""
     edges = sorted(
         (time, change)
@@ -78,7 +78,7 @@ def decide(form: Form, cast: Mapping[str, Sequence[Cast]], wanted: Mapping[str, 
         if len(votes) < wanted[each.name]:
             return Decision(state="open", round=found.round, answers=found.answers)
         answers = settle(form, each, [v.answers for v in votes])
-        reason = fallen(each, answers)
+        reason = drop_reason(each, answers)
         found = Decision(
             state="fell" if reason else "kept", round=each.name, answers=answers, reason=reason
         )
@@ -89,11 +89,11 @@ def decide(form: Form, cast: Mapping[str, Sequence[Cast]], wanted: Mapping[str, 
 
 def settle(form: Form, each: Round, said: Sequence[Answers]) -> dict[str, Any]:
     """By field, what is settled."""
-    found = {f.name: settled(form.rule, f, said) for f in each.fields}
+    found = {f.name: settle_field(form.rule, f, said) for f in each.fields}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def fallen(each: Round, answers: Answers) -> str:
+def drop_reason(each: Round, answers: Answers) -> str:
     """Why a question falls in this round; empty where it does not."""
     reasons = [
         f"{name}={answers[name]}"

@@ -20,7 +20,7 @@ class Training:
     answers: Mapping[str, Any]
     why: str = ""
 
-    def missed(self, given: Mapping[str, Any]) -> list[str]:
+    def missed_fields(self, given: Mapping[str, Any]) -> list[str]:
         """The fields that were answered otherwise."""
         return [name for name, value in self.answers.items() if given.get(name) != value]
 

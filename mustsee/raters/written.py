@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.filters.repair import worded
+from mustsee.filters.repair import wording_fields
 from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, Cast, Item
 from mustsee.raters.form import Form, Part, part
@@ -24,7 +24,7 @@ MADE = "people_"  # begins the filter's name of a verdict by people
 SECONDS = "_seconds"  # ends the metric: the certificate's length by people
 
 
-def written(
+def apply_votes(
     form: Form, questions: Sequence[Question], items: Sequence[Item], votes: Sequence[Cast]
 ) -> list[Question]:
     """The questions, those with votes changed."""
@@ -99,7 +99,7 @@ def _corrected(
             reason=f"{', '.join(sorted(after))} corrected in {last.name} by {raters}",
             by=MADE + form.name,
             before=json.dumps(
-                before["evidence"] if kind == "evidence" else {**worded(question), "parts": before},
+                before["evidence"] if kind == "evidence" else {**wording_fields(question), "parts": before},
                 ensure_ascii=False,
             ),
         )

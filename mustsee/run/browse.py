@@ -102,7 +102,7 @@ class Panel:
     frames: Sequence[Frame]
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         return sum(q.drop is None for q in self.questions)
 
 
@@ -302,7 +302,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(sorted(set(names)))}
 
 
-def within(span: Span, begin: float, length: float) -> tuple[float, float]:
+def place_span(span: Span, begin: float, length: float) -> tuple[float, float]:
     """Where a stretch lies in a film, and how long it is, in hundredths of the film; never beyond
     its end.
     """
@@ -310,7 +310,7 @@ def within(span: Span, begin: float, length: float) -> tuple[float, float]:
     return left, right - left
 
 
-def packed(value: Any) -> str:
+def pack_json(value: Any) -> str:
     """JSON, compressed, in base64: no letter of it means anything to a reader of HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
@@ -319,4 +319,4 @@ def packed(value: Any) -> str:
 def packs(items: Sequence[Any], written: Callable[[Any], str]) -> Iterator[str]:
     """The items as HTML, PER_PACK of them in each pack."""
     for start in range(0, len(items), PER_PACK):
-        yield packed([written(item) for item in items[start : start + PER_PACK]])
+        yield pack_json([written(item) for item in items[start : start + PER_PACK]])

@@ -89,14 +89,14 @@ class BillingHistory:
     def __init__(self) -> None:
         self._pairs: dict[Pair, Billed] = {}
 
-    def billed(self, pair: Pair) -> Billed:
+    def billing_of(self, pair: Pair) -> Billed:
         return self._pairs.setdefault(pair, Billed())
 
-    def corrected(self, cost: CallCost) -> float:
+    def likely_cost(self, cost: CallCost) -> float:
         """What a call is likely to cost at most, in dollars: by what its model and prompt were
         billed, or where these are new by the dearest prompt of the model.
         """
-        upper = self.billed(cost.pair).upper
+        upper = self.billing_of(cost.pair).upper
         if upper is None:
             known = (b.upper for (model, _), b in self._pairs.items() if model == cost.model)
             uppers = [each for each in known if each is not None]
@@ -105,7 +105,7 @@ class BillingHistory:
 
     def with_margin(self, cost: CallCost) -> float:
         """As `corrected`, for a call that is in flight with others."""
-        return times(cost, *self.billed(cost.pair).together)
+        return times(cost, *self.billing_of(cost.pair).together)
 
 
 def times(cost: CallCost, whole: float, tokens_in: float) -> float:
@@ -153,9 +153,9 @@ class Budget:
         """
         if self._limit is None or cost.usd <= 0:
             return NOTHING
-        billed = self._history.billed(cost.pair)
+        billed = self._history.billing_of(cost.pair)
         new = billed.upper is None
-        least = cost.usd if new else self._history.corrected(cost)
+        least = cost.usd if new else self._history.likely_cost(cost)
         left = self._limit - spent
         if left <= 0 or least > left + ROUNDING:
             return "spent"
@@ -165,13 +165,13 @@ class Budget:
         if few and expected <= free + ROUNDING:
             return HeldBack(cost=cost, usd=expected, expected=expected)
         if not self._bare[cost.model] and least <= free + ROUNDING:
-            held = max(least, min(self._history.corrected(cost), free))
+            held = max(least, min(self._history.likely_cost(cost), free))
             return HeldBack(cost=cost, usd=held, expected=None if new else expected, bare=True)
         return "hold"
 
     def resume(self, cost: CallCost) -> HeldBack:
         """What to hold back for a call that is in flight already."""
-        return HeldBack(cost=cost, usd=self._history.corrected(cost))
+        return HeldBack(cost=cost, usd=self._history.likely_cost(cost))
 
     def start(self, key: str, held: HeldBack) -> None:
         """The call is in flight."""

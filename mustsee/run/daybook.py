@@ -130,7 +130,7 @@ class Daybook:
 
     @property
     def _lost_usd(self) -> float:
-        return sum(self.history.corrected(cost) for _, cost in self._lost_sums.values())
+        return sum(self.history.likely_cost(cost) for _, cost in self._lost_sums.values())
 
     def spent(self, now: Ledger) -> Spent:
         """Of all runs, where this one's own ledger is `now`."""
@@ -143,7 +143,7 @@ class Daybook:
         )
 
     @property
-    def out(self) -> Mapping[str, Sent]:
+    def calls_in_flight(self) -> Mapping[str, Sent]:
         """This run's calls that are out."""
         return self._open
 
@@ -165,20 +165,20 @@ class Daybook:
             self._count_lost(cost, 1)
             self._enter({"lost": key})
 
-    def unreported(self, key: str) -> bool:
+    def is_unreported(self, key: str) -> bool:
         """Whether a reply to this call, if the store has one, is of a call that was lost."""
         return key in self._lost and key not in self._again
 
-    def ended(self, entry: Entry, expected: float | None = None) -> bool:
+    def record_end(self, entry: Entry, expected: float | None = None) -> bool:
         """A call ended, by whatever way; whether that was entered. What is free is not. `expected`:
         the most that was held back for it, where it was in flight with others.
         """
         sent = self._open.pop(entry.key, None)
         known = sent is not None
         if sent is not None and entry.outcome == "done":
-            billed = self.history.billed(sent.cost.pair)
+            billed = self.history.billing_of(sent.cost.pair)
             billed.add(sent.cost, entry.usd, entry.tokens_in, expected)
-        if not known and self.unreported(entry.key) and entry.outcome in ("done", "cached"):
+        if not known and self.is_unreported(entry.key) and entry.outcome in ("done", "cached"):
             known = self._found(entry.key) is not None
         elif entry.outcome == "done" and entry.key in self._lost:
             self._again.add(entry.key)
@@ -210,12 +210,12 @@ class Daybook:
             self._lines.append(json.dumps(told, separators=(",", ":")).encode() + b"\n")
 
     @property
-    def entered(self) -> int:
+    def entry_count(self) -> int:
         """How many entries there are of this run."""
         return self._entered
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """How many of them are kept by now."""
         return self._kept
 
@@ -290,7 +290,7 @@ class Daybook:
                 self._found(told["rejoined"])
             else:
                 entry = Entry(**{k: v for k, v in told.items() if k in DEFAULTS})
-                self.ended(entry)
+                self.record_end(entry)
                 ledger.add(entry)
                 if ledger is self.now and entry.outcome == "done":
                     self.done.add(entry.key)

@@ -86,7 +86,7 @@ class Span:
         return {name: round(value, digits) for name, value in vars(self).items()}
 
 
-def extrapolated(
+def extrapolate(
     values: Sequence[float], sizes: Sequence[float], rest: Sequence[float], *, kept: bool
 ) -> Span:
     """The sum of a figure over the rows that a run will still work on: `values` and `sizes` of the
@@ -117,7 +117,7 @@ def extrapolated(
     )
 
 
-def chosen(sizes: Mapping[str, float], most: int) -> list[str]:
+def choose_rows(sizes: Mapping[str, float], most: int) -> list[str]:
     """At most `most` rows: one from the middle of each of as many parts of the rows, by size."""
     order = sorted(sizes, key=lambda name: (sizes[name], name))
     if len(order) <= most:

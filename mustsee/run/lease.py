@@ -33,7 +33,7 @@ from typing import Any
 import psutil
 from pyarrow import fs
 
-from mustsee.errors import MustseeError, UserError, hidden
+from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.store import resolve
 
 FOLDER = "lease"
@@ -313,12 +313,12 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
 
 
 def _say(line: str) -> None:
-    print(hidden(f"mustsee: {line}"), file=sys.stderr, flush=True)
+    print(hide_secrets(f"mustsee: {line}"), file=sys.stderr, flush=True)
 
 
 def command_line(arguments: list[str]) -> str:
     """A command line without what stands before the @ of an address."""
-    line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hidden(shlex.join(arguments)))
+    line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hide_secrets(shlex.join(arguments)))
     return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}..."
 
 

@@ -19,7 +19,7 @@ Doing = Literal["starting", "full", "rows", "few", "done"]
 PART = 0.5  # of a stage's work: what takes more is what it waits for
 
 
-def doing(*, started: int, waiting: int, left: int, places: int) -> Doing:
+def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:
     """What a stage does: of `left` rows to come or to end, `waiting` have come."""
     if left <= 0:
         return "done"

@@ -20,7 +20,7 @@ class Demand:
     resources: Mapping[str, float]
 
 
-def unplaced(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> str | None:
+def lacking_resources(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> str | None:
     """None when all workers fit the nodes' free resources, else a sentence: what lacks, which key.
 
     First fit, the largest worker first; a worker never spans nodes. Packing is not optimal, so in

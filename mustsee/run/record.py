@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.llm import untested
+from mustsee.llm import untested_note
 from mustsee.run import pace
 from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Ledger, Tally
@@ -64,7 +64,7 @@ class StageCounts:
         )
 
     @property
-    def finished(self) -> int:
+    def finished_rows(self) -> int:
         """Rows that the stage is done with."""
         return self.computed + self.reused + self.problem
 
@@ -76,7 +76,7 @@ class Aborted:
     error: str
     message: str
 
-    def raised(self) -> MustseeError:
+    def to_error(self) -> MustseeError:
         """The error, to be raised where the run ends."""
         kind = UserError if self.error == "UserError" else MustseeError
         return kind(self.message)
@@ -160,9 +160,9 @@ class QuestionCounts:
     without: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def untested(self) -> str:
+    def untested_note(self) -> str:
         """What is to be said where rules stood in for a language model; else empty."""
-        return untested({name: sieve.models for name, sieve in self.filters.items()})
+        return untested_note({name: sieve.models for name, sieve in self.filters.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class RunRecord:
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def finished(self, seconds: float) -> RunRecord:
+    def with_seconds(self, seconds: float) -> RunRecord:
         """The record of a job that took so many seconds in all."""
         return replace(self, total_seconds=round(seconds, 3))
 
@@ -256,7 +256,7 @@ class RunRecord:
                 "subsets": dict(counted.subsets),
                 "types": dict(counted.types),
                 "failed": dict(counted.failed),
-                "untested": counted.untested,
+                "untested": counted.untested_note,
                 "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
             "without_questions": dict(counted.without),

@@ -17,9 +17,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.llm import untested
+from mustsee.llm import untested_note
 from mustsee.run.best import BEST
-from mustsee.run.browse import PER_PACK, Browser, Shown, browser, packed, packs, within
+from mustsee.run.browse import PER_PACK, Browser, Shown, browser, pack_json, packs, place_span
 from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
 
@@ -55,7 +55,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     page = templates.get_template("report.html.j2").stream(
         record=record,
         browser=found,
-        untested=untested(asked_models(tables)),
+        untested=untested_note(asked_models(tables)),
         first=[found.with_pictures(s) for s in found.shown[:BEST]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(found.panels)),
@@ -75,7 +75,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
 
 def _data(found: Browser, written: Any) -> Iterator[tuple[str, str]]:
     """What the script looks up, by the id of the element that holds it."""
-    yield "index", packed(found.index())
+    yield "index", pack_json(found.index())
     for number, pack in enumerate(packs(found.shown, written.question)):
         yield f"questions-{number}", pack
     for number, pack in enumerate(packs(found.panels, written.film)):
@@ -93,7 +93,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    ours: Mapping[str, Any] = {"clock": clock, "within": within}
+    ours: Mapping[str, Any] = {"clock": clock, "within": place_span}
     found.filters.update(ours)
     return found
 

@@ -104,7 +104,7 @@ class Failure:
 ACCOUNT_ERRORS = ("BudgetSpent", "NoCredit", "NoAnswer")  # no fault of the row
 
 
-def stopped(tables: Tables) -> Counter[tuple[str, str]]:
+def count_stopped_rows(tables: Tables) -> Counter[tuple[str, str]]:
     """How many rows are unfinished because calls had to stop: by error and message."""
     problems = (video.problem for video in tables.videos("problem"))
     ours = (p for p in problems if p is not None and p.error in ACCOUNT_ERRORS)

@@ -71,7 +71,7 @@ class Sighting:
         return looks and unlike and self.says is None
 
     @property
-    def setting(self) -> str:
+    def failed_setting(self) -> str:
         """The setting by which the probe is not absent, as far as it is not."""
         apart, distance = self.rule.apart, self.distance
         if apart is not None and distance is not None and distance < apart:
@@ -171,7 +171,7 @@ def _told(frames: Sequence[Frame]) -> list[Frame]:
     return [f for f in frames if float(np.std(f.descriptor[:LUMA])) >= PLAIN]
 
 
-def sighting(
+def find_nearest(
     rule: Absence,
     *,
     frames: tuple[Sequence[Frame], Sequence[Frame]] = ((), ()),

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.files import opened, packets, picture_stream
+from mustsee.media.files import open_container, packets, picture_stream
 from mustsee.media.pictures import Picture
 from mustsee.media.video import film
 from mustsee.synth import h264
-from mustsee.synth.pictures import FORMATS, Shape, coded
+from mustsee.synth.pictures import FORMATS, Shape, encode_frames
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -61,7 +61,7 @@ def index(uri: str) -> Index:
     not, BadRow and Transient as `opened`.
     """
     frame = _first_frame(uri)
-    with opened(uri) as container:
+    with open_container(uri) as container:
         stream: Any = picture_stream(container)
         context = stream.codec_context
         if context.name != "h264":
@@ -160,7 +160,7 @@ def _walk(container: Any, stream: Any) -> _Walk:
     return walk
 
 
-def joined(
+def copy_packets(
     uri: str, found: Index, first: int, after: int, shift: int, shape: Shape
 ) -> Iterator[Any]:
     """Pictures number `first` to before `after` of an indexed file, as packets moved by `shift`
@@ -197,7 +197,7 @@ def _copied(uri: str, found: Index, begin: int, stop: int, shift: int) -> Iterat
 
 def _from_group(uri: str, found: Index, group: int) -> Iterator[Any]:
     """The packets from a group's IDR picture on; the file is open while they are taken."""
-    with opened(uri) as container:
+    with open_container(uri) as container:
         stream: Any = picture_stream(container)
         goal = found.shown[found.groups[group]]
         container.seek(found.stamps[group], stream=stream, backward=True)
@@ -225,4 +225,4 @@ def _again(
                 if frame.pts >= low:
                     yield frame.pts + shift, Picture(0.0, frame, 0, float(shape.pixel))
 
-    yield from coded(pictures(), shape)
+    yield from encode_frames(pictures(), shape)

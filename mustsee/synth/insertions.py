@@ -123,7 +123,7 @@ class Making:
             raise UserError(str(error)) from error
 
 
-def cycled(count: int, choices: Sequence[T], seed: str) -> list[T]:
+def cycle_choices(count: int, choices: Sequence[T], seed: str) -> list[T]:
     """`count` draws that use each choice equally often, to one: shuffled rounds of all choices."""
     rng = random.Random(seed)
     drawn: list[T] = []
@@ -134,7 +134,7 @@ def cycled(count: int, choices: Sequence[T], seed: str) -> list[T]:
     return drawn[:count]
 
 
-def slotted(draft: Draft, slot: int) -> tuple[str, ...]:
+def place_answer(draft: Draft, slot: int) -> tuple[str, ...]:
     """The options with the answer in place `slot`, the decoys around it in their order."""
     return (*draft.decoys[:slot], draft.answer, *draft.decoys[slot:])
 
@@ -145,7 +145,7 @@ def row(task: str, made: Plan, captions: Sequence[str] = ()) -> Video:
     said = [*captions, *[""] * (len(made.insertions) - len(captions))]
     segments = tuple(
         Segment(start=span.start, end=span.end, topic=i.probe.label, dense_caption=caption)
-        for span, i, caption in zip(made.placed(), made.insertions, said, strict=True)
+        for span, i, caption in zip(made.placements(), made.insertions, said, strict=True)
     )
     return Video(
         video_id=f"{task}_{digest(schemas.dump(made))[:12]}",
@@ -167,7 +167,7 @@ def with_question(
         recipe="mlvu",
         question=draft.question,
         question_type=kind,
-        options=slotted(draft, slot),
+        options=place_answer(draft, slot),
         answer_index=slot,
         answer=draft.answer,
         evidence=tuple(spans),
@@ -175,7 +175,7 @@ def with_question(
     return replace(video, questions=(*(video.questions or ()), asked))
 
 
-def labelled(clips: Sequence[Clip], least: int) -> Mapping[str, list[Clip]]:
+def clips_by_label(clips: Sequence[Clip], least: int) -> Mapping[str, list[Clip]]:
     """Clips by their label, of labels with at least `least` clips; equal clips count once."""
     found: dict[str, list[Clip]] = defaultdict(list)
     for clip in clips:
@@ -184,7 +184,7 @@ def labelled(clips: Sequence[Clip], least: int) -> Mapping[str, list[Clip]]:
     return {name: some for name, some in found.items() if len(some) >= least}
 
 
-def captioned(video: Video, backgrounds: Sequence[Background]) -> Video:
+def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:
     """The row with what is said of the stretch of the background that its plan takes."""
     made = plan_of(video)
     behind = {b.uri: b.captions for b in backgrounds}.get(made.background, ())
@@ -192,7 +192,7 @@ def captioned(video: Video, backgrounds: Sequence[Background]) -> Video:
     return replace(video, captions=inside or None)
 
 
-def placed(video: Video, made: Plan, spans: Sequence[Span]) -> Video:
+def with_placement(video: Video, made: Plan, spans: Sequence[Span]) -> Video:
     """The row with its probes where they really are: segments, and the evidence of questions; the
     captions of the background, and those of the probes, on the whole video's clock.
     """

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
-from mustsee.media.files import opened, picture_stream
+from mustsee.media.files import open_container, picture_stream
 from mustsee.media.video import facts, film
 from mustsee.records import Span
 from mustsee.schemas import dump
@@ -101,7 +101,7 @@ def synthesise(plan: Plan, path: str, settings: Settings | None = None) -> Made:
             found = copying.index(plan.background)
             shape = Shape(**found.shape, sps=_free(found), **_coding(settings))
             parameters = pictures.Coder(shape).parameters()
-            h264.merged(found.parameters, parameters)
+            h264.merge_parameters(found.parameters, parameters)
         except ValueError as error:
             why, found = str(error), None
     made = None
@@ -213,10 +213,10 @@ def _packets(
     for piece in line:
         if piece.probe is None and found is not None:
             shift = piece.begin - found.stamp(piece.first)
-            yield from copying.joined(piece.uri, found, piece.first, piece.after, shift, shape)
+            yield from copying.copy_packets(piece.uri, found, piece.first, piece.after, shift, shape)
         else:
-            shown = pictures.paced(piece.uri, piece.start, len(piece.ticks), shape.rate, threads)
-            yield from pictures.coded(zip(piece.ticks, shown, strict=True), shape)
+            shown = pictures.steady_frames(piece.uri, piece.start, len(piece.ticks), shape.rate, threads)
+            yield from pictures.encode_frames(zip(piece.ticks, shown, strict=True), shape)
 
 
 def _write(
@@ -227,7 +227,7 @@ def _write(
 
     parameters = pictures.Coder(shape).parameters()
     if found is not None:
-        parameters = h264.merged(found.parameters, parameters)
+        parameters = h264.merge_parameters(found.parameters, parameters)
     uris = list(dict.fromkeys(piece.uri for piece in line))
     with_sound = any(sound.has_sound(uri) for uri in uris)
     rate = _sound_rate(line[0].uri if line[0].probe is None else line[-1].uri)
@@ -254,7 +254,7 @@ def _write(
 
 
 def _sound_rate(uri: str) -> int:
-    with opened(uri) as container:
+    with open_container(uri) as container:
         found = [stream.rate for stream in container.streams.audio[:1]]
     return found[0] if found and found[0] in SOUND_RATES else max(SOUND_RATES)
 
@@ -313,7 +313,7 @@ def _unsound(made: Made, path: str) -> str:
             return f"{len(times)} instead of {expected:.0f} pictures around {at:.2f} s"
         if any(b - a > 2.5 * step for a, b in pairwise(times)):
             return f"a hole in the pictures around {at:.2f} s"
-    with opened(path) as container:
+    with open_container(path) as container:
         ends = {
             s.type: float(s.duration * s.time_base)
             for s in container.streams

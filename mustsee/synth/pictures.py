@@ -170,7 +170,7 @@ def inner_size(ratio: Fraction, shape: Shape) -> tuple[int, int]:
     return max(2, round(width / 2) * 2), max(2, round(height / 2) * 2)
 
 
-def paced(uri: str, start: Fraction, count: int, rate: Fraction, threads: int) -> Iterator[Picture]:
+def steady_frames(uri: str, start: Fraction, count: int, rate: Fraction, threads: int) -> Iterator[Picture]:
     """`count` pictures at a steady rate from `start` on: each time the one that is then on screen.
 
     Where the file ends early its last picture stays. Raises BadRow when nothing can be decoded.
@@ -201,7 +201,7 @@ def _at(begin: float, number: int, rate: Fraction) -> float:
     return begin + float(number / rate)
 
 
-def coded(pictures: Iterator[tuple[int, Picture]], shape: Shape) -> Iterator[Any]:
+def encode_frames(pictures: Iterator[tuple[int, Picture]], shape: Shape) -> Iterator[Any]:
     """Packets of pictures, each given with the tick at which it is shown."""
     coder, fit = Coder(shape), Fit(shape)
     last: tuple[Picture, VideoFrame] | None = None

@@ -66,7 +66,7 @@ class Plan:
         """The length of the whole: background and probes."""
         return self.end - self.start + sum(i.probe.end - i.probe.start for i in self.insertions)
 
-    def placed(self) -> list[Span]:
+    def placements(self) -> list[Span]:
         """When each probe is on screen, on the clock of the whole."""
         spans: list[Span] = []
         before = 0.0

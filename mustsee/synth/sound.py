@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import opened, packets, picture_stream, start_time
+from mustsee.media.files import open_container, packets, picture_stream, start_time
 
 Samples = NDArray[np.float32]
 GAP = 0.05  # seconds by which a file's times may wander from the count of samples
@@ -94,7 +94,7 @@ def _pieces(uri: str, rate: int, start: float) -> Any:
     import av
     from av.error import FFmpegError
 
-    with opened(uri) as container:
+    with open_container(uri) as container:
         if not container.streams.audio:
             return
         stream: Any = container.streams.audio[0]
@@ -127,7 +127,7 @@ def _pieces(uri: str, rate: int, start: float) -> Any:
 
 def has_sound(uri: str) -> bool:
     """Whether a file has a sound stream."""
-    with opened(uri) as container:
+    with open_container(uri) as container:
         return bool(container.streams.audio)
 
 

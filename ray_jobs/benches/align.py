@@ -44,7 +44,7 @@ NARRATOR = (
 )
 
 
-def timed(lines: Sequence[Line]) -> list[Word]:
+def time_words(lines: Sequence[Line]) -> list[Word]:
     """The words of lines, spread over each line by their length."""
     results: list[Word] = []
     for line in lines:
@@ -75,7 +75,7 @@ def misheard(
     return results
 
 
-def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
+def recut_lines(words: Sequence[Word], rng: random.Random) -> list[Line]:
     """Lines of 3 to 14 words, cut at random and at pauses of two seconds, without word times."""
     lines: list[Line] = []
     while words:
@@ -88,7 +88,7 @@ def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
     return lines
 
 
-def narrated(lines: Sequence[Line], rng: random.Random) -> list[Line]:
+def add_narrator(lines: Sequence[Line], rng: random.Random) -> list[Line]:
     """The lines with a narrator's sentence after every fourth."""
     results: list[Line] = []
     for line in lines:
@@ -123,10 +123,10 @@ def clip_of(
 ) -> list[Line]:
     """An excerpt as it was heard: perturbed, played at `speed`, cut into lines."""
     heard = misheard(words, errors, vocabulary, rng) or list(words)
-    return recut([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
+    return recut_lines([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
 
 
-def hashed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
+def hash_embed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Texts as sums of random vectors of their words [n, size]: a stand-in for an encoder."""
     results = np.zeros((len(texts), size), np.float32)
     for row, text in enumerate(texts):
@@ -148,7 +148,7 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
             continue
         subtitles = read(str(path))
         lines = list(subtitles.lines)
-        words = [w.word.lower().strip(".,?!") for w in timed(lines)]
+        words = [w.word.lower().strip(".,?!") for w in time_words(lines)]
         english = sum(w in _ENGLISH for w in words) >= 0.08 * len(words) and len(words) >= 200
         if english and lines[-1].end >= 60 * minutes:
             results[str(path.relative_to(folder))] = lines
@@ -200,12 +200,12 @@ class AlignBench:
             columns=("errors", "seconds", "clips", "found", "misplaced", "refused", "other refused",
                      "lowest score", "highest other", "CPU ms"),
             rows=tuple(rows),
-            notes=tuple(throughput(self.lines, self.seed)) if self.lines else (),
+            notes=tuple(measure_throughput(self.lines, self.seed)) if self.lines else (),
         )  # fmt: skip
 
     def _embed(self) -> Embed:
         if self.encoder is None:
-            return hashed
+            return hash_embed
         from mustsee.nn.bert import Encoder
 
         return Encoder.load(self.encoder).encode
@@ -213,11 +213,11 @@ class AlignBench:
     def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[Trial]:
         """Clips over all error rates and lengths."""
         rng = random.Random(f"{self.seed}/align")
-        words = {name: timed(lines) for name, lines in works.items()}
+        words = {name: time_words(lines) for name, lines in works.items()}
         vocabulary = [w.word for spoken in words.values() for w in spoken]
         described = {
             name: Description(
-                narrated(recut(misheard(spoken, 0.05, vocabulary, rng), rng), rng), embed
+                add_narrator(recut_lines(misheard(spoken, 0.05, vocabulary, rng), rng), rng), embed
             )
             for name, spoken in words.items()
         }
@@ -259,7 +259,7 @@ def _row(errors: float, seconds: float, trials: Sequence[Trial]) -> tuple[Cell, 
     )  # fmt: skip
 
 
-def throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]:
+def measure_throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]:
     """A synthetic description of so many lines: indexed and searched, against bare FAISS and numpy
     on the same vectors.
     """

@@ -29,7 +29,7 @@ from mustsee.llm import Llm
 from mustsee.records import Video
 from mustsee.run.ledger import Tally
 from mustsee.store import Store
-from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS, Planted, Set, planted
+from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS, Planted, Set, plant_questions
 from ray_jobs.benches.audit_model import Answering
 from ray_jobs.benches.figures import Cell, Figures
 from ray_jobs.benches.loopback import Loopback
@@ -68,7 +68,7 @@ class AuditBench:
 
     def __call__(self) -> Figures:
         began = time.process_time()
-        done = self.done()
+        done = self.run_audit()
         rows = [self._row(kind, done) for kind in (*KINDS, "clean")]
         found = done.whole.figures[0]
         told, over = found.shortcuts.ratio, done.clean.figures[0].shortcuts.ratio
@@ -96,28 +96,28 @@ class AuditBench:
     def _row(self, kind: str, done: Done) -> tuple[Cell, ...]:
         mine = [p for p in done.made.known if p.kind == kind]
         items = {i.question_id: i for i in done.whole.items}
-        right = sum(found(p, items[p.question.question_id]) for p in mine)
+        right = sum(is_found(p, items[p.question.question_id]) for p in mine)
         beat = [g for g in done.whole.types if g.name == kind]
         names = [t.name for g in beat for t in g.battery if t.alarm]
         return (kind, len(mine), right, ", ".join(names))
 
-    def done(self) -> Done:
+    def run_audit(self) -> Done:
         """The set, made, asked and audited."""
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
-            made = planted(folder, self.films, self.seed)
+            made = plant_questions(folder, self.films, self.seed)
             with Loopback(reply=Answering(self.noise)) as server:
                 battery = self.battery(server.url)
-                rows, costs = asyncio.run(answered(battery, made.rows, folder))
-        asked = [put.asked for put in battery.puts]
+                rows, costs = asyncio.run(answer_rows(battery, made.rows, folder))
+        asked = [put.condition_run for put in battery.puts]
         questions = [q for r in rows for q in r.questions or ()]
         clean = {p.question.question_id for p in made.known if p.kind == "clean"}
         half = [q for q in questions if q.question_id in clean]
         repeated = Repeated(
-            duplicates=repeats.within(questions),
+            duplicates=repeats.repeats_within(questions),
             overlap=repeats.overlap(questions, made.benchmark, "benchmark"),
         )
-        own = Repeated(duplicates=repeats.within(half))
+        own = Repeated(duplicates=repeats.repeats_within(half))
         return Done(
             made=made,
             whole=audit(questions, rows, asked, repeated, seed=self.seed),
@@ -136,7 +136,7 @@ class AuditBench:
         return Battery(puts=puts(answer, [model], few=4, looks=True, listens=True))
 
 
-def found(planted: Planted, item: Item) -> bool:
+def is_found(planted: Planted, item: Item) -> bool:
     """Whether a question is told as what it is."""
     fails = set(item.fails) - {"balance"}
     if planted.kind in SHORTCUTS:
@@ -158,7 +158,7 @@ def alarms(found: Audit) -> list[str]:
     ]
 
 
-async def answered(
+async def answer_rows(
     battery: Battery, rows: Sequence[Video], folder: Path
 ) -> tuple[list[Video], dict[str, Tally]]:
     """The rows with all replies; what each condition cost."""
@@ -178,12 +178,12 @@ async def answered(
         alone = Battery(puts=(put,))
         work = alone.open(RunContext(store=kept, llm=gateway, count=coordinator.count))
 
-        async def one(row: Video, work: Opened = work) -> Video:
+        async def answer_row(row: Video, work: Opened = work) -> Video:
             async with room:
                 made = work(row)
                 return made if isinstance(made, Video) else await made
 
-        done = list(await asyncio.gather(*map(one, done)))
+        done = list(await asyncio.gather(*map(answer_row, done)))
         told, tally = coordinator.snapshot().llm.summary(), Tally()
         for name, value in vars(tally).items():
             setattr(tally, name, type(value)(told.get(name, value)))

@@ -64,7 +64,7 @@ class Set:
         ]
 
 
-def planted(folder: Path, count: int = 40, seed: int = 0) -> Set:
+def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
     """`count` films, written into `folder`, with ten questions each."""
     rows: list[Video] = []
     known: list[Planted] = []
@@ -75,7 +75,7 @@ def planted(folder: Path, count: int = 40, seed: int = 0) -> Set:
         mine = [Planted(kind="clean", question=asking.clean()) for _ in range(CLEAN)]
         for place in range(EACH):
             kind = KINDS[(number * EACH + place) % len(KINDS)]
-            mine.append(Planted(kind=kind, question=asking.planted(kind, mine, known)))
+            mine.append(Planted(kind=kind, question=asking.plant_question(kind, mine, known)))
         known += mine
         row = film.row(folder, [p.question for p in mine])
         rows.append(replace(row, lines=tuple(sorted(asking.lines, key=lambda x: x.start))))
@@ -115,7 +115,7 @@ class Asking:
         return self._asked("clean", self._text(scene, how, attribute), other.tell(attribute),
                            attribute, self._between(scene, other))  # fmt: skip
 
-    def planted(self, kind: str, mine: Sequence[Planted], known: Sequence[Planted]) -> Question:
+    def plant_question(self, kind: str, mine: Sequence[Planted], known: Sequence[Planted]) -> Question:
         if kind in SHORTCUTS:
             return self._shortcut(kind)
         if kind == "repeat":

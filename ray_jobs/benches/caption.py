@@ -123,7 +123,7 @@ class CaptionBench:
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
         for _ in range(self.repeats):
             for name, call in calls.items():
-                times[name].append(timed(call))
+                times[name].append(time_call(call))
         wall = {name: statistics.median(t[0] for t in runs) for name, runs in times.items()}
         cpu = {name: statistics.median(t[1] for t in runs) for name, runs in times.items()}
         same = np.mean([a == b for a, b in zip(said["JAX"], said["transformers"], strict=True)])
@@ -228,11 +228,11 @@ def matmul_rate(side: int, dtype: str) -> float:
     a = jnp.ones((side, side), jnp.dtype(dtype))
     multiply = jax.jit(lambda a: a @ a)
     multiply(a).block_until_ready()
-    best = min(timed(lambda: multiply(a).block_until_ready())[0] for _ in range(5))
+    best = min(time_call(lambda: multiply(a).block_until_ready())[0] for _ in range(5))
     return 2.0 * side**3 / best
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, float]:
+def time_call(call: Callable[[], Any]) -> tuple[float, float]:
     """Wall and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()

@@ -59,7 +59,7 @@ class Labels:
     gradual: tuple[tuple[float, float], ...]
     half: str | float
 
-    def choosing(self, time: float) -> bool:
+    def is_tuning_time(self, time: float) -> bool:
         """Is this time of the half that thresholds were chosen on?"""
         return self.half == "chosen" or (isinstance(self.half, float) and time < self.half)
 
@@ -100,14 +100,14 @@ class CutsBench:
 
     def __call__(self) -> Figures:
         chosen, shown, whole = dict[Key, Tally](), dict[Key, Tally](), dict[Key, Tally]()
-        known = list(self.known())
+        known = list(self.labelled_videos())
         for path, label in known:
             print(f"{label.what} ...", file=sys.stderr)
             fps, found = cuts_of(path)
             for key, times in found.items():
                 for tallies, part in (
-                    (chosen, label.choosing),
-                    (shown, lambda t, c=label.choosing: not c(t)),
+                    (chosen, label.is_tuning_time),
+                    (shown, lambda t, c=label.is_tuning_time: not c(t)),
                     (whole, lambda t: True),
                 ):
                     count(tallies.setdefault(key, Tally()), times, label, fps, part)
@@ -130,7 +130,7 @@ class CutsBench:
             ),
         )  # fmt: skip
 
-    def known(self) -> Iterator[tuple[str, Labels]]:
+    def labelled_videos(self) -> Iterator[tuple[str, Labels]]:
         """The labelled films of the folder. Raises UserError where there are none."""
         entries = yaml.safe_load(Path(self.labels).read_text())
         labels = {entry["film"]: entry for entry in entries}
@@ -259,13 +259,13 @@ def once(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The same, computed anew only when the picture among the arguments is another one."""
     last: list[Any] = [None, None]
 
-    def computed(*given: Any, **named: Any) -> Any:
+    def compute_once(*given: Any, **named: Any) -> Any:
         frame = next(x for x in (*given, *named.values()) if hasattr(x, "shape"))
         if frame is not last[0]:
             last[:] = frame, compute(*given, **named)
         return last[1]
 
-    return computed
+    return compute_once
 
 
 def bgr(picture: Picture) -> Any:

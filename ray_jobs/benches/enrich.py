@@ -50,13 +50,13 @@ class Made:
     found: Question | None
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         if self.what == "trace":
             return self.found is not None and self.found.trace is not None
         return self.found is not None and self.found.drop is None
 
     @property
-    def guessed(self) -> bool:
+    def is_guessed(self) -> bool:
         """Dropped because the guesser hit it twice, as one in ten is by chance."""
         return self.found is not None and (self.found.drop or "").startswith("blind:")
 
@@ -64,8 +64,8 @@ class Made:
     def as_known(self) -> bool:
         """Kept where it is sound, unless guessed; of a wrong variant, only that is left out."""
         if self.fault == "a wrong variant":
-            return self.guessed or (self.kept and not (self.found and self.found.variants))
-        return self.guessed or self.kept == (self.fault == model.SOUND)
+            return self.is_guessed or (self.is_kept and not (self.found and self.found.variants))
+        return self.is_guessed or self.is_kept == (self.fault == model.SOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class EnrichBench:
 
     def __call__(self) -> Figures:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
-            found, calls = self.tried(Path(name))
+            found, calls = self.try_settings(Path(name))
         rows = [
             _row(what, fault, [m for m in found if (m.what, m.fault) == (what, fault)])
             for what, faults in KINDS.items()
@@ -98,18 +98,18 @@ class EnrichBench:
             ),
         )
 
-    def tried(self, folder: Path) -> tuple[list[Made], float]:
+    def try_settings(self, folder: Path) -> tuple[list[Made], float]:
         """What became of all that was made, and the calls for each thing."""
         shown = [f for f in films.journeys(self.seed) if not f.grey][: self.journeys]
         for film in shown:
             films.write(film, folder)
         with Loopback(reply=model.Writing(self.noise)) as server:
             part = self.part(server.url)
-            done = [asyncio.run(self.enriched(part, f, folder)) for f in shown]
+            done = [asyncio.run(self.enrich_row(part, f, folder)) for f in shown]
         found = [m for video, _ in done for m in made_of(video)]
         return found, sum(calls for _, calls in done) / max(1, len(found))
 
-    async def enriched(self, part: Enrich, film: films.Journey, folder: Path) -> tuple[Video, int]:
+    async def enrich_row(self, part: Enrich, film: films.Journey, folder: Path) -> tuple[Video, int]:
         """The film's sound questions with what was made of them, and the calls that it took."""
         known = [
             k.question
@@ -161,13 +161,13 @@ def made_of(video: Video) -> list[Made]:
     there = {source.question_id for what, source, _ in made if what == "twin"}
     none = [("twin", q, None) for q in first if q.question_id not in there]
     return [
-        Made(what=what or "", fault=model.planted(q.question, KINDS[what or ""]), source=q, found=f)
+        Made(what=what or "", fault=model.planted_fault(q.question, KINDS[what or ""]), source=q, found=f)
         for what, q, f in (*made, *none, *(("trace", q, q) for q in first))
     ]
 
 
 def _row(what: str, fault: str, some: Sequence[Made]) -> tuple[Cell, ...]:
-    sums = (sum(m.kept for m in some), sum(m.guessed for m in some))
+    sums = (sum(m.is_kept for m in some), sum(m.is_guessed for m in some))
     return what, fault, len(some), *sums, sum(m.as_known for m in some)
 
 

@@ -64,7 +64,7 @@ class HearBench:
         missing: list[str] = []
         for name, engine in self.engines.items():
             try:
-                heard = listen(engine, utterances)
+                heard = transcribe_all(engine, utterances)
             except UserError as error:
                 rows.append((name, *[None] * 9))
                 missing.append(f"{name}: {error}")
@@ -119,10 +119,10 @@ def read_manifest(path: str) -> list[Utterance]:
         ) from error
 
 
-def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
+def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
     started = time.monotonic()
-    ear = opened(engine)
+    ear = open_engine(engine)
 
     def hear(utterance: Utterance) -> str:
         return " ".join(line.text for line in ear(utterance.path))
@@ -139,7 +139,7 @@ def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     )
 
 
-def opened(engine: Part) -> Callable[[str], tuple[Line, ...]]:
+def open_engine(engine: Part) -> Callable[[str], tuple[Line, ...]]:
     """A function from a file to the lines that a part hears in it. Loads the part's model."""
     run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
     part = engine.open(run)

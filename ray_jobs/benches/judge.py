@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from mustsee.judge.judge import Item
 from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 
 PLACES = ("kitchen", "garden", "street", "river", "market", "station", "library", "harbour")
 DEEDS = ("opens the door", "reads a letter", "feeds the dog", "sings", "mends a chair", "waits")
@@ -93,19 +93,19 @@ class JudgeLoad:
     limit: float = 10.0
 
     def __call__(self) -> Figures:
-        from serve.judge import Settings, app, configured
+        from serve.judge import Settings, app, configure_judge
 
         settings = Settings(
             judge=self.judge, no_auth="loopback", seconds=self.limit, replicas=self.replicas,
             cpus=1 / self.replicas,
         )  # fmt: skip
         made = questions(600)
-        judge = configured(settings).open()
+        judge = configure_judge(settings).open()
         judge.score(made[:64])
         began = time.perf_counter()
         expected = [s.score or 0.0 for s in judge.score(made)]
         direct = len(made) / (time.perf_counter() - began)
-        with served(app(settings)) as url:
+        with serve_application(app(settings)) as url:
             asker = Asker(url, made, expected, self.items)
             loads = [asyncio.run(self._phase(asker, self._closed))]
             tenfold = 10 * loads[0].items / loads[0].seconds / self.items
@@ -178,7 +178,7 @@ class JudgeLoad:
             now = await asyncio.to_thread(replicas)
             if kill.noticed is None and len(now - {killed}) == self.replicas:
                 kill.noticed = since
-            if kill.noticed and await asyncio.to_thread(running) == self.replicas:
+            if kill.noticed and await asyncio.to_thread(replica_count) == self.replicas:
                 kill.whole = since
 
 
@@ -225,13 +225,13 @@ class Asker:
 
 
 @contextlib.contextmanager
-def served(application: Any) -> Generator[str]:
+def serve_application(application: Any) -> Generator[str]:
     """The application on Serve, at the address given."""
     # on a busy machine a proxy takes longer than Serve's five seconds to start
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     from ray import serve
 
-    with connected(), socket.socket() as free:
+    with connect_ray(), socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
@@ -270,7 +270,7 @@ def replicas() -> set[str]:
     return {n for n in names if n.startswith("SERVE_REPLICA::judge#Judge#")}
 
 
-def running() -> int:
+def replica_count() -> int:
     """How many of them serve."""
     from ray import serve
 

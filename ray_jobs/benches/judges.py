@@ -61,10 +61,10 @@ class JudgeTable:
         rows: list[tuple[Cell, ...]] = []
         for name, config in self.judges.items():
             judge = config.open()
-            rows += [self._row(s, name, len(p), judged(judge, p)) for s, p in sets.items()]
+            rows += [self._row(s, name, len(p), run_judge(judge, p)) for s, p in sets.items()]
         if "NQ301" in sets:
             for name, verdicts in sources.rivals().items():
-                found = published(sets["NQ301"], verdicts)
+                found = published_verdicts(sets["NQ301"], verdicts)
                 rows.append(self._row("NQ301", f"{name} (published)", len(sets["NQ301"]), found))
         order = list(sets)
         return Figures(
@@ -106,7 +106,7 @@ class JudgeTable:
         )  # fmt: skip
 
 
-def judged(judge: Judge, pairs: Sequence[Pair]) -> Judged:
+def run_judge(judge: Judge, pairs: Sequence[Pair]) -> Judged:
     """After one batch that is not counted, in which programs are compiled."""
     items = [
         Item(question=p.question, candidate=p.candidate, references=p.references) for p in pairs
@@ -126,7 +126,7 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Judged:
     )
 
 
-def published(pairs: Sequence[Pair], verdicts: Mapping[tuple[str, str], data.Rival]) -> Judged:
+def published_verdicts(pairs: Sequence[Pair], verdicts: Mapping[tuple[str, str], data.Rival]) -> Judged:
     """What another judge said of the pairs; one that gave no verdict said FALSE."""
     theirs = [data.match(p, verdicts) for p in pairs]
     scores = [0.0 if r is None or r.score is None else r.score for r in theirs]

@@ -31,7 +31,7 @@ from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.benches.figures import Cell, Figures
 from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.heartbeat import doing
+from ray_jobs.running.heartbeat import show_step
 from ray_jobs.running.run import Run
 
 CALLS, QUESTIONS = 2, 4
@@ -154,7 +154,7 @@ class LargeBench:
         )  # fmt: skip
 
     def _measured(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
-        with doing(f"{rows:,} rows, {which}"):
+        with show_step(f"{rows:,} rows, {which}"):
             done = subprocess.run(
                 [sys.executable, "-c", START, str(rows), out, str(self.shots)],
                 capture_output=True,

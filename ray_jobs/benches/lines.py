@@ -18,7 +18,7 @@ from mustsee.errors import UserError
 from mustsee.media import subtitles
 from mustsee.records import Line
 from ray_jobs.benches.figures import Figures
-from ray_jobs.benches.hear import opened, word_errors
+from ray_jobs.benches.hear import open_engine, word_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +30,13 @@ class LinesBench:
     subtitles: str = ""
 
     def __call__(self) -> Figures:
-        file = self.subtitles or subtitles.beside(self.film)
+        file = self.subtitles or subtitles.find_subtitles(self.film)
         if not file:
             raise UserError(
                 f"no subtitles beside what.film={self.film!r}: give what.subtitles=FILE"
             )
         written = subtitles.read(file).lines
-        heard = nearest(written, opened(self.engine)(self.film))
+        heard = nearest(written, open_engine(self.engine)(self.film))
         errors = word_errors([" ".join(x.text for x in written)], [" ".join(heard)])[0].tolist()
         words, changed, missed, added = errors
         rate = (changed + missed + added) / max(1, words)

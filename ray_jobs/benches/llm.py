@@ -37,7 +37,7 @@ from mustsee.records import Video
 from mustsee.run.record import Snapshot
 from mustsee.store import Store
 from ray_jobs.benches.figures import Figures
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 
 PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes into view. " * 40
 
@@ -109,7 +109,7 @@ class LlmPhase:
     def __call__(self) -> Figures:
         ceiling = self.in_flight / self.latency
         rows: list[tuple[Any, ...]] = []
-        with connected():
+        with connect_ray():
             for name, calls, measure in (
                 ("mustsee: stage, gateway, coordinator, store", self.calls, self._ours),
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),

@@ -50,16 +50,16 @@ class LookBench:
     def __call__(self) -> Figures:
         with tempfile.TemporaryDirectory() as folder:
             video = head(self.video, f"{folder}/head.mkv", self.seconds or math.inf)
-            rows, notes = self.measured(video, peers=self.peers)
+            rows, notes = self.measure_file(video, peers=self.peers)
             if self.larger > 0:
                 path = f"{folder}/1080p.mp4"
                 upscale(video, path, self.larger)
-                more, _ = self.measured(path, peers=False)
+                more, _ = self.measure_file(path, peers=False)
                 rows += [
                     (f"1080p: {name}", cost, share, remark) for name, cost, share, remark in more
                 ]
             if self.extras:
-                rows += self.apart(video, rows[0][1])
+                rows += self.measure_parts(video, rows[0][1])
             rows += self.sparse(video, rows[0][1])
         what = f"{self.seconds:g} s of " if self.seconds else ""
         return Figures(
@@ -69,7 +69,7 @@ class LookBench:
             notes=(f"best of {self.repeats} rounds in turn, 1 thread each", *notes),
         )
 
-    def measured(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
+    def measure_file(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
         """Look and its alternatives on one file."""
         look = Look().open(ALONE)
         row = Video(video_id="bench", uri=path)
@@ -98,7 +98,7 @@ class LookBench:
         base = best["decode, nothing else"]
         return [(n, s, s / base, remarks.get(n, "")) for n, s in best.items()], notes
 
-    def apart(self, path: str, base: float) -> list[Row]:
+    def measure_parts(self, path: str, base: float) -> list[Row]:
         """What each part costs on top of one that does without it."""
         row = Video(video_id="bench", uri=path)
         least = Look(keyframes=KeyframeRules(every=3600.0), sample_every=3600.0)

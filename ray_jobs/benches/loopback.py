@@ -30,11 +30,11 @@ from ray_jobs.benches.loopback_limits import Hidden
 from ray_jobs.benches.loopback_replies import (
     Payload,
     Thinks,
-    canned,
+    canned_reply,
     completion,
     content_hash,
     embeddings,
-    recorded,
+    recorded_replies,
     words_of,
 )
 from ray_jobs.benches.loopback_schemas import Honouring, Schemas
@@ -93,7 +93,7 @@ class Loopback:
     there are, given how many requests were answered before. `headers`: of every answer.
     """
 
-    reply: Callable[[Payload], str] = canned
+    reply: Callable[[Payload], str] = canned_reply
     hear: Callable[[bytes], Mapping[str, Any]] = words_of
     faults: Faults = field(default_factory=Faults)
     latency: float = 0.0
@@ -182,7 +182,7 @@ class Loopback:
             return _error(404, f"no model {payload['model']}", code="model_not_found")
         if payload["messages"] == TRIAL:  # a job asks whether there is credit
             self.counts["trials"] += 1
-            return web.json_response(completion(payload, canned))
+            return web.json_response(completion(payload, canned_reply))
         if self.payloads is not None:
             self.payloads.append(payload)
         if self.schemas == "refused" and "response_format" in payload:
@@ -335,7 +335,7 @@ def main() -> None:
     parser.add_argument("--batch-faults", nargs="*", default=(), choices=BATCH_FAULTS)
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
-    reply = recorded(args.replies) if args.replies else canned
+    reply = recorded_replies(args.replies) if args.replies else canned_reply
     faults = Faults(share=args.faults, kinds=args.kinds, seed=args.seed)
     with Loopback(
         reply=reply,

@@ -37,7 +37,7 @@ class Watched:
 def films(payload: Mapping[str, Any]) -> list[Watched]:
     """Every film of a chat request that came as data, in order."""
     urls = [url for message in payload["messages"] for url in film_urls(message["content"])]
-    return [watched(url) for url in urls if url.startswith("data:")]
+    return [watch_video(url) for url in urls if url.startswith("data:")]
 
 
 def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
@@ -48,17 +48,17 @@ def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
     return [url for kind, url in parts if kind == "video_url" or url.startswith("data:video/")]
 
 
-def decoded(url: str) -> bytes:
+def decode_data_url(url: str) -> bytes:
     """The file of a data URL."""
     return base64.b64decode(url.partition(",")[2])
 
 
 @lru_cache(maxsize=64)
-def watched(url: str) -> Watched:
+def watch_video(url: str) -> Watched:
     """A film of a data URL, decoded from its first packet to its last."""
     import av
 
-    content = decoded(url)
+    content = decode_data_url(url)
     with av.open(io.BytesIO(content), "r") as container:
         times: list[float] = []
         colours: list[tuple[float, float, float]] = []

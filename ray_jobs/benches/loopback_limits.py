@@ -73,11 +73,11 @@ class Hidden:
         self.answered.append(self.now)
 
 
-def fixed(limit: float) -> Callable[[float], float]:
+def fixed_limit(limit: float) -> Callable[[float], float]:
     return lambda now: limit
 
 
-def moving(limit: float) -> Callable[[float], float]:
+def moving_limit(limit: float) -> Callable[[float], float]:
     """Half of it from 20 s to 40 s."""
     return lambda now: limit / 2 if 20 <= now < 40 else limit
 
@@ -104,7 +104,7 @@ class FindLimits:
         names = {
             f"{limit:g} {unit}, {how}": Hidden(kind=kind, limit=law(limit))
             for kind, limit, unit in kinds
-            for how, law in (("fixed", fixed), ("halves, doubles", moving))
+            for how, law in (("fixed", fixed_limit), ("halves, doubles", moving_limit))
         }
         for hidden in names.values():
             await self._measure(hidden)

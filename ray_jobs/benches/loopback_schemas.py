@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mustsee.forms import tidied
+from mustsee.forms import strip_chat_markup
 from mustsee.questions.drafts import Field, fields, spans
 from ray_jobs.benches.loopback_replies import Payload
 
@@ -49,7 +49,7 @@ class Honouring:
 
 def as_object(text: str, schema: Schema) -> dict[str, Any]:
     """A reply in a prompt's text form as an instance of its schema."""
-    parts, text = schema["properties"], tidied(text)
+    parts, text = schema["properties"], strip_chat_markup(text)
     match tuple(parts):
         case ("questions",):
             found = {"questions": _questions(text, parts["questions"]["items"])}

@@ -22,8 +22,8 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.running.cluster import connected
-from ray_jobs.running.known import known
+from ray_jobs.running.cluster import connect_ray
+from ray_jobs.running.known import look_up_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class ScaleBench:
     blocks: Sequence[int] = (1, 4, 16)
 
     def __call__(self) -> Figures:
-        with connected():
+        with connect_ray():
             self._pass(16, Store(tempfile.mkdtemp(prefix="mustsee-")), rows=16)  # warm
             rows = [row for size in self.blocks for row in self._sized(size)]
         return Figures(
@@ -79,7 +79,7 @@ class ScaleBench:
         """As a job meets rows that are finished: none of them goes through Ray."""
         session = Session(store=store, coordinator=start_coordinator())
         started = time.monotonic()
-        looked = known(self._queued(), _rows(rows), session)
+        looked = look_up_rows(self._queued(), _rows(rows), session)
         found = sum(block.done.num_rows for block in looked if block.done is not None)
         assert found == rows, "an earlier pass has stored them all"
         return time.monotonic() - started

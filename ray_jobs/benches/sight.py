@@ -69,7 +69,7 @@ class Vetted:
     found: Question
 
     @property
-    def rewritten(self) -> bool:
+    def is_rewritten(self) -> bool:
         return any(r.kind == "wording" for r in self.found.repairs)
 
     @property
@@ -81,7 +81,7 @@ class Vetted:
         )
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Kept, with one true answer among its options."""
         fits = set(self.found.options) & set(self.known.answers)
         return self.found.drop is None and fits == {self.found.answer}
@@ -97,15 +97,15 @@ class Vetted:
     def as_known(self, *, repair: bool) -> bool:
         match self.known.kind:
             case "right" | "two places":
-                return self.sound
+                return self.is_sound
             case "evidence elsewhere":
-                return self.sound and self.missed_by() <= WITHIN
+                return self.is_sound and self.missed_by() <= WITHIN
             case "wrong answer":
-                return self.sound if repair else self.fate == "disputed"
+                return self.is_sound if repair else self.fate == "disputed"
             case "two fit":
-                return self.sound if repair else self.fate == "ambiguous"
+                return self.is_sound if repair else self.fate == "ambiguous"
             case "guessable":
-                return self.sound and ("mma" in self.found.subsets) == repair
+                return self.is_sound and ("mma" in self.found.subsets) == repair
             case "one frame":
                 return self.fate == "unneeded"
             case _:
@@ -128,15 +128,15 @@ class Way:
         return sum(getattr(tally, field) for tally in self.costs.values())
 
     @property
-    def kept(self) -> list[Vetted]:
+    def kept_questions(self) -> list[Vetted]:
         return [v for v in self.vetted if v.found.drop is None]
 
     @property
-    def handled(self) -> float:
+    def handled_share(self) -> float:
         return sum(v.as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
 
     @property
-    def again(self) -> float:
+    def repeat_calls(self) -> float:
         """Calls that were made because a reply was of another form, of 1,000."""
         return 1000 * self.cost("asked_again") / max(1, self.cost("calls"))
 
@@ -153,7 +153,7 @@ class Way:
         mended = sum(any(r.kind == "evidence" for r in v.found.repairs) for v in kept)
         return (
             self.name, kind, len(some), sum(v.as_known(repair=self.repair) for v in some),
-            len(kept), mended, sum(v.rewritten for v in kept),
+            len(kept), mended, sum(v.is_rewritten for v in kept),
             sum("mma" in v.found.subsets for v in kept),
             *(fates[fate] for fate in FATES), round(calls / max(1, len(some)), 1),
         )  # fmt: skip
@@ -181,19 +181,19 @@ class SightBench:
             made = time.monotonic() - began
             with Loopback(reply=Scripted(self.noise)) as server:
                 tried = {
-                    name: asyncio.run(self.tried(name, known, folder, server.url))
+                    name: asyncio.run(self.try_way(name, known, folder, server.url))
                     for name in ("repair", "sight", "guessing")
                 }
-                again = asyncio.run(self.tried("repair", known, folder, server.url))
+                again = asyncio.run(self.try_way("repair", known, folder, server.url))
                 server.faults = Faults(
                     share=self.faults, kinds=("429", "500", "empty", "truncated"), seed=self.seed
                 )
                 faulty = asyncio.run(
-                    self.tried("repair", known, folder, server.url, store="faults")
+                    self.try_way("repair", known, folder, server.url, store="faults")
                 )
             with Loopback(reply=Scripted(self.noise), schemas="honoured") as keeping:
                 held = asyncio.run(
-                    self.tried("repair", known, folder, keeping.url, store="schemas")
+                    self.try_way("repair", known, folder, keeping.url, store="schemas")
                 )
         ways = [tried["sight"], tried["repair"], tried["guessing"]]
         best = tried["repair"]
@@ -212,8 +212,8 @@ class SightBench:
                 *(_summary(way) for way in ways),
                 f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
-                f"asked again for the form of a reply, per 1,000 calls: {best.again:.1f} in text, "
-                f"{held.again:.1f} by an endpoint that keeps to schemas ({held.handled:.1%} as "
+                f"asked again for the form of a reply, per 1,000 calls: {best.repeat_calls:.1f} in text, "
+                f"{held.repeat_calls:.1f} by an endpoint that keeps to schemas ({held.handled_share:.1%} as "
                 "known: there noise is another answer, and no reply without one)",
                 f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
                 f"again) the result is {'the same' if same else 'ANOTHER'}",
@@ -229,7 +229,7 @@ class SightBench:
             films.write(film, folder)
         return tuple((f, known) for f in shown for known in films.questions(f, self.seed))
 
-    async def tried(
+    async def try_way(
         self,
         name: str,
         known: Sequence[tuple[films.Journey, films.Known]],
@@ -252,7 +252,7 @@ class SightBench:
         assert isinstance(model, OpenAI)
         chat = model.open()
 
-        async def vetted(where: tuple[str, str]) -> Video:
+        async def vet_row(where: tuple[str, str]) -> Video:
             coordinator = Coordinator()
 
             def gateway(config: LlmConfig) -> Llm:
@@ -265,7 +265,7 @@ class SightBench:
             _add(costs[where[1]], coordinator.snapshot().llm.summary())
             return video
 
-        done = await asyncio.gather(*map(vetted, rows))
+        done = await asyncio.gather(*map(vet_row, rows))
         found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
         pairs = [(each, found[film.name, each.question.question_id]) for film, each in known]
         return Way(name=name, vetted=tuple(Vetted(known=k, found=q) for k, q in pairs), costs=costs)
@@ -296,12 +296,12 @@ def first_id(question: Question) -> str:
 
 
 def _summary(way: Way) -> str:
-    kept = way.kept
-    sound, mma = sum(v.sound for v in kept), sum("mma" in v.found.subsets for v in kept)
+    kept = way.kept_questions
+    sound, mma = sum(v.is_sound for v in kept), sum("mma" in v.found.subsets for v in kept)
     each = 1 / max(1, sound)
     return (
         f"{way.name}: {len(way.vetted)} asked, {len(kept)} kept, {sound} of them sound, {mma} in "
-        f"mma; {way.handled:.1%} as known; evidence needed by {_needed(kept)}; "
+        f"mma; {way.handled_share:.1%} as known; evidence needed by {_needed(kept)}; "
         f"{way.cost('calls'):.0f} calls; for each sound question "
         f"{way.cost('calls') * each:.1f} calls, {way.cost('tokens_in') * each:,.0f} tokens in, "
         f"{way.cost('tokens_out') * each:,.0f} out, ${way.cost('usd') * each:.4f}"

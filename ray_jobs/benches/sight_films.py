@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.records import Line, Question, Span, Video
 
 WIDTH, HEIGHT, FPS = 160, 120, 4
@@ -222,7 +222,7 @@ class _Asking:
         for attribute in ("colour", "place", "colour"):
             yield self.two_places(attribute)
         for attribute in ("colour", "place"):
-            yield self.wrong(self.plain.pop(), attribute)
+            yield self.wrong_answer(self.plain.pop(), attribute)
         yield from self.two_fit()
         for attribute in ("colour", "place"):
             scene = self.plain.pop()
@@ -266,7 +266,7 @@ class _Asking:
         spans = (first.span, second.span)
         return self._made("two places", text, answer, attribute, spans, spans, pairs)
 
-    def wrong(self, scene: Scene, attribute: str) -> Known:
+    def wrong_answer(self, scene: Scene, attribute: str) -> Known:
         true = scene.tell(attribute)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         key = self.rng.choice([v for v in self._values(attribute) if v != true])
@@ -339,7 +339,7 @@ class _Asking:
         draft = Draft(
             question=text, answer=answer, evidence=evidence, decoys=(*also, *others), tag=attribute
         )
-        question = finished(
+        question = finish_question(
             draft,
             video_id=self.film.name,
             recipe="proving",

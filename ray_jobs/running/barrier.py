@@ -54,7 +54,7 @@ class Mark:
         return mark
 
 
-def marking(decision: Decision) -> Stage:
+def decision_stage(decision: Decision) -> Stage:
     """The stage that writes a decision."""
     return Stage(name=NAME, part=Mark(decision=decision), hardware=Hardware(cpus=0.1))
 

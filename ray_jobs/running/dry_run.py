@@ -29,10 +29,10 @@ from mustsee import schemas
 from mustsee.decision import Decider, Sampler
 from mustsee.errors import UserError
 from mustsee.records import Video
-from mustsee.run.estimate import Tried, chosen
-from ray_jobs.running.barrier import marking, small
-from ray_jobs.running.heartbeat import doing
-from ray_jobs.running.trials import held
+from mustsee.run.estimate import Tried, choose_rows
+from ray_jobs.running.barrier import decision_stage, small
+from ray_jobs.running.heartbeat import show_step
+from ray_jobs.running.trials import walk_parts
 
 BLOCK = 16  # rows looked up at once
 SIZED = ("video_id", "duration", "start", "end", "questions", "drop", "problem")
@@ -91,7 +91,7 @@ class Rehearsed:
     spent: float = 0.0
 
 
-def probed(
+def probe_rows(
     steps: Sequence[Stage | Decider], rows: pa.Table, session: Session, size: int
 ) -> pa.Table:
     """All rows with their lengths, where the first stage finds these: it is cheap, and is kept."""
@@ -104,7 +104,7 @@ def probed(
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def left(steps: Sequence[Stage | Decider], rows: pa.Table, session: Session) -> Left:
+def remaining_rows(steps: Sequence[Stage | Decider], rows: pa.Table, session: Session) -> Left:
     """What the store lacks of the steps."""
     sizes = _sizes(rows)
     stages: list[Stage] = []
@@ -118,7 +118,7 @@ def left(steps: Sequence[Stage | Decider], rows: pa.Table, session: Session) -> 
             if isinstance(step, Sampler) and step.size is not None and sizes:
                 share, sampled = min(1.0, step.size / len(sizes)), len(stages)
         else:
-            stages.append(marking(step(found[1])))
+            stages.append(decision_stage(step(found[1])))
     since, _ = _looked_up(stages, rows, session)
     return Left(
         stages=stages, since={n: i for n, i in since.items() if n in sizes}, sizes=sizes,
@@ -151,15 +151,15 @@ def _looked_up(
     for at in range(0, rows.num_rows, BLOCK):
         table = rows.slice(at, BLOCK)
         for number, lookup in enumerate(lookups):
-            table, lacking = lookup.found(table)
+            table, lacking = lookup.look_up(table)
             since.update(dict.fromkeys(lacking, number))
         done.append(table.select(small(table.column_names, also)))
     return since, pa.concat_tables(done, promote_options="permissive")
 
 
-def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehearsed:
+def rehearse_rows(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehearsed:
     """A few rows through all stages, one stage after the other."""
-    names = chosen({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
+    names = choose_rows({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
     ids = rows["video_id"].to_pylist()
     tables = {name: rows.slice(ids.index(name), 1) for name in names}
     if names:
@@ -172,7 +172,7 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
     found = Rehearsed()
     made_up = False
     for stage in todo.stages:
-        made_up = made_up or (how.free and any(isinstance(p, Metered) for p in held(stage.part)))
+        made_up = made_up or (how.free and any(isinstance(p, Metered) for p in walk_parts(stage.part)))
         if not names:
             found.did.append({})
             found.kept.append(True)
@@ -186,7 +186,7 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
         did: dict[str, Tried] = {}
         for number, name in enumerate(names, 1):
             step = f"{stage.name} (stage {len(found.did) + 1} of {len(todo.stages)})"
-            with doing(f"dry run: {step} works on row {number} of {len(names)}"):
+            with show_step(f"dry run: {step} works on row {number} of {len(names)}"):
                 tables[name], tried = ray.get(actor.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried

@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from mustsee.errors import UserError
 from mustsee.store import resolve
-from ray_jobs.running.build import wrong
+from ray_jobs.running.build import find_type_fault
 from ray_jobs.running.compose import INPUTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def check(config: DictConfig) -> None:
     """
     plain: Any = OmegaConf.to_container(config)
     for key, hint in kinds(plain["job"]).items():
-        if key in plain and (said := wrong(plain[key], hint)):
+        if key in plain and (said := find_type_fault(plain[key], hint)):
             raise UserError(f"{key}={plain[key]!r}: {said}")
     for key in INPUTS:
         if isinstance(plain.get(key), str):

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from mustsee.errors import UserError, hidden, secret
+from mustsee.errors import UserError, hide_secrets, secret
 from mustsee.extras import need
 from mustsee.store import resolve
 
@@ -145,15 +145,15 @@ def tell(tracker: Tracker, out: str) -> str | None:
         secret(os.environ.get(name, ""))
     with tempfile.TemporaryDirectory(prefix="mustsee-log-") as folder:
         try:
-            return f"log:   {tracker.keep(finished(out, Path(folder)))}"
+            return f"log:   {tracker.keep(copy_run(out, Path(folder)))}"
         except Exception as error:
-            first, *_ = hidden(str(error)).splitlines() or [type(error).__name__]
+            first, *_ = hide_secrets(str(error)).splitlines() or [type(error).__name__]
             return (
                 f"log:   not kept by {type(tracker).__name__}: {first}; the run itself is complete"
             )
 
 
-def finished(out: str, folder: Path) -> Finished:
+def copy_run(out: str, folder: Path) -> Finished:
     """The run in `out`, its files copied to `folder`."""
     filesystem, path = resolve(out)
     there = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]

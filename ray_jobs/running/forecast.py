@@ -28,14 +28,14 @@ from mustsee.run.estimate import (
     StageEstimate,
     Tried,
     against,
-    extrapolated,
+    extrapolate,
     pace,
 )
 from mustsee.run.ledger import Ledger, price
 from mustsee.run.pace import Allowed
 from mustsee.store import resolve
 from ray_jobs.running.dry_run import DryRun, Left, Rehearsed
-from ray_jobs.running.trials import held
+from ray_jobs.running.trials import walk_parts
 
 FILE = "estimate.json"
 NOTHING = Tried()
@@ -62,7 +62,7 @@ def forecast(
     row_seconds: dict[str, float] = {}
     for number, stage in enumerate(todo.stages):
         told = _Told(number, todo, tried)
-        apart = told.apart if how.free else {}
+        apart = told.model_range if how.free else {}
         for name, value in VALUES.items():
             spans[name].append(_wider(told.span(value), *apart.get(name, (1.0, 1.0))))
         prompts = {name: told.cost(name) for name in told.prompts}
@@ -110,18 +110,18 @@ class _Told:
         self.prompts = sorted({p for did in self._did for p in did.prompts})
         worked = [float(n in tried.did[number]) for n in names]
         even = [1.0] * len(self._rest)
-        found = extrapolated(worked, [1.0] * len(names), even, kept=self._kept)
+        found = extrapolate(worked, [1.0] * len(names), even, kept=self._kept)
         self.rows = found.expected * self._share
 
     @property
-    def apart(self) -> Mapping[str, tuple[float, float]]:
+    def model_range(self) -> Mapping[str, tuple[float, float]]:
         """How far a model may be from the rules that stood in for it, if any did."""
         if self._kept:
             return {}
         return FILTERED if any(p.startswith("filters/") for p in self.prompts) else PLAIN
 
     def span(self, value: Callable[[Tried], float]) -> Span:
-        found = extrapolated(
+        found = extrapolate(
             [value(did) for did in self._did], self._sizes, self._rest, kept=self._kept
         )
         return found.times(self._share)
@@ -164,10 +164,10 @@ def _typical(cost: Cost) -> float:
 
 
 def _endpoints(stage: Stage) -> list[Endpoint]:
-    return [part for part in held(stage.part) if isinstance(part, Endpoint)]
+    return [part for part in walk_parts(stage.part) if isinstance(part, Endpoint)]
 
 
-def allowed(stage: Stage) -> Allowed:
+def endpoint_limits(stage: Stage) -> Allowed:
     """What the endpoint that a stage asks lets through; of several, the first."""
     for endpoint in _endpoints(stage):
         limits = endpoint.limits
@@ -178,7 +178,7 @@ def allowed(stage: Stage) -> Allowed:
 def _lanes(stage: Stage) -> Lanes:
     hard = stage.hardware
     most = min((e.max_connections for e in _endpoints(stage)), default=256)
-    return Lanes(workers=hard.most, rows=hard.concurrency, in_flight=most)
+    return Lanes(workers=hard.max_workers, rows=hard.concurrency, in_flight=most)
 
 
 def _cores() -> float:
@@ -218,7 +218,7 @@ def _unknown(todo: Left, tried: Rehearsed, how: DryRun) -> Iterator[str]:
     models = {
         part.endpoint.account: part.endpoint
         for stage in todo.stages
-        for part in held(stage.part)
+        for part in walk_parts(stage.part)
         if isinstance(part, Metered)
     }
     if how.free and models:
@@ -278,7 +278,7 @@ def lines(told: Forecast) -> Iterator[str]:
     yield from (f"not known: {each}" for each in told.unknown)
 
 
-def said(told: Mapping[str, Any]) -> str:
+def estimate_line(told: Mapping[str, Any]) -> str:
     """`estimate` of run.json in a line."""
     forms = {
         "calls": "{:,.0f} calls".format,
@@ -286,13 +286,13 @@ def said(told: Mapping[str, Any]) -> str:
         "seconds": duration,
     }
 
-    def one(name: str, form: Callable[[float], str]) -> str:
+    def format_figure(name: str, form: Callable[[float], str]) -> str:
         span = told[name]
         low, high = form(span["low"]).split()[0], form(span["high"])
         expected = form(span["expected"]).split()[0]
         return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
 
-    return ", ".join(one(name, form) for name, form in forms.items())
+    return ", ".join(format_figure(name, form) for name, form in forms.items())
 
 
 def money(usd: float) -> str:
@@ -314,7 +314,7 @@ def keep(told: Forecast, out: str, config: Mapping[str, Any]) -> None:
         stream.write((json.dumps(told.plain(config), indent=2) + "\n").encode())
 
 
-def compared(
+def compare_estimate(
     out: str, config: Mapping[str, Any], ledger: Ledger, seconds: float
 ) -> dict[str, Any] | None:
     """A kept estimate against what the run came to; None where there is none of this run."""

@@ -39,7 +39,7 @@ class MiniTrainer:
 
     def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
         base = cross.Base(self.encoder or minilm())
-        said, held = contrast.contrasted(train, self.fit.seed)
+        said, held = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
         # which part of a long reference is the answer takes reading: words alone learn harm from it
         plain = cross_fit.examples(base, [*train, *said], self.fit)
@@ -47,7 +47,7 @@ class MiniTrainer:
         heads: list[dict[str, Any]] = []
 
         def each_epoch(epoch: int, read: dict[str, Any]) -> None:
-            head = cross_fit.joined(read, cross_fit.words_alone(plain, self.fit, read))
+            head = cross_fit.average_heads(read, cross_fit.words_alone(plain, self.fit, read))
             figures.append(measure(base, head, dev))
             heads.append(head)
             print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
@@ -114,12 +114,12 @@ class GemTrainer:
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
 
-        from ray_jobs.running.cluster import connected
+        from ray_jobs.running.cluster import connect_ray
 
         where = str(Path(out).absolute())
         settings = {"fit": self.fit, "train": train, "dev": dev, "out": where, "gpu": self.gpu}
         name = hashlib.sha256(where.encode()).hexdigest()[:12]
-        with connected():
+        with connect_ray():
             result = TorchTrainer(
                 _worker,
                 train_loop_config=settings,

@@ -120,7 +120,7 @@ class Lookups:
             return
 
 
-def known(
+def look_up_rows(
     stages: Sequence[Stage],
     rows: pa.Table,
     session: Session,
@@ -148,7 +148,7 @@ def known(
         came = _through(behind, rows.slice(number * BLOCK, BLOCK))
         table, lacking = came, set[str]()
         for lookup in lookups:
-            table, less = lookup.found(table)
+            table, less = lookup.look_up(table)
             lacking.update(less)
         done = None
         if table.num_rows:
@@ -191,7 +191,7 @@ def _seconds(row: Mapping[str, Any]) -> float:
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:
     """Rows behind stages that have done all. Raises MustseeError where the store has lost one."""
     for lookup in lookups:
-        rows, lacking = lookup.found(rows)
+        rows, lacking = lookup.look_up(rows)
         if lacking:
             raise MustseeError(
                 f"the store has lost what {lookup.stage.name!r} said of {lacking[0]!r} during this "

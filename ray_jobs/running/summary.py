@@ -25,8 +25,8 @@ from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
 from ray_jobs.running import outcome
-from ray_jobs.running.forecast import said
-from ray_jobs.running.heartbeat import finished
+from ray_jobs.running.forecast import estimate_line
+from ray_jobs.running.heartbeat import stop_heartbeat
 from ray_jobs.running.outcome import plain_line, subset_of
 
 MANY = 100  # videos; of more the throughput of each stage is shown
@@ -78,7 +78,7 @@ class Told:
     verbose: bool = False
 
 
-def listed(tables: Tables) -> list[Listed]:
+def list_videos(tables: Tables) -> list[Listed]:
     """The first videos of a run."""
     columns = (
         "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
@@ -96,7 +96,7 @@ def listed(tables: Tables) -> list[Listed]:
 
 def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
-    finished()
+    stop_heartbeat()
     rows = record.funnel[0].entered
     console = Console()
     console.print()
@@ -107,9 +107,9 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     unfinished = {message for _, message in told.stopped}
     for line in _videos(told.videos, rows, unfinished)[0 if told.makes else 1 :]:
         console.print(line, soft_wrap=True)
-    for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
+    for line in outcome.outcome_lines(record.questions, subset_of(record), makes=told.makes):
         console.print(line, soft_wrap=True)
-    for line in unvetted(record.questions):
+    for line in unverified_lines(record.questions):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
     for line in _best(told.best):
         console.print(line, soft_wrap=True)
@@ -191,7 +191,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
     yield from _all_runs(record.spent)
     if estimate := record.extra.get("estimate"):
-        yield said(estimate)
+        yield estimate_line(estimate)
     yield from _unread(record)
     ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
     yield f"files: in {out}: {', '.join(ours)}"
@@ -276,7 +276,7 @@ def harsh(counted: QuestionCounts) -> Iterable[str]:
         yield f"{name} {what} {fell} {saw}{why}; {_advice(name)}"
 
 
-def unvetted(counted: QuestionCounts) -> Iterable[str]:
+def unverified_lines(counted: QuestionCounts) -> Iterable[str]:
     """A line for each filter that could tell nothing of some questions, with how many for which
     reason.
     """

@@ -19,7 +19,7 @@ from actors.part import LlmConfig, RunContext
 from mustsee.conditions.options import order
 from mustsee.conditions.seen import Seen, plan
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.evaluate.answers import answered, answers, with_answers
+from mustsee.evaluate.answers import verdict_on_reply, answers, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
@@ -269,7 +269,7 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     (rubric,), (verdict,) = graded["s"], graded["o"]
     assert json.loads(rubric.detail)["first"] == 5
     assert verdict.correct is True
-    spoken = with_answers(question("n"), [answered(question("n", options=()), "x", model="NaN-7B")])
+    spoken = with_answers(question("n"), [verdict_on_reply(question("n", options=()), "x", model="NaN-7B")])
     seen = Video(video_id="v", uri="", questions=(spoken,))
     (named,) = work(Grade(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
     told = json.loads(named.verdicts[-1].detail)

@@ -104,6 +104,6 @@ def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     hardware = Hardware(workers=1, concurrency=32)
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
-    assert (alone.least, alone.most, alone.concurrency) == (1, 4, 1)
+    assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
     paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware

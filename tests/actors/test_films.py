@@ -15,7 +15,7 @@ from actors.answer.llm import AnswerLlm
 from actors.ask import Ask
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.part import RunContext, watching
+from actors.part import RunContext, video_input_of
 from actors.vet import Vet
 from mustsee.conditions.seen import Seen
 from mustsee.conditions.watch import KIND, Watch
@@ -23,7 +23,7 @@ from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers
 from mustsee.filters.sight import Sight
 from mustsee.llm import Clip, Message, Request, VideoInput
-from mustsee.media.clips import copied
+from mustsee.media.clips import copy_span
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
@@ -130,7 +130,7 @@ def test_pictures_take_the_place_of_what_the_model_does_not_take(
 
 def test_a_film_that_is_too_large_is_coded_anew_once_and_kept(film: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    whole = copied(str(film), Span(0.0, 12.0), sound=False, most=10**7)
+    whole = copy_span(str(film), Span(0.0, 12.0), sound=False, most=10**7)
     assert whole is not None
     room = len(whole.mp4) / 2e6
     watch = Watch(VideoInput(fps=1.0, longest=64, max_mb=room), store)
@@ -219,8 +219,8 @@ def _options(text: str) -> dict[str, str]:
 def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     plain = OpenAI(model="m")
     film = replace(plain, watches=True)
-    assert watching(plain) is None
-    assert watching(film) == Watch(VideoInput())
+    assert video_input_of(plain) is None
+    assert video_input_of(film) == Watch(VideoInput())
     assert plain.identity == film.identity  # replies to texts alone stay
     parts = [Vet(filters=(Sight(),), looker=llm).identity for llm in (plain, film)]
     assert parts[0] != parts[1]

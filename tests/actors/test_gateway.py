@@ -223,9 +223,9 @@ def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     ask = Ask(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.left("dead", [ask.key])  # its sender goes on with the call
+    coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.left("dead")
+    coordinator.release_worker("dead")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a message that came late
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "go"
 

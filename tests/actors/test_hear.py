@@ -22,7 +22,7 @@ from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
-from mustsee.media.speech import RATE, spoken
+from mustsee.media.speech import RATE, speech_windows
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from ray_jobs.benches.loopback import Loopback
@@ -287,7 +287,7 @@ def test_a_film_is_heard_in_pieces_as_in_one(
     else:  # knows many languages: that of the first window is all windows'
         model = request.getfixturevalue("tiny_whisper")
         part = replace(tiny(model), window=seconds, language=None)
-    cut = [w.end for w in spoken(video(INTERVIEW), seconds=seconds, voice=part.voice)]
+    cut = [w.end for w in speech_windows(video(INTERVIEW), seconds=seconds, voice=part.voice)]
     assert len(cut) >= 3
     assert any(end % seconds for end in cut[:-1]), "no utterance goes on over a border"
     counted: tuple[dict[str, int], dict[str, int]] = ({}, {})

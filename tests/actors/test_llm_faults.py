@@ -21,7 +21,7 @@ from mustsee.forms import free
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
 from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused
-from ray_jobs.benches.loopback_replies import recorded
+from ray_jobs.benches.loopback_replies import recorded_replies
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -178,7 +178,7 @@ def test_a_recording_answers_as_the_model_did(tmp_path):
     assert asyncio.run(player.open().complete(asked("a", (b"\xff\xd8",)))) == first
     with pytest.raises(BadRow, match="test/x"):
         asyncio.run(player.open().complete(asked("b")))
-    with Loopback(reply=recorded(path, lambda payload: "unknown")) as server:
+    with Loopback(reply=recorded_replies(path, lambda payload: "unknown")) as server:
         assert once(server, asked("a", (b"\xff\xd8",))).text == first.text
         assert once(server, asked("b")).text == "unknown"
     with pytest.raises(UserError, match="nowhere"):

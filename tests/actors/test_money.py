@@ -98,7 +98,7 @@ def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
 def test_calls_of_a_killed_worker_are_unknown(tmp_path):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.left("dead")
+    coordinator.release_worker("dead")
     assert coordinator.exchange("alive", [], [ask("a")])[0].answer == "go"
     coordinator.exchange("alive", [done("a")], [])
     spent = coordinator.snapshot().spent
@@ -111,7 +111,7 @@ def test_calls_of_a_killed_worker_are_unknown(tmp_path):
 def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, still):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.left("dead", still)  # its sender stored the reply, and nobody reported it
+    coordinator.release_worker("dead", still)  # its sender stored the reply, and nobody reported it
     coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])

@@ -18,7 +18,7 @@ from actors import sender, sending
 from actors.gateway import KIND
 from actors.pipe import Pipe
 from actors.sender import STARTS, Begin, Call, Ended, Model, Sender, Severed
-from actors.sending import LONGEST_GATHER, Sending, gathered
+from actors.sending import LONGEST_GATHER, Sending, gather_seconds
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
 from mustsee.run.quota import Quota
@@ -151,11 +151,11 @@ def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Pa
 
 
 def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
-    assert gathered(2.0, 1) == gathered(2.0, 16) == gathered(0.0, 256) == 0.0
-    assert gathered(2.0, 256) == pytest.approx(0.04)
-    assert gathered(0.1, 256) == pytest.approx(0.002)
-    assert gathered(10.0, 256) == LONGEST_GATHER
-    assert gathered(60.0, 256) == 0.0
+    assert gather_seconds(2.0, 1) == gather_seconds(2.0, 16) == gather_seconds(0.0, 256) == 0.0
+    assert gather_seconds(2.0, 256) == pytest.approx(0.04)
+    assert gather_seconds(0.1, 256) == pytest.approx(0.002)
+    assert gather_seconds(10.0, 256) == LONGEST_GATHER
+    assert gather_seconds(60.0, 256) == 0.0
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 

@@ -11,9 +11,9 @@ import pytest
 from mustsee import stats
 from mustsee.audit import guessers, show
 from mustsee.audit.audit import Audit, Repeated, audit
-from mustsee.audit.battery import Asked, Replies, place, tried
+from mustsee.audit.battery import Asked, Replies, place, compare_with_chance
 from mustsee.conditions.options import order
-from mustsee.evaluate.answers import answered, failed
+from mustsee.evaluate.answers import verdict_on_reply, verdict_on_failure
 from mustsee.records import Question, Span, Verdict
 from mustsee.text import LETTERS
 
@@ -38,14 +38,14 @@ ASKED = [Asked(name=f"m {c}", answerer="m", condition=c, frames=FRAMES.get(c)) f
 
 def named(question: Question, option: int, rotation: int, name: str) -> Verdict:
     letter = LETTERS[order(4, rotation).index(option)]
-    return answered(question, letter, model=name, rotation=rotation)
+    return verdict_on_reply(question, letter, model=name, rotation=rotation)
 
 
 def replied(question: Question, sign: str, name: str) -> list[Verdict]:
     if sign == " ":
         return []
     if sign == "F":
-        return [failed("down", model=name, rotation=r) for r in (0, 1)]
+        return [verdict_on_failure("down", model=name, rotation=r) for r in (0, 1)]
     right = question.answer_index or 0
     first = right if sign in "RT" else (right + int(sign)) % 4
     second = (right + 1) % 4 if sign == "T" else first
@@ -156,7 +156,7 @@ def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
             question_type="", options=OPTIONS, answer_index=n % 4,
         )  # fmt: skip
         drawn = random.Random(n).sample(range(4), 2)
-        turns = [answered(one, "A", model="m blind", rotation=r) for r in drawn]
+        turns = [verdict_on_reply(one, "A", model="m blind", rotation=r) for r in drawn]
         made.append(replace(one, verdicts=tuple(turns)))
     replies = Replies(made)
     told = place(made, replies, every, {})
@@ -248,10 +248,10 @@ def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
 
 def test_against_known_chances_the_test_is_exact_where_films_have_one_question() -> None:
     right = [1.0] * 9 + [0.0] * 5
-    alone = tried("g", "guesser", "", right, [0.2] * 14, range(14))
+    alone = compare_with_chance("g", "guesser", "", right, [0.2] * 14, range(14))
     tail = sum(comb(14, k) * 0.2**k * 0.8 ** (14 - k) for k in range(9, 15))
     assert alone.over.p == pytest.approx(2 * tail)
-    pairs = tried("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
-    assert pairs.over.p == stats.paired(right, [0.2] * 14, [n // 2 for n in range(14)]).p
-    every = tried("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
+    pairs = compare_with_chance("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
+    assert pairs.over.p == stats.paired_difference(right, [0.2] * 14, [n // 2 for n in range(14)]).p
+    every = compare_with_chance("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
     assert every.over.p == pytest.approx(2 * 0.2**3)  # three films, however many questions

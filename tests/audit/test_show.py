@@ -37,8 +37,8 @@ def reading(tmp_path: Path) -> Reading:
 
 
 def audited(reading: Reading, *asked: Asked) -> Audit:
-    twice = Repeated(duplicates=repeats.within(list(reading.questions)))
-    return audit(reading.questions, reading.videos, asked, twice, broken=reading.broken)
+    twice = Repeated(duplicates=repeats.repeats_within(list(reading.questions)))
+    return audit(reading.questions, reading.videos, asked, twice, broken=reading.unusable_reasons)
 
 
 def terminal(*shown: Any) -> str:
@@ -64,13 +64,13 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
     found = audited(reading)
     assert found.left_out == {"answer number is outside the options": 2, "no known answer": 1}
     assert {k: n for k, n in found.fails.items() if n} == {"duplicate": 1, "broken": 7}
-    assert (found.all, found.kept) == (12, 4)
+    assert (found.all, found.kept_count) == (12, 4)
     write_clean(tmp_path / "clean", reading, found, tmp_path / "mine.csv")
     with (tmp_path / "clean" / "mine.csv").open(newline="") as file:
         left = [row["q"] for row in csv.DictReader(file)]
     assert left == ["What is poured?", "What does the\nman dig with?", "What is built?",
                     "What colour is it?"]  # fmt: skip
-    said = terminal(show.counted(found), show.findings(reading.findings), show.leaving(found))
+    said = terminal(show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found))
     for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
                  "9 questions: too few to tell", "line 7", "'E'", "line 11", "4 of 12 questions",
                  "another question of the dataset says the same"):  # fmt: skip
@@ -85,10 +85,10 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
 
 def test_what_is_not_to_be_dropped_stays(reading: Reading, tmp_path: Path) -> None:
     found = audit(
-        reading.questions, reading.videos, [], Repeated(), broken=reading.broken, drops=[]
+        reading.questions, reading.videos, [], Repeated(), broken=reading.unusable_reasons, drops=[]
     )
     write_clean(tmp_path / "clean", reading, found, tmp_path / "mine.csv")
-    assert len(mustsee.read(tmp_path / "clean" / "mine.csv")) == found.kept == 12
+    assert len(mustsee.read(tmp_path / "clean" / "mine.csv")) == found.kept_count == 12
 
 
 def guessed(right: int, count: int = 200) -> list[Question]:

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from mustsee.enrich import groups
-from mustsee.enrich.groups import Groups, related, siblings
+from mustsee.enrich.groups import Groups, related_form, siblings
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.vetting import uncounted
+from mustsee.filters.vetting import ignore_count
 from mustsee.llm import Asker, Request
 from mustsee.offline import sight
 from mustsee.offline.enrich import RULES
-from mustsee.offline.paraphrases import PAIRS, canonical, forwards, paraphrased, reversed_order
+from mustsee.offline.paraphrases import PAIRS, canonical, forwards, paraphrase, reversed_order
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
@@ -70,7 +70,7 @@ def test_siblings_are_questions_of_the_same_group() -> None:
 def test_a_film_of_unknown_length_fails_no_row() -> None:
     video = replace(row(), duration=None)
     asker = Asker(llm=Writer(ALL), prompts=Prompts())
-    made_ = siblings(question(), video, asker, Groups(most=3), Stills(video), count=uncounted)
+    made_ = siblings(question(), video, asker, Groups(most=3), Stills(video), count=ignore_count)
     assert asyncio.run(made_) == []
 
 
@@ -98,7 +98,7 @@ def test_a_question_without_siblings_is_counted() -> None:
 )  # fmt: skip
 def test_what_is_no_sibling_is_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        related(question(), WRONG, 3).read(reply)
+        related_form(question(), WRONG, 3).read(reply)
 
 
 def test_both_legs_say_the_same() -> None:
@@ -106,7 +106,7 @@ def test_both_legs_say_the_same() -> None:
     said = {"questions": [{"kind": "paraphrase", "question": "Of what colour is what flies?",
                            "correct_answer": "red", **wrong,
                            "evidence": [{"start": SCENE.start, "end": SCENE.end}]}]}  # fmt: skip
-    form = related(question(), WRONG, 3)
+    form = related_form(question(), WRONG, 3)
     assert form.read(json.dumps(said)) == form.read(PARAPHRASE)
 
 
@@ -122,7 +122,7 @@ def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Q
     request = Request(prompt="enrich/group", digest="", messages=(), variables={
         "question": source, "film": video, "wrong": wrong, "most": most})  # fmt: skip
     reply = RULES["enrich/group"](request)
-    drafts = related(source, wrong, most).read(reply)
+    drafts = related_form(source, wrong, most).read(reply)
     return [question(question=d.question, answer=d.answer, options=(d.answer, *d.decoys),
                      relation=d.tag) for d in drafts]  # fmt: skip
 
@@ -174,7 +174,7 @@ def test_other_questions_have_no_siblings_by_rule() -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=[plain for plain, _ in PAIRS])
 def test_every_paraphrase_leads_back_to_a_form_that_the_looker_knows(pair: tuple[str, str]) -> None:
     filled = tuple(text.replace("{}", "A…B; C; D") for text in pair)
-    assert paraphrased(filled[0]) == filled[1]
+    assert paraphrase(filled[0]) == filled[1]
     assert canonical(filled[1]) == filled[0]
     assert canonical(filled[0]) == filled[0]
     assert any(pattern.search(filled[0]) for pattern, _ in sight.FORMS)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
-    found, calls = EnrichBench(journeys=2).tried(tmp_path_factory.mktemp("proving"))
+    found, calls = EnrichBench(journeys=2).try_settings(tmp_path_factory.mktemp("proving"))
     assert calls > 1
     return found
 
@@ -27,8 +27,8 @@ def test_planted_faults_of_twins_are_found(made: list[Made]) -> None:
     assert planted.keys() <= {SOUND, *TWINS}
     assert len(planted) > 3, planted
     assert not [m for m in some if not m.as_known]
-    assert sum(m.guessed for m in some) <= 0.2 * len(some)
-    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.kept)
+    assert sum(m.is_guessed for m in some) <= 0.2 * len(some)
+    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.is_kept)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_planted_faults_of_siblings_are_found(
     assert set(planted) == {SOUND, *faults}, planted
     assert not [m for m in some if not m.as_known]
     assert all(m.found and m.found.group == m.source.question_id for m in some)
-    assert all(m.source.group == m.source.question_id for m in some if m.kept)
+    assert all(m.source.group == m.source.question_id for m in some if m.is_kept)
 
 
 def test_planted_faults_of_traces_are_found(made: list[Made]) -> None:

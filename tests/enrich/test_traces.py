@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mustsee.enrich import traces
-from mustsee.enrich.traces import AXES, Traces, stepwise, traced
+from mustsee.enrich.traces import AXES, Traces, stepwise, add_trace
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.vetting import Vetting
 from mustsee.llm import Asker, Message, Reply, Request
@@ -72,7 +72,7 @@ def made(
     )
     vetting = Vetting(askers={"looker": looker}, film=Stills(video),
                       count=lambda name, n: counted.update({name: n}))  # fmt: skip
-    done = traced(question(), video, writer, grader, Traces(most=4), vetting)
+    done = add_trace(question(), video, writer, grader, Traces(most=4), vetting)
     return asyncio.run(done), counted
 
 

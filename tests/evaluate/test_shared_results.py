@@ -30,10 +30,10 @@ def evaluated(model: str = "org/some model: 7B") -> tuple[list[Results], list[Qu
             for q in asked]  # fmt: skip
     given = replies(rows)
     told = [
-        answers.with_answers(q, [answers.answered(q, given[q.question_id], model=model)])
+        answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model=model)])
         for q in asked[:-1]
     ]
-    failed = answers.with_answers(asked[-1], [answers.failed("timeout", model=model)])
+    failed = answers.with_answers(asked[-1], [answers.verdict_on_failure("timeout", model=model)])
     videos = [Video(video_id=q.video_id, uri="") for q in asked]
     return score([*told, failed], videos), [*told, failed]
 

@@ -15,7 +15,7 @@ from mustsee import schemas
 from mustsee.conditions.film import Film
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import Guess, judged, ranking, sweep
+from mustsee.filters.blind import Guess, apply_verdicts, ranking, sweep
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
@@ -365,7 +365,7 @@ def test_sweeps_fall_and_agree_with_the_filter(
     assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
     for least in range(4):
         filter_ = replace(BLIND, min_failures=least)
-        passed = [judged(question(), filter_, q.verdicts[:3]).drop is None for q in questions]
+        passed = [apply_verdicts(question(), filter_, q.verdicts[:3]).drop is None for q in questions]
         assert sum(passed) == sizes[least]
 
 

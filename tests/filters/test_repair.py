@@ -17,7 +17,7 @@ from mustsee.filters.repair import (
     Tried,
     explanations,
     fault_of,
-    mended,
+    repair_form,
     others,
 )
 from mustsee.filters.sight import AMBIGUOUS, Sight
@@ -201,10 +201,10 @@ def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> Non
         draft("red", "green").replace("40.0-50.0", spans)
         for spans in ("40.0-50.0; 130.0-131.0", "40.0-50.0; 60.0-61.0")
     )
-    assert mended(1, 60.0).read(far) is not None
-    assert mended(1).read(near) is not None
+    assert repair_form(1, 60.0).read(far) is not None
+    assert repair_form(1).read(near) is not None
     with pytest.raises(Unparsed, match="60 s apart"):
-        mended(1, 60.0).read(near)
+        repair_form(1, 60.0).read(near)
     looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
     done = repaired(looker, rounds=1, metrics={"reach_seconds": 90.0})
     assert done.repairs == ()
@@ -269,7 +269,7 @@ def guesses(answer: str) -> Callable[[Request], str]:
 
 
 def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
-    assert mended(4).read("NONE") is None
-    assert mended(1).read(draft("red", "green")) is not None
+    assert repair_form(4).read("NONE") is None
+    assert repair_form(1).read(draft("red", "green")) is not None
     with pytest.raises(Unparsed, match="4 are wanted"):
-        mended(4).read(draft("red", "green"))
+        repair_form(4).read(draft("red", "green"))

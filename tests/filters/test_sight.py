@@ -14,7 +14,7 @@ from mustsee.conditions.film import Film
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, told_by
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Judges, Vetting, uncounted
+from mustsee.filters.vetting import Judges, Vetting, ignore_count
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
@@ -41,7 +41,7 @@ def sighted(
     *,
     video: Video | None = None,
     judge: Judges | None = None,
-    count: Callable[[str, int], None] = uncounted,
+    count: Callable[[str, int], None] = ignore_count,
     **changes: object,
 ) -> Question:
     film = video or row()
@@ -290,7 +290,7 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
         drawn: list[Choice | None] = data.draw(st.lists(CHOICES, min_size=wave, max_size=wave))
         looks += [Look(choice=c, spans=(), verdict=Verdict(filter="", model="")) for c in drawn]
     assert len(looks) <= 2 * runs
-    chosen, read = poll.chosen(looks, 0), [x.choice for x in looks if x.choice is not None]
+    chosen, read = poll.choose(looks, 0), [x.choice for x in looks if x.choice is not None]
     if chosen == 0:
         assert read.count(0) >= poll.min_right
     elif chosen is not None:

@@ -24,7 +24,7 @@ from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
-from ray_jobs.running.summary import unvetted
+from ray_jobs.running.summary import unverified_lines
 from tests.support.looker import LETTERS, OPTIONS, SCENE, Looker, Stills, question, row
 
 BLIND = Guess(name="blind", prompt="filters/blind")
@@ -140,7 +140,7 @@ def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
     found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
     write_tables(tmp_path, list(found))
     counted = question_counts(Tables(tmp_path))
-    (line,) = unvetted(counted)
+    (line,) = unverified_lines(counted)
     for part in ("1 of 1 questions are unverified by blind", "filters/blind", "* ANSWER: A > B"):
         assert part in line
     assert (counted.kept, counted.filters["blind"].dropped) == (1, 0)
@@ -166,6 +166,6 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
     write_tables(tmp_path, found)
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]
-    (line,) = unvetted(counted)
+    (line,) = unverified_lines(counted)
     assert "3 of 3 questions are unverified by sight (2: no film for" in line
     assert "1: the rules cannot measure what the question asks for" in line

@@ -14,7 +14,7 @@ from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.records import Video
 from mustsee.run.record import StageCounts
-from ray_jobs.running.cluster import Cluster, connected
+from ray_jobs.running.cluster import Cluster, connect_ray
 from ray_jobs.running.run import Run
 from tests.support.parts import Upper, calls
 
@@ -24,7 +24,7 @@ ROWS = 6
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 

@@ -16,7 +16,7 @@ from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running import known as module
-from ray_jobs.running.known import Looked, Lookups, known, longest_first, spread
+from ray_jobs.running.known import Looked, Lookups, look_up_rows, longest_first, spread
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")
@@ -50,7 +50,7 @@ def found(
     queued: Sequence[Stage], table: pa.Table, asked: Alone
 ) -> tuple[list[pa.Table], pa.Table]:
     """The finished rows, and the others."""
-    with Lookups(known(queued, table, asked)) as looked:
+    with Lookups(look_up_rows(queued, table, asked)) as looked:
         return portion(looked)
 
 
@@ -143,7 +143,7 @@ def test_portions_hold_each_row_once_and_in_order(
 ) -> None:
     monkeypatch.setattr(module, "PORTION", 4)
     monkeypatch.setattr(module, "BLOCK", 2)
-    with Lookups(known(stages(folder), rows(), session(tmp_path))) as looked:
+    with Lookups(look_up_rows(stages(folder), rows(), session(tmp_path))) as looked:
         portions = list[pa.Table]()
         while (rest := portion(looked)[1]).num_rows:
             portions.append(rest)

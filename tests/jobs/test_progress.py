@@ -130,7 +130,7 @@ def test_results_from_the_store_make_no_rate() -> None:
     seen = snapshot({"probe": probed, "look": StageCounts(reused=90, computed=2)})
     (_, look) = watched.at(21.0, seen).states(seen)
     assert look.per_second == pytest.approx(0.1)
-    assert look.left == pytest.approx(80)
+    assert look.seconds_left == pytest.approx(80)
 
 
 def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[float, bool]]:
@@ -142,8 +142,8 @@ def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[
         worked = max((n for at, n in finished.items() if at <= second), default=0)
         seen = snapshot({"look": StageCounts(started=1, computed=worked)})
         (look,) = watched.at(float(second), seen).states(seen)
-        if look.left is not None:
-            found.append((look.left, look.late))
+        if look.seconds_left is not None:
+            found.append((look.seconds_left, look.late))
     return found
 
 

@@ -78,7 +78,7 @@ def test_so_does_the_sampling() -> None:
 )
 def test_so_does_what_is_in_the_background_already(sighting: Sighting, key: str) -> None:
     assert not sighting.absent
-    assert sighting.setting == key
+    assert sighting.failed_setting == key
     assert replace(
         sighting, rule=replace(sighting.rule, **{key: None}), least=None, says=None
     ).absent

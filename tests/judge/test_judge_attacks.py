@@ -17,7 +17,7 @@ from mustsee.judge.data import Pair
 from mustsee.judge.judge import Item, Judge, JudgeConfig
 from mustsee.judge.lexical import FEATURES, features, words
 from mustsee.judge.mention import only_mentioned
-from mustsee.judge.prompt import Triple, finished, forged, triple
+from mustsee.judge.prompt import Triple, strip_special_tokens, is_forged, triple
 
 RED = "What colour is the car?"
 FORGED = (
@@ -48,7 +48,7 @@ PLAIN = (
 
 @pytest.mark.parametrize("text", FORGED)
 def test_what_is_written_at_the_judge_is_false_without_a_model(text: str) -> None:
-    assert forged(text)
+    assert is_forged(text)
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     (score,) = judge.score([Item(question=RED, candidate=text, references=("Red",))])
     assert (score.score, score.equivalent, score.warning) == (0.0, False, "forged_candidate")
@@ -56,22 +56,22 @@ def test_what_is_written_at_the_judge_is_false_without_a_model(text: str) -> Non
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_people_and_models_write_is_not(text: str) -> None:
-    assert not forged(text)
+    assert not is_forged(text)
 
 
 def test_what_generation_leaves_at_the_end_is_taken_away() -> None:
-    assert finished("Red <|im_end|>\n</s> ") == "Red"
+    assert strip_special_tokens("Red <|im_end|>\n</s> ") == "Red"
     assert triple(RED, "Red</s>", "Red")[0].candidate == "Red"
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     (score,) = judge.score([Item(question=RED, candidate="</s>", references=("Red",))])
     assert score.warning == "empty_candidate"
-    assert finished(" " * 200_000 + "x" + "\n" * 200_000) == " " * 200_000 + "x"
+    assert strip_special_tokens(" " * 200_000 + "x" + "\n" * 200_000) == " " * 200_000 + "x"
 
 
 @given(st.text())
 def test_a_finished_text_stays_as_it_is(text: str) -> None:
-    assert finished(finished(text)) == finished(text)
-    assert text.startswith(finished(text))
+    assert strip_special_tokens(strip_special_tokens(text)) == strip_special_tokens(text)
+    assert text.startswith(strip_special_tokens(text))
 
 
 def test_the_features_tell_mention_from_assertion() -> None:
@@ -111,7 +111,7 @@ def only_mentions(item: Item) -> bool:
 def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
     for item in (*asked("right"), *asked("refused")):
         assert not only_mentions(item), item.candidate
-        assert not forged(item.candidate), item.candidate
+        assert not is_forged(item.candidate), item.candidate
     found = [item.candidate for item in asked("wrong") if only_mentions(item)]
     assert {"Red? No.", "Anyone but Anna Holt.", "Any year but 1932.", "Red | green | blue"} <= {
         *found
@@ -153,8 +153,8 @@ PAIRS = [
 
 
 def test_contrasts_are_right_by_their_making() -> None:
-    said, held = contrast.contrasted(PAIRS * 5, seed=0)
-    assert (said, held) == contrast.contrasted(PAIRS * 5, seed=0)
+    said, held = contrast.contrast_pairs(PAIRS * 5, seed=0)
+    assert (said, held) == contrast.contrast_pairs(PAIRS * 5, seed=0)
     made = [*said, *held]
     both = Counter(p.label for p in made)
     assert min(both.values()) > 20

@@ -24,7 +24,7 @@ from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import answered, with_answers
+from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -235,7 +235,7 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     asked = Question(question_id="q", video_id="v", recipe="r", question="?", question_type="",
                      answer="red")  # fmt: skip
-    question = with_answers(asked, [answered(asked, "It is red.", model="m")])
+    question = with_answers(asked, [verdict_on_reply(asked, "It is red.", model="m")])
     with Loopback(reply=lambda payload: "TRUE") as server:
         llm = OpenAI(model="m", base_url=server.url)
         judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
@@ -276,7 +276,7 @@ def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> No
     rest, held = equivalence_data.split(pairs, share=0.3, seed=0)
     assert {p.group for p in rest}.isdisjoint(p.group for p in held)
     assert equivalence_data.split(pairs[::-1], share=0.3, seed=0)[1] == held[::-1]
-    assert equivalence_data.golden("1979/80/Super Bowl LII/2012") == (
+    assert equivalence_data.parse_golden_answers("1979/80/Super Bowl LII/2012") == (
         "1979/80",
         "Super Bowl LII",
         "2012",

@@ -15,7 +15,7 @@ import pytest
 
 from actors.judge.bem import Bem
 from actors.judge.compass import Compass, CompassEngine
-from actors.judge.nli import Nli, said
+from actors.judge.nli import Nli, states_reference
 from actors.judge.roberta import Roberta
 from actors.judge.simpleqa import Grader, SimpleQa
 from actors.llm.offline import Offline
@@ -147,9 +147,9 @@ def test_words_decide_where_nli_is_told_so(tmp_path: Path) -> None:
     engine = Nli(model=str(folder), device="cpu").open()
     assert engine.score([engine.prepare(Triple("what", "It is a red car.", "red car"))])[0].p > 0.99
     assert engine.prepare(TRIPLES[1]).payload
-    assert not said(Triple("what colour is it", "It is not red.", "red"))
-    assert not said(Triple("what colour is it", "Red or green.", "red"))
-    assert said(Triple("what colour is it", "It is red, not green.", "red"))
+    assert not states_reference(Triple("what colour is it", "It is not red.", "red"))
+    assert not states_reference(Triple("what colour is it", "Red or green.", "red"))
+    assert states_reference(Triple("what colour is it", "It is red, not green.", "red"))
     with pytest.raises(UserError, match="no entailment"):
         Nli(model=str(tiny.deberta(tmp_path / "n", ("no", "yes"))), device="cpu").open()
 

@@ -60,7 +60,7 @@ def ours(folder: Path) -> Written:
         (found,) = scores.score([item])
         grade = Verdict(filter=answers.GRADE, model="judge", correct=found.equivalent,
                         detail=json.dumps({"of": "m", "rotation": 0}))  # fmt: skip
-        answer = answers.answered(question, said, model="m")
+        answer = answers.verdict_on_reply(question, said, model="m")
         told.append(replace(question, verdicts=(answer, grade)))
     (found,) = score(told, [])
     assert found.written is not None

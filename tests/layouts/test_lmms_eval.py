@@ -59,7 +59,7 @@ def evaluated(folder: Path, given: Mapping[str, str]) -> Results:
     """What `ray_jobs.evaluate` makes of these replies."""
     reading = mustsee.read(folder)
     told = [
-        answers.with_answers(q, [answers.answered(q, given[q.question_id], model="m")])
+        answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model="m")])
         for q in reading
     ]
     (found,) = score(told, reading.videos)

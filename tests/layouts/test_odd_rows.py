@@ -48,7 +48,7 @@ def test_each_odd_row_is_found_on_its_own_line_with_its_own_value(tmp_path: Path
     got = mustsee.read(tmp_path / "mine.csv")
     assert [(f.place, f.what, f.value, f.broken) for f in got.findings] == FOUND
     assert [q.answer_index for q in got] == [0, 0, 1, None, None, 2, 3, 0, 1, None, 1, 2]
-    assert [q.question_id for q in got if q.question_id in got.broken] == [
+    assert [q.question_id for q in got if q.question_id in got.unusable_reasons] == [
         "garden/3", "kitchen/4", "street/5", "street/6", "street/7", "/8", "beach/10"
     ]  # fmt: skip
 

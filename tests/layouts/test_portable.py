@@ -93,7 +93,7 @@ def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
 
 
 def given_to() -> Mapping[str, str]:
-    return replies(list(portable.rows(portable.chosen(made()), FILMS)))
+    return replies(list(portable.rows(portable.multiple_choice_questions(made()), FILMS)))
 
 
 def same(found: Mapping[str, float], ours: Results) -> None:

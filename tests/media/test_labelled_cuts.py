@@ -37,7 +37,7 @@ def test_what_counts_as_found() -> None:
     assert tally.precision == pytest.approx(1 / 2)
     assert tally.f1 == pytest.approx(4 / 7)
     early = Tally()
-    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.choosing)
+    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.is_tuning_time)
     assert (early.right, early.missed, early.wrong) == (1, 1, 1)
 
 
@@ -63,7 +63,7 @@ def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
 def test_cuts_labelled_by_eye_are_found() -> None:
     """Nineteen of twenty, and of twenty found as many are right; all films, all labels."""
     folder, tally = material("video"), Tally()
-    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).known():
+    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).labelled_videos():
         found = [shot.start for shot in shots_of(path)[1:]]
         count(tally, found, known, 24.0, lambda t: True)
     assert tally.recall >= 0.95, tally.places

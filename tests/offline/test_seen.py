@@ -27,7 +27,7 @@ def made(captions: Sequence[str], seed: int = 0) -> dict[str, Made]:
             Caption(10.0 * n + 5, f"The picture is {text}.") for n, text in enumerate(captions)
         ),
     )
-    return {m.question: m for m in neptune.made(part(video), seed)}
+    return {m.question: m for m in neptune.make_questions(part(video), seed)}
 
 
 def answers(captions: Sequence[str], words: str) -> list[str]:

@@ -111,10 +111,10 @@ def test_a_step_that_was_answered_stands(box: Ballots) -> None:
     assert box.advance("q1/r", "ana", 0, {"blind": 2}, 3)  # sent twice
     box.keep("q1/r", "ana", {"answer": "3"}, 4)
     assert box.draft("q1/r", "ana") == Draft(step=1, kept={"blind": 1}, answers={"answer": "3"})
-    assert (box.held("ana", 5), box.held("ana", 500)) == ("q1/r", None)
-    assert box.opened("q1/r", "ana") == 0
-    assert box.held("ana", 90) == "q1/r"  # who watches for long keeps it
-    assert box.held("ana", 180) == "q1/r"
+    assert (box.current_item("ana", 5), box.current_item("ana", 500)) == ("q1/r", None)
+    assert box.opened_at("q1/r", "ana") == 0
+    assert box.current_item("ana", 90) == "q1/r"  # who watches for long keeps it
+    assert box.current_item("ana", 180) == "q1/r"
 
 
 def test_training_comes_first_and_leaves_everybody_a_place(make: Make) -> None:

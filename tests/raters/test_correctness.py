@@ -7,7 +7,7 @@ import pytest
 
 from mustsee.raters.agreement import agreement, overlap
 from mustsee.raters.ballots import Cast
-from mustsee.raters.correctness import bound, checked, decided, evidence, sample
+from mustsee.raters.correctness import bound, measure_correctness, decide_bound, evidence, sample
 from mustsee.raters.deal import items
 from mustsee.raters.form import Field, Form, Round, Step
 from mustsee.raters.results import results
@@ -79,12 +79,12 @@ def test_evidence_by_hand() -> None:
     # all n right: 1 / ((n + 1) share^n) must reach 20
     assert evidence(3, 3, 0.5) == pytest.approx(math.log(1 / 4 / 0.125))
     assert evidence(1, 2, 0.5) == pytest.approx(math.log((1 / 6) / 0.25))
-    first = next(n for n in range(1, 1000) if decided(n, n, 0.95))
+    first = next(n for n in range(1, 1000) if decide_bound(n, n, 0.95))
     assert (first + 1) * 0.95**first <= 0.05 < first * 0.95 ** (first - 1)
-    assert decided(first, first, 0.95) == "above"
-    assert decided(5, 10, 0.95) == "below"
-    assert decided(95, 100, 0.95) is None
-    assert decided(0, 0, 0.95) is None
+    assert decide_bound(first, first, 0.95) == "above"
+    assert decide_bound(5, 10, 0.95) == "below"
+    assert decide_bound(95, 100, 0.95) is None
+    assert decide_bound(0, 0, 0.95) is None
 
 
 @pytest.mark.parametrize(("right", "n"), [(10, 10), (95, 100), (0, 5), (180, 200)])
@@ -159,5 +159,5 @@ def test_results_by_hand() -> None:
 
 
 def test_nobody_checked_is_no_figure() -> None:
-    assert checked({}, {}, asked=3, by="people", wanted=0.9) is None
+    assert measure_correctness({}, {}, asked=3, by="people", wanted=0.9) is None
     assert "said" not in results(FORM, {}, [], [], wanted=0.9).plain()

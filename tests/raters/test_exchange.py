@@ -100,7 +100,7 @@ def test_the_same_tasks_out_and_the_same_votes_in(
 ) -> None:
     kind = form(name)
     tool.write(kind, [ASKED], VIDEOS, tmp_path)
-    found = exchange.taken(kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS)
+    found = exchange.import_votes(kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS)
     assert found.refused == []
     (vote,) = found.votes
     assert vote.rater in ("label_studio:ana@example.org", "potato:ana")
@@ -127,7 +127,7 @@ def test_votes_that_cannot_count_are_named() -> None:
         exchange.Foreign(question_id="q1", rater="b", given={**SAID["verify"], "other": "x"}),
         exchange.Foreign(question_id="q1", rater="c", given={"answer_right": "no"}),
     ]
-    found = exchange.taken(kind, said, {"q1": ASKED}, VIDEOS)
+    found = exchange.import_votes(kind, said, {"q1": ASKED}, VIDEOS)
     assert found.votes == []
     assert [reason.partition(":")[0].partition(",")[0] for reason in found.refused] == [*"abc"]
 

@@ -12,12 +12,12 @@ from mustsee.errors import UserError
 from mustsee.filters.repair import earlier
 from mustsee.raters import training
 from mustsee.raters.ballots import Cast
-from mustsee.raters.deal import dealt, items, needed
+from mustsee.raters.deal import dealt, items, needed_raters
 from mustsee.raters.films import rows, tasks
 from mustsee.raters.form import Field, Form, Round, Step
 from mustsee.raters.results import results
-from mustsee.raters.settle import decide, settled, shared
-from mustsee.raters.written import written
+from mustsee.raters.settle import decide, settle_field, shared_spans
+from mustsee.raters.written import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.run.browse import rulings
@@ -138,7 +138,7 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
 )
 def test_votes_settle(rule: str, kind: str, said: list[Any], answer: Any) -> None:
     votes = [{} if value is None else {"x": value} for value in said]
-    assert settled(rule, FIELDS[kind], votes) == answer
+    assert settle_field(rule, FIELDS[kind], votes) == answer
 
 
 span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], p[0] + p[1]))
@@ -146,11 +146,11 @@ span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], 
 
 @given(st.lists(st.lists(span, max_size=4), min_size=1, max_size=4))
 def test_what_one_marked_at_least_is_all_that_was_marked(marked: list[list[Span]]) -> None:
-    every = shared(marked, 1)
+    every = shared_spans(marked, 1)
     for spans in marked:
         for one in spans:
             assert any(s - 1e-6 <= one.start and one.end <= e + 1e-6 for s, e in every)
-    assert all(any(a <= s and e <= b for a, b in every) for s, e in shared(marked, len(marked)))
+    assert all(any(a <= s and e <= b for a, b in every) for s, e in shared_spans(marked, len(marked)))
 
 
 SHEET = {
@@ -204,7 +204,7 @@ GOOD = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
 
 def neptune(*votes: Cast) -> Question:
     found = form("neptune")
-    (done,) = written(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
+    (done,) = apply_votes(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
     return done
 
 
@@ -240,9 +240,9 @@ def test_writing_again_adds_nothing_and_follows_the_votes() -> None:
     seen = Question(**{**vars(ASKED), "verdicts": (Verdict(filter="sight", model="m"),)})
     votes = [cast("raters", r, GOOD) for r in "abc"]
     changed = cast("senior", "s", {**GOOD, "answer": "navy"})
-    once = written(found, [seen], asked, [*votes, changed])
-    assert written(found, once, asked, [*votes, changed]) == once
-    (back,) = written(found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})])
+    once = apply_votes(found, [seen], asked, [*votes, changed])
+    assert apply_votes(found, once, asked, [*votes, changed]) == once
+    (back,) = apply_votes(found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})])
     assert (back.answer, back.options, back.repairs) == ("blue", ASKED.options, ())
     assert back.drop == "people_neptune: not clear; not right; not film; not long"
     assert back.verdicts[0].filter == "sight"
@@ -256,7 +256,7 @@ def test_marked_parts_become_the_evidence() -> None:
         for i, parts in enumerate(marks)
     ]
     asked = items(found, ["q1"], raters=3, people=())
-    (done,) = written(found, [ASKED], asked, votes)
+    (done,) = apply_votes(found, [ASKED], asked, votes)
     assert done.evidence == (Span(5, 20),)
     assert done.metrics["people_certificate_seconds"] == 15
     assert json.loads(done.repairs[0].before) == [[1, 2]]
@@ -279,7 +279,7 @@ def test_how_well_people_answer_by_setting() -> None:
         "one_minute.blind": 1.0, "one_minute.answer": 0.0,
     }  # fmt: skip
     assert told.late == {"one_minute": 1, "three_minutes": 0}
-    (done,) = written(found, [ASKED], asked, votes)
+    (done,) = apply_votes(found, [ASKED], asked, votes)
     assert [v.correct for v in done.verdicts] == [True, False]
     assert done.drop is None
 
@@ -305,7 +305,7 @@ def test_too_few_people() -> None:
     with pytest.raises(UserError, match="at least as many raters"):
         dealt(BENCHMARK.rounds, ["q"], ["a", "b"])
     names = ("verify", "neptune", "egoschema", "mlvu", "human_benchmark")
-    assert [needed(form(name), 3) for name in names] == [(3, 0), (3, 1), (6, 0), (3, 0), (5, 0)]
+    assert [needed_raters(form(name), 3) for name in names] == [(3, 0), (3, 1), (6, 0), (3, 0), (5, 0)]
 
 
 def test_what_people_write_for_mlvu_becomes_questions() -> None:
@@ -336,8 +336,8 @@ def test_training_rows_are_checked() -> None:
     found, questions = form("verify"), {"q1": ASKED}
     row = {"question_id": "q1", "answers": {"answer_right": "no"}, "why": "It is red."}
     known = training.from_rows([row], found, questions)["q1"]
-    assert known.missed({"answer_right": "yes"}) == ["answer_right"]
-    assert known.missed({"answer_right": "no", "only_answer": "yes"}) == []
+    assert known.missed_fields({"answer_right": "yes"}) == ["answer_right"]
+    assert known.missed_fields({"answer_right": "no", "only_answer": "yes"}) == []
     for wrong in (
         {"question_id": "q9"}, {"answers": {}}, {"answers": {"other": "yes"}},
         {"answers": {"answer_right": "maybe"}}, {"answers": {"comment": "x"}},

@@ -46,7 +46,7 @@ def entered(out: str, *work) -> tuple[Daybook, Ledger]:
     for each in work:
         if isinstance(each, Entry):
             ledger.add(each)
-            book.ended(each)
+            book.record_end(each)
         else:
             key, usd = each
             book.sent(key, cost(usd))
@@ -77,7 +77,7 @@ def test_a_call_that_is_still_out_is_not_lost(out):
     book.rejoin("a")
     assert book.usd == pytest.approx(2.0)
     book.sent("a", cost(1.0))
-    book.ended(end("a", batched=True))
+    book.record_end(end("a", batched=True))
     book.keep()
     spent = Daybook(out).spent(Ledger())
     assert (spent.total.calls, spent.total.batched) == (1, 1)
@@ -89,15 +89,15 @@ def test_a_reply_that_came_after_all_is_not_lost():
     book.sent("a", cost(1.0))
     book.lose("a")
     assert book.usd == 1.0
-    book.ended(end("a"))
+    book.record_end(end("a"))
     assert book.usd == 0.0
 
 
 def test_what_is_free_leaves_no_trace_and_what_cost_nothing_is_over(out):
     book, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
-    assert book.entered == 4
+    assert book.entry_count == 4
     book, _ = entered(out, end("c", "cached"))
-    assert book.entered == 0
+    assert book.entry_count == 0
     spent = Daybook(out).spent(Ledger())
     assert (spent.runs, spent.total.calls, spent.total.retries, spent.unknown) == (1, 0, 1, 0)
 
@@ -136,7 +136,7 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
         else:
             flying.discard(key)
             ledger.add(end(key, what))
-            book.ended(end(key, what))
+            book.record_end(end(key, what))
     book.keep()
     spent = Daybook(out).spent(Ledger())
     assert spent.unknown_usd == spent.unknown == len(flying)

@@ -14,9 +14,9 @@ from mustsee.run.estimate import (
     Lanes,
     Span,
     against,
-    chosen,
+    choose_rows,
     costs,
-    extrapolated,
+    extrapolate,
     pace,
 )
 from mustsee.run.ledger import Entry, Ledger
@@ -41,8 +41,8 @@ def test_costs_are_what_has_come_since() -> None:
 
 def test_what_was_tried_is_exact_and_counts_once() -> None:
     values, sizes = [3.0, 5.0], [10.0, 20.0]
-    assert extrapolated(values, sizes, [], kept=False) == Span(expected=8, low=8, high=8)
-    assert extrapolated(values, sizes, [], kept=True) == Span(expected=0, low=0, high=0)
+    assert extrapolate(values, sizes, [], kept=False) == Span(expected=8, low=8, high=8)
+    assert extrapolate(values, sizes, [], kept=True) == Span(expected=0, low=0, high=0)
 
 
 @given(
@@ -53,7 +53,7 @@ def test_what_was_tried_is_exact_and_counts_once() -> None:
 def test_where_cost_is_as_size_the_estimate_is_exact(
     rate: float, sizes: list[float], rest: list[float]
 ) -> None:
-    found = extrapolated([rate * s for s in sizes], sizes, rest, kept=True)
+    found = extrapolate([rate * s for s in sizes], sizes, rest, kept=True)
     assert found.expected == pytest.approx(rate * sum(rest))
     assert found.high - found.low <= 1e-4 * found.expected
 
@@ -64,9 +64,9 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
     for _ in range(200):
         sizes = {f"v{i}": rng.uniform(300, 7200) for i in range(60)}
         truth = {n: s * rng.lognormvariate(0, 0.33) for n, s in sizes.items()}
-        tried = chosen(sizes, 5)
+        tried = choose_rows(sizes, 5)
         rest = [n for n in sizes if n not in tried]
-        found = extrapolated([truth[n] for n in tried], [sizes[n] for n in tried],
+        found = extrapolate([truth[n] for n in tried], [sizes[n] for n in tried],
                              [sizes[n] for n in rest], kept=True)  # fmt: skip
         held += found.low <= sum(truth[n] for n in rest) <= found.high
     assert 170 <= held <= 198
@@ -74,8 +74,8 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
 
 def test_rows_of_all_lengths_are_tried() -> None:
     sizes = {f"v{i:02d}": float(i) for i in range(100)}
-    assert [sizes[n] for n in chosen(sizes, 5)] == [10, 30, 50, 70, 90]
-    assert chosen(dict(list(sizes.items())[:3]), 5) == ["v00", "v01", "v02"]
+    assert [sizes[n] for n in choose_rows(sizes, 5)] == [10, 30, 50, 70, 90]
+    assert choose_rows(dict(list(sizes.items())[:3]), 5) == ["v00", "v01", "v02"]
 
 
 @pytest.mark.parametrize(

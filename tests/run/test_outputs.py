@@ -15,7 +15,7 @@ from mustsee.records import Problem, Question, Verdict, Video
 from mustsee.run.outputs import Scratch, publish, write_rows
 from mustsee.run.record import Sieve
 from mustsee.run.tables import Tables, funnel, question_counts, write_problems
-from ray_jobs.running.run import standing
+from ray_jobs.running.run import standing_questions
 
 
 def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
     }  # fmt: skip
     write_rows(rows, tmp_path, fall=False)
     assert [q.drop for q in Tables(tmp_path).questions("drop")] == [None, blind] * 3
-    assert [q.question_id for q in standing(table)] == ["a", "a-blind"]
+    assert [q.question_id for q in standing_questions(table)] == ["a", "a-blind"]
     rows.close()
 
 
@@ -150,7 +150,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
             asked=0, dropped=0, marked=0, unvetted=9, unread={"filters/sight: no": 9}, models=("m",)
         ),
     }
-    assert (counted.failed, counted.without, counted.untested) == ({"blind": 1}, {}, "")
+    assert (counted.failed, counted.without, counted.untested_note) == ({"blind": 1}, {}, "")
     assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
     write_problems(tables, tmp_path / "problems.parquet")
     (failure,) = pq.read_table(tmp_path / "problems.parquet").to_pylist()

@@ -8,7 +8,7 @@ import pytest
 
 from mustsee.run.daybook import Spent
 from mustsee.run.ledger import Entry, Ledger
-from mustsee.run.pace import Allowed, Watched, doing
+from mustsee.run.pace import Allowed, Watched, stage_state
 from mustsee.run.record import QuestionCounts, RunRecord, StageCounts, Step
 
 
@@ -129,8 +129,8 @@ def test_each_stage_says_what_it_paid_for_a_kept_question_over_all_runs() -> Non
 
 
 def test_a_second_belongs_to_one_doing() -> None:
-    assert doing(started=0, waiting=5, left=5, places=0) == "starting"
-    assert doing(started=1, waiting=1, left=5, places=2) == "rows"
-    assert doing(started=1, waiting=2, left=5, places=2) == "full"
-    assert doing(started=1, waiting=3, left=3, places=32) == "few"
-    assert doing(started=1, waiting=0, left=0, places=2) == "done"
+    assert stage_state(started=0, waiting=5, left=5, places=0) == "starting"
+    assert stage_state(started=1, waiting=1, left=5, places=2) == "rows"
+    assert stage_state(started=1, waiting=2, left=5, places=2) == "full"
+    assert stage_state(started=1, waiting=3, left=3, places=32) == "few"
+    assert stage_state(started=1, waiting=0, left=0, places=2) == "done"

@@ -87,7 +87,7 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     console = Console()
     for shown in (
         *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3, ()),
-        *outcome.told(counts, None, makes=True),
+        *outcome.outcome_lines(counts, None, makes=True),
     ):
         console.print(shown)
     _say(hostile, 2)

@@ -19,7 +19,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
-from mustsee.run.preflight import Demand, unplaced
+from mustsee.run.preflight import Demand, lacking_resources
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = [ROOT / "cluster.yaml", ROOT / "deploy" / "gcp.yaml"]
@@ -125,7 +125,7 @@ def most(workers: Any) -> int:
 @pytest.mark.parametrize("preset", ["gpu", "tpu"])
 @pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
 def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
-    assert unplaced(demands(preset), nodes(ROOT / "deploy" / file)) is None
+    assert lacking_resources(demands(preset), nodes(ROOT / "deploy" / file)) is None
 
 
 def demands(preset: str) -> list[Demand]:
@@ -160,7 +160,7 @@ def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator(
     (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
     asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
     assert {r for d in demands(preset) for r in d.resources} == {"CPU"}
-    assert unplaced(asked, [limits(cluster["headGroupSpec"])]) is None
+    assert lacking_resources(asked, [limits(cluster["headGroupSpec"])]) is None
     assert sum(g["replicas"] for g in cluster["workerGroupSpecs"]) == 0
 
 
@@ -284,7 +284,7 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
         for application in ServeDeploySchema.model_validate(config).applications:
             settings = modules[application.import_path].Settings(**application.args)
             if application.import_path == "serve.judge:app":
-                serve.judge.configured(settings)
+                serve.judge.configure_judge(settings)
 
 
 def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:

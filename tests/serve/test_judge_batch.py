@@ -16,7 +16,7 @@ from actors.judge.lexical import Lexical
 from mustsee.judge.judge import Judge, JudgeConfig, Prepared, Reading, Record
 from serve.body import Arrivals
 from serve.judge_batch import Batcher, Full
-from serve.judge_guard import UNTIMED, Door, Keys, Limits, waited
+from serve.judge_guard import UNTIMED, Door, Keys, Limits, waited_seconds
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
@@ -60,7 +60,7 @@ def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
         refused = [f for f in found if isinstance(f, BaseException)]
         assert all(isinstance(f, Full) and (f.retry_after or 0) >= 1 for f in refused)
         assert 100 < max(engine.batches) <= 200
-        assert batcher.held == 0
+        assert batcher.held_tokens == 0
         await batcher.drain()
 
     asyncio.run(everything())
@@ -85,7 +85,7 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
         engine.go.clear()
         tasks = [asyncio.ensure_future(batcher.do([Prepared("3", 10)])) for _ in range(80)]
         await asyncio.sleep(0)
-        assert batcher.held == 500  # five seconds' worth
+        assert batcher.held_tokens == 500  # five seconds' worth
         with pytest.raises(Full) as full:
             await batcher.do([Prepared("4", 10)])
         assert full.value.retry_after == 3  # until half of it has gone
@@ -117,7 +117,7 @@ def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
             await batcher.do([Prepared("2", 10)])
         engine.go.set()
         await batcher.drain()
-        assert batcher.held == 0
+        assert batcher.held_tokens == 0
 
     asyncio.run(everything())
 
@@ -275,7 +275,7 @@ def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> Non
 def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
     header: str, seconds: float
 ) -> None:
-    assert waited(header, now=1_700_000_002.0) == pytest.approx(seconds)
+    assert waited_seconds(header, now=1_700_000_002.0) == pytest.approx(seconds)
 
 
 def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:

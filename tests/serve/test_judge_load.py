@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ray_jobs.benches.judge import questions, served
+from ray_jobs.benches.judge import questions, serve_application
 from tests.support.judge_app import CAR, KEY, OLD
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,7 +32,7 @@ def url() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUSTSEE_JUDGE_KEYS", f"{OLD},{KEY}")
         settings = Settings(judge="mini", cpus=0.5, seconds=LIMIT, arrival=ARRIVAL)
-        with served(app(settings)) as url:
+        with serve_application(app(settings)) as url:
             yield url
 
 

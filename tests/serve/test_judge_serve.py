@@ -152,11 +152,11 @@ def test_the_serve_app_is_built_from_what_a_command_line_gives(
     from ray.serve import Application
     from ray.serve._private.api import call_user_app_builder_with_args_if_necessary as build
 
-    from serve.judge import Settings, app, configured
+    from serve.judge import Settings, app, configure_judge
 
     given = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
     assert isinstance(build(app, {**given, "engine.measure": "rouge_l"}), Application)
-    assert configured(Settings(**given, **{"engine.measure": "rouge_l"})).open()
+    assert configure_judge(Settings(**given, **{"engine.measure": "rouge_l"})).open()
     for wrong, message in (
         ({"judge": "lexical"}, "has no keys"),
         ({**given, "judge": "none"}, "choices: "),

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mustsee.media.video import facts
-from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
 from mustsee.raters.form import Form
 from mustsee.raters.results import results
@@ -79,7 +79,7 @@ class World:
             results=lambda: results(
                 self.form, known, self.asked, self.ballots.votes(), wanted=0.95
             ),
-            admin=hashed("admin"),
+            admin=hash_token("admin"),
             clock=lambda: self.now,
             **more,
         )
@@ -100,7 +100,7 @@ class World:
             if self.ballots.take(name, self.now) == item:
                 break
             self.ballots.vote(each.name, name, {}, self.now)
-        assert self.ballots.held(name, self.now) == item
+        assert self.ballots.current_item(name, self.now) == item
         return item
 
 
@@ -356,7 +356,7 @@ def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) ->
         rater = world.client(name)
         page = rater.get("/task").text
         assert "What the raters said" not in page
-        asked = world.ballots.held(name, world.now)
+        asked = world.ballots.current_item(name, world.now)
         sent = {**form_of(rater, asked or "", question="why, then?", answer=EVIL, decoys="b\nc"),
                 **good}  # fmt: skip
         assert rater.post("/vote", data=sent, follow_redirects=False).status_code == 303

@@ -21,7 +21,7 @@ import pytest
 import uvicorn
 
 from mustsee import schemas
-from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
 from mustsee.raters.results import results
 from mustsee.records import Question, Span, Video
@@ -86,7 +86,7 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
         films=Films([], tmp_path),
     )  # fmt: skip
     desk = Desk(
-        tasks=tasks, ballots=box, admin=hashed("admin"),
+        tasks=tasks, ballots=box, admin=hash_token("admin"),
         results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
     )  # fmt: skip
     with port("127.0.0.1", 0) as listening:

@@ -11,7 +11,7 @@ from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
-from actors.llm.replay import spoken
+from actors.llm.replay import hash_messages
 from actors.part import LlmConfig, RunContext
 from mustsee.errors import BadRow
 from mustsee.llm import Clip, Llm, Reply, Request
@@ -33,7 +33,7 @@ class Behind:
 
     def reply(self, payload: Mapping[str, Any]) -> str:
         arrived = tuple(map(as_message, payload["messages"]))
-        request = self.asked[spoken(arrived, payload["seed"])]
+        request = self.asked[hash_messages(arrived, payload["seed"])]
         try:
             seen = replace(request, messages=arrived)
             return rules()[request.prompt](_looked(seen, request))
@@ -60,7 +60,7 @@ class Told:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.asked[spoken(request.messages, request.seed)] = request
+        self.asked[hash_messages(request.messages, request.seed)] = request
         return await self.llm.complete(request)
 
 

@@ -15,7 +15,7 @@ from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.conditions.seen import Seen
 from mustsee.enrich.groups import Groups, siblings
-from mustsee.enrich.traces import Traces, traced
+from mustsee.enrich.traces import Traces, add_trace
 from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
@@ -23,7 +23,7 @@ from mustsee.extract import extract
 from mustsee.filters.blind import Guess
 from mustsee.filters.repair import Mend
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, uncounted, vet
+from mustsee.filters.vetting import Vetting, ignore_count, vet
 from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
 from mustsee.llm import Asker, Clip, Reply, Request
@@ -33,14 +33,14 @@ from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
 from mustsee.recipes.cinepile.fits import fits
 from mustsee.recipes.cinepile.question_lists import Asked
-from mustsee.recipes.cinepile.templates import CATEGORIES, Template, induced
+from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.no_question import Settings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
 from mustsee.recipes.mlvu.absent import Look, looked_for
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.people import perceived
+from mustsee.recipes.neptune.people import perceive_people
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
@@ -136,7 +136,7 @@ async def _neptune(heard: Heard) -> None:
     await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
     await whole(long, heard, WholeSettings(see=Seen()))
     shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceived(replace(long, keyframes=shown), heard, pictures=2)
+    await perceive_people(replace(long, keyframes=shown), heard, pictures=2)
 
 
 async def _filters(heard: Heard) -> None:
@@ -159,13 +159,13 @@ async def _filters(heard: Heard) -> None:
     vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
     known = looker.question(question="What is said right after “Here it goes”?")
-    await twin(known, video, heard, same, count=uncounted)
-    await siblings(known, video, heard, Groups(most=3), vetting.film, count=uncounted)
+    await twin(known, video, heard, same, count=ignore_count)
+    await siblings(known, video, heard, Groups(most=3), vetting.film, count=ignore_count)
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
     given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
     seen = replace(vetting, askers={"looker": replace(given, calls={})})
-    await traced(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
+    await add_trace(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
 async def _cinepile(heard: Heard) -> None:
@@ -189,7 +189,7 @@ async def _cinepile(heard: Heard) -> None:
     asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)
     heard.calls["cinepile/templates"] = Call(
-        "cinepile/templates", induced(4),
+        "cinepile/templates", templates_form(4),
         {"questions": questions, "count": 4, "categories": CATEGORIES},
     )  # fmt: skip
 
@@ -220,7 +220,7 @@ def _judged(heard: Heard) -> None:
         return reading.logit_diff
 
     def graded(text: str) -> bool:
-        right = simpleqa.graded(text)
+        right = simpleqa.parse_grade(text)
         if right is None:
             raise Unparsed("it names none of the three grades")
         return right

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import BadRow
-from mustsee.media.files import opened
+from mustsee.media.files import open_container
 from mustsee.media.video import film
 from mustsee.records import Span
 from mustsee.synth import h264
@@ -76,7 +76,7 @@ def test_where_probes_are_placed(pairs) -> None:
         end=100,
         insertions=tuple(Insertion(at=t, probe=Probe(uri="p", end=n)) for t, n in pairs),
     )
-    spans = made.placed()
+    spans = made.placements()
     assert all(b.start >= a.end - 1e-9 for a, b in pairwise(spans))
     assert made.seconds == pytest.approx(100 + sum(s.seconds for s in spans))
     for number, (span, (at, length)) in enumerate(zip(spans, pairs, strict=True)):
@@ -112,11 +112,11 @@ def test_parameter_sets_lie_beside_each_other() -> None:
     one, two = (synth_pictures.Coder(shape).parameters() for shape in shapes)
     assert one.ids() == {0}
     assert two.ids() == {7}
-    both = h264.parse(h264.merged(one, two).box())
+    both = h264.parse(h264.merge_parameters(one, two).box())
     assert both.ids() == {0, 7}
     assert both.high == one.high
     with pytest.raises(ValueError, match="same parameter set id"):
-        h264.merged(one, one)
+        h264.merge_parameters(one, one)
 
 
 def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050, level=0.5):
@@ -145,7 +145,7 @@ def flashes_and_tones(path):
     with film(str(path)) as watched:
         shades = [(p.time, p.luma().mean()) for p in watched.pictures()]
     flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
-    with opened(str(path)) as container:
+    with open_container(str(path)) as container:
         rate = container.streams.audio[0].rate
         blocks = []
         for frame in container.decode(audio=0):
@@ -253,13 +253,13 @@ def test_real_clips(tmp_path, background, end, options, mode) -> None:
     assert made.mode == mode, made.why
     assert made.duration == pytest.approx(wanted.seconds, abs=(len(probes) + 1) * 0.5 / made.fps)
     step = 1 / made.fps
-    with opened(path) as container:
+    with open_container(path) as container:
         ends = [float(s.duration * s.time_base) for s in container.streams]
         count = sum(1 for _ in container.decode(video=0))
     assert count == made.copied + made.coded
     assert ends == pytest.approx([made.duration] * len(ends), abs=step)
     assert len(ends) == 2
-    for planned, placed in zip(wanted.placed(), made.placed, strict=True):
+    for planned, placed in zip(wanted.placements(), made.placed, strict=True):
         assert placed.start == pytest.approx(planned.start, abs=len(probes) * step)
         check_probe(path, placed)
     told = json.loads((tmp_path / "out.mp4.json").read_text())

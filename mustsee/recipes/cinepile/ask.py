@@ -18,9 +18,9 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form, form, many, only, whole
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import clipped, finished
+from mustsee.questions.drafts import clip_spans, finish_question
 from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
-from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.scene import scene_lines, format_lines
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
 
@@ -63,7 +63,7 @@ async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> 
     """
     if video.scene is None or not video.scene.lines:
         raise BadRow(f"clip {video.video_id!r} has no scene text: it was not aligned")
-    scene = written(told(video.scene, threshold=settings.threshold))
+    scene = format_lines(scene_lines(video.scene, threshold=settings.threshold))
     rng = random.Random(f"{settings.seed}/{video.video_id}/templates")
     groups: list[tuple[str, str, list[Template]]] = []
     reasoning = await _shortlisted(scene, settings, askers["reasoning"], rng.randrange(2**31))
@@ -114,7 +114,7 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
     each once. Unparsed for none, or for a number that no template has.
     """
 
-    def chosen(numbers: Sequence[int]) -> tuple[int, ...]:
+    def check_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
         wrong = [n for n in numbers if not 1 <= n <= known]
         if wrong:
             raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
@@ -123,7 +123,7 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
         return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
 
     shape = only("templates", many(whole("a number of the list"), "the numbers, best first"))
-    return form(text=_numbers, shape=shape).then(chosen)
+    return form(text=_numbers, shape=shape).map(check_numbers)
 
 
 def _numbers(reply: str) -> tuple[int, ...]:
@@ -175,7 +175,7 @@ def record(
     video: Video, mcq: Mcq, question_type: str, seed: int, origin: Provenance | None
 ) -> Question:
     """The question's record: checked, options shuffled, evidence within the clip."""
-    made = finished(
+    made = finish_question(
         mcq.draft(),
         video_id=video.video_id,
         recipe="cinepile",
@@ -186,7 +186,7 @@ def record(
     end = max((x.end for x in video.scene.lines), default=0.0) if video.scene else 0.0
     length = max(video.duration or 0.0, end)
     begin = video.start or 0.0
-    evidence = clipped(mcq.evidence, 0.0, length)
+    evidence = clip_spans(mcq.evidence, 0.0, length)
     return replace(
         made,
         rationale=mcq.rationale or None,

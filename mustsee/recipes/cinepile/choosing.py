@@ -17,7 +17,7 @@ SCENE = (
 )
 
 
-def rotated(options: Sequence[str], by: int) -> tuple[str, ...]:
+def rotate_options(options: Sequence[str], by: int) -> tuple[str, ...]:
     """The options moved on by so many places, the last ones to the front."""
     by %= len(options)
     return (*options[len(options) - by :], *options[: len(options) - by])

@@ -9,7 +9,7 @@ from mustsee.filters.vetting import Vetting
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.fits import PROMPT, fits
 from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.scene import Told, told, written
+from mustsee.recipes.cinepile.scene import Told, scene_lines, format_lines
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question, Video
 
@@ -17,7 +17,7 @@ GUESSERS = ("guesser", "guesser_2", "guesser_3")
 
 
 def _told(video: Video, threshold: float) -> tuple[Told, ...]:
-    return told(video.scene, threshold=threshold) if video.scene else ()
+    return scene_lines(video.scene, threshold=threshold) if video.scene else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Fits:
     train: bool = False
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        scene = written(_told(video, self.threshold))
+        scene = format_lines(_told(video, self.threshold))
         reader = vetting.askers["reader"]
         return await fits(question, reader, scene, seed=vetting.seed, train=self.train)
 
@@ -83,5 +83,5 @@ class Hardness:
     threshold: float = 0.5
 
     async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        scene = written(_told(video, self.threshold))
+        scene = format_lines(_told(video, self.threshold))
         return await hardness(question, vetting.askers["reader"], scene, seed=vetting.seed)

@@ -75,7 +75,7 @@ def mcqs(
     Unparsed otherwise, with the first fault; and where a question names none of several `kinds`.
     """
 
-    def sound(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
+    def check_blocks(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
         found: list[Mcq] = []
         faults: list[str] = []
         for block in blocks:
@@ -93,7 +93,7 @@ def mcqs(
                 )
         return tuple(found)
 
-    def written(reply: str) -> Sequence[_Block]:
+    def parse_blocks(reply: str) -> Sequence[_Block]:
         blocks = _blocks(reply)
         if not blocks and not (or_none and is_none(reply)):
             raise Unparsed(NO_QUESTION)
@@ -109,7 +109,7 @@ def mcqs(
         rationale=words("one sentence on why it is right"),
         evidence=stretches("what shows it, in seconds"),
     )
-    return form(text=written, shape=only("questions", many(one, "the questions"))).then(sound)
+    return form(text=parse_blocks, shape=only("questions", many(one, "the questions"))).map(check_blocks)
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:
@@ -229,11 +229,11 @@ def choice(options: tuple[str, ...]) -> Form[Choice]:
     """
     letters = LETTERS[: len(options)]
 
-    def chosen(answer: str, rationale: str) -> Choice:
+    def make_choice(answer: str, rationale: str) -> Choice:
         said = f"Answer: {answer}\nRationale: {rationale}"  # as the text form has it
         return Choice(place=letters.index(answer), rationale=plain(rationale), reply=said)
 
-    def written(reply: str) -> Choice:
+    def parse_choice(reply: str) -> Choice:
         text = reply.replace("*", "")
         answer = re.search(
             r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I
@@ -249,8 +249,8 @@ def choice(options: tuple[str, ...]) -> Form[Choice]:
         return Choice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
 
     shape = record(
-        chosen,
+        make_choice,
         answer=one_of(letters, "the letter"),
         rationale=words("one sentence on why"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_choice, shape=shape)

@@ -220,13 +220,13 @@ def _is_name(words: Sequence[str], place: int, names: frozenset[str]) -> bool:
     return bool(inside and word not in _KEEP and word != word.upper()) or word in names
 
 
-def neutralised(questions: Sequence[Asked]) -> list[Asked]:
+def neutralize_pronouns(questions: Sequence[Asked]) -> list[Asked]:
     """The questions with pronouns by the rules; equal ones (by their words) become one."""
     names = names_in([q.text for q in questions])
-    return merged([replace(q, neutral=neutral(q.text, names)) for q in questions])
+    return merge_equal([replace(q, neutral=neutral(q.text, names)) for q in questions])
 
 
-def merged(questions: Sequence[Asked]) -> list[Asked]:
+def merge_equal(questions: Sequence[Asked]) -> list[Asked]:
     """Equal neutral questions become the first of them, which counts them."""
     counts = Counter(normal(q.neutral) for q in questions)
     first: dict[str, Asked] = {}
@@ -237,7 +237,7 @@ def merged(questions: Sequence[Asked]) -> list[Asked]:
     return list(first.values())
 
 
-def apart(vectors: NDArray[np.float32], *, alike: float, neighbours: int = 20) -> list[int]:
+def keep_distinct(vectors: NDArray[np.float32], *, alike: float, neighbours: int = 20) -> list[int]:
     """Rows to keep so that no two are at a cosine of `alike` or more: of each such group the first.
 
     Each row is compared with its `neighbours` nearest (FAISS).

@@ -21,7 +21,7 @@ class Told:
     visual: bool
 
 
-def told(scene: SceneText, *, threshold: float = 0.5) -> tuple[Told, ...]:
+def scene_lines(scene: SceneText, *, threshold: float = 0.5) -> tuple[Told, ...]:
     """The scene's lines; from a probability of `threshold` a line is the narrator's."""
     pairs = zip(scene.lines, scene.visual, strict=True)
     return tuple(
@@ -31,7 +31,7 @@ def told(scene: SceneText, *, threshold: float = 0.5) -> tuple[Told, ...]:
     )
 
 
-def written(lines: Sequence[Told]) -> str:
+def format_lines(lines: Sequence[Told]) -> str:
     """One row a line: tag, start and end in seconds, text."""
     return "\n".join(
         f"{VISUAL if x.visual else SUBTITLE} {x.start:.1f} {x.end:.1f} {x.text}" for x in lines
@@ -42,11 +42,11 @@ def scene_of(found: Alignment, lines: Sequence[Line], visual: Sequence[float]) -
     """The record of a placed clip; the lines' times become the clip's."""
     assert found.span is not None, "the clip was not placed"
 
-    def moved(seconds: float) -> float:
+    def shift_time(seconds: float) -> float:
         return max(0.0, (seconds - found.offset) / found.rate)
 
     return SceneText(
-        lines=tuple(replace(x, start=moved(x.start), end=moved(x.end), words=()) for x in lines),
+        lines=tuple(replace(x, start=shift_time(x.start), end=shift_time(x.end), words=()) for x in lines),
         visual=tuple(visual),
         start=found.span.start,
         end=found.span.end,

@@ -76,18 +76,18 @@ class Template:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def induced(most: int = 4) -> Form[tuple[Template, ...]]:
+def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
     """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`. A
     category that is none of them is decided by the words.
     """
 
-    def sound(found: Sequence[Template]) -> tuple[Template, ...]:
+    def check_templates(found: Sequence[Template]) -> tuple[Template, ...]:
         if not found:
             raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
         for template in found:
             if not template.name or not template.prototype:
                 raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
-        return tuple(replace(_without_colon(t), category=categorised(t)) for t in found[:most])
+        return tuple(replace(_without_colon(t), category=categorize(t)) for t in found[:most])
 
     template = record(
         Template,
@@ -96,7 +96,7 @@ def induced(most: int = 4) -> Form[tuple[Template, ...]]:
         category=one_of(CATEGORIES, "the category"),
     )
     shape = only("templates", many(template, "the kinds of question"))
-    return form(text=_written, shape=shape).then(sound)
+    return form(text=_written, shape=shape).map(check_templates)
 
 
 def _without_colon(template: Template) -> Template:
@@ -121,7 +121,7 @@ def _written(reply: str) -> Sequence[Template]:
     return found
 
 
-def categorised(template: Template) -> str:
+def categorize(template: Template) -> str:
     """The template's category where it is one of the five, else by the words of its prototype."""
     for category in CATEGORIES:
         if normal(category) == normal(template.category):
@@ -149,14 +149,14 @@ def distinct(
     alike: float = 0.88,
 ) -> list[Template]:
     """The templates without near-identical ones: of two, the one of the larger cluster stays."""
-    from mustsee.recipes.cinepile.question_lists import apart
+    from mustsee.recipes.cinepile.question_lists import keep_distinct
 
     ordered = sorted(templates, key=lambda t: (-t.members, t.template_id))
     unique = list({normal(t.prototype): t for t in reversed(ordered)}.values())[::-1]
     if not unique:
         return []
     vectors = embed([f"{t.name}: {t.prototype}" for t in unique])
-    return [unique[row] for row in apart(np.asarray(vectors, np.float32), alike=alike)]
+    return [unique[row] for row in keep_distinct(np.asarray(vectors, np.float32), alike=alike)]
 
 
 _HEAD = re.compile(r"^##\s+(.+?)\s*$")
@@ -183,7 +183,7 @@ class Cluster:
     nearest: tuple[str, ...]
 
 
-def telling(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
+def distinctive_words(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
     """The words that are in many of the cluster's texts, and in few of the others."""
     inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
                        for texts in (cluster, everything))  # fmt: skip

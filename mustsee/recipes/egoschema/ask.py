@@ -24,8 +24,8 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form
 from mustsee.llm import Asker, Message
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished
-from mustsee.questions.labelled import drafts, drifted, questions_in, whole
+from mustsee.questions.drafts import Draft, finish_question
+from mustsee.questions.labelled import drafts, is_malformed, questions_in, whole
 from mustsee.questions.replies import ALIKE
 from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
@@ -103,7 +103,7 @@ async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
     made = await CHAINS[chain](clip)
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("egoschema"))
     questions = [
-        finished(
+        finish_question(
             draft,
             video_id=video.video_id,
             recipe="egoschema",
@@ -146,7 +146,7 @@ async def _set_b(clip: Clip) -> list[Draft]:
         questions=questions,
         narrations=clip.narrations,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
 
 
 async def _three_call(clip: Clip) -> list[Draft]:
@@ -160,7 +160,7 @@ async def _three_call(clip: Clip) -> list[Draft]:
         narrations=clip.narrations,
         questions=questions,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
 
 
 async def _one_shot(clip: Clip) -> list[Draft]:
@@ -186,7 +186,7 @@ async def _questions(clip: Clip) -> tuple[list[str], tuple[Message, ...]]:
     """The questions, and the chat so far for a chain that goes on in it."""
     count = clip.settings.questions
     prompt, told = "egoschema/questions", clip.narrations
-    form = _counted(clip, questions_in(count)).quoted()
+    form = _counted(clip, questions_in(count)).with_reply()
     text, found = await clip.asker.ask(prompt, form, seed=clip.seed, narrations=told, count=count)
     asked = clip.asker.prompts.render(prompt, narrations=told, count=count)
     opening = (Message("system", asked.system),) if asked.system else ()
@@ -204,21 +204,21 @@ async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
         wrong=wrong,
         length=clip.settings.length,
     )
-    both = zip(matched(found, questions), questions, strict=True)
+    both = zip(match_drafts(found, questions), questions, strict=True)
     return [replace(draft, question=q) for draft, q in both]
 
 
 async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -> list[Draft]:
     wrong = clip.settings.wrong
 
-    def answered(found: Sequence[Draft]) -> list[Draft]:
-        both = zip(matched(found, questions), questions, answers, strict=True)
+    def check_answers(found: Sequence[Draft]) -> list[Draft]:
+        both = zip(match_drafts(found, questions), questions, answers, strict=True)
         return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
 
     wanted = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
     return await clip.asker.ask(
         "egoschema/wrong",
-        _counted(clip, wanted.then(answered)),
+        _counted(clip, wanted.map(check_answers)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=list(questions),
@@ -241,7 +241,7 @@ async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
     )
 
 
-def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
     """The drafts in the order of the questions, where each repeats another one clearly; else as
     they came. A reply may take the questions in an order of its own.
     """
@@ -267,7 +267,7 @@ def _counted(clip: Clip, form: Form[T]) -> Form[T]:
         except Unparsed:
             clip.counted["regenerated"] += 1
             raise
-        if drifted(text):
+        if is_malformed(text):
             clip.counted["drifted"] += 1
         return found
 

@@ -46,7 +46,7 @@ async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
-                free(lambda text: _letter(text, question.options)).quoted(),
+                free(lambda text: _letter(text, question.options)).with_reply(),
                 seed=settings.seed,
                 narrations=told,
                 options=question.options,

@@ -16,7 +16,7 @@ from mustsee.errors import UserError
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Question, Span, Video
-from mustsee.synth.insertions import cycled, with_question
+from mustsee.synth.insertions import cycle_choices, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +250,7 @@ def questions_of(
         by_video[form.video_id].append(form)
     slots: dict[str, list[int]] = {}
     for kind, count in Counter(f.kind for f in filled).items():
-        slots[kind] = cycled(count, range(options), f"{seed}/{kind}/slots")
+        slots[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
     made: dict[str, list[Question]] = defaultdict(list)
     for form in filled:
         wrong = faults(form, by_video[form.video_id])

@@ -21,10 +21,10 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.forms import Form
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
-from mustsee.synth.insertions import Background, Clip, Making, cycled, labelled, row, with_question
+from mustsee.synth.insertions import Background, Clip, Making, cycle_choices, clips_by_label, row, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Needle:
         told = [clip for clip in clips if clip.caption]
         if not told:
             raise UserError("needles need clips with a caption: give a 'caption' column")
-        drawn = cycled(self.making.items, told, f"{self.making.seed}/needle")
+        drawn = cycle_choices(self.making.items, told, f"{self.making.seed}/needle")
         return [
             row(
                 self.name,
@@ -66,7 +66,7 @@ class Order:
     name: str = "order"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        by_action = labelled(clips, 1)
+        by_action = clips_by_label(clips, 1)
         if len(by_action) < self.actions:
             raise UserError(
                 f"an order of {self.actions} needs as many actions, the clips have "
@@ -74,7 +74,7 @@ class Order:
             )
         making, done = self.making, list[Video]()
         _enough_orders(self.actions, making.options)
-        slots = cycled(making.items, range(making.options), f"{making.seed}/order/slots")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/order/slots")
         for n, slot in enumerate(slots):
             seed = f"{making.seed}/order/{n}"
             rng = random.Random(seed)
@@ -117,9 +117,9 @@ class Events:
         making, done = self.making, list[Video]()
         _enough_orders(self.events, making.options)
         orders = list(permutations(range(1, self.events + 1)))
-        slots = cycled(making.items, range(making.options), f"{making.seed}/events/slots")
-        answers = cycled(making.items, orders, f"{making.seed}/events/orders")
-        told = cycled(making.items, runs, f"{making.seed}/events/sources")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/events/slots")
+        answers = cycle_choices(making.items, orders, f"{making.seed}/events/orders")
+        told = cycle_choices(making.items, runs, f"{making.seed}/events/sources")
         for n, (slot, answer, choices) in enumerate(zip(slots, answers, told, strict=True)):
             seed = f"{making.seed}/events/{n}"
             rng = random.Random(seed)
@@ -173,10 +173,10 @@ class Count:
     name: str = "count"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        by_action = labelled(clips, 1)
+        by_action = clips_by_label(clips, 1)
         making, done = self.making, list[Video]()
-        numbers = cycled(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
-        slots = cycled(making.items, range(making.options), f"{making.seed}/count/slots")
+        numbers = cycle_choices(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/count/slots")
         for n, (count, slot) in enumerate(zip(numbers, slots, strict=True)):
             rng = random.Random(f"{making.seed}/count/{n}")
             actions = sorted(a for a, found in by_action.items() if len(found) >= count)
@@ -246,7 +246,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
         )
         span = Span(segment.start, segment.end)
         asked += [
-            finished(
+            finish_question(
                 replace(draft, evidence=(span,)),
                 video_id=video.video_id,
                 recipe="mlvu",
@@ -274,4 +274,4 @@ def about_needle(most: int, decoys: int) -> Form[list[Draft]]:
                 )
         return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]
 
-    return questions(most, kind="", wrong=decoys).then(complete)
+    return questions(most, kind="", wrong=decoys).map(complete)

@@ -15,7 +15,7 @@ from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft
 from mustsee.recipes.mlvu.annotated import Filled
 from mustsee.records import Span, Video
-from mustsee.synth.insertions import cycled, with_question
+from mustsee.synth.insertions import cycle_choices, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class Anomaly:
             ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
             key=lambda pair: pair[0].video_id,
         )
-        slots = cycled(len(long), range(self.options), f"{self.seed}/anomaly/slots")
+        slots = cycle_choices(len(long), range(self.options), f"{self.seed}/anomaly/slots")
         done: list[Video] = []
         for (video, label), slot in zip(long, slots, strict=True):
             rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")

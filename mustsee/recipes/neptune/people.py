@@ -29,7 +29,7 @@ class Perceived:
 UNCLEAR = Perceived(age="unclear", gender="unclear")
 
 
-async def perceived(video: Video, asker: Asker, *, pictures: int, seed: int = 0) -> Perceived:
+async def perceive_people(video: Video, asker: Asker, *, pictures: int, seed: int = 0) -> Perceived:
     """What the people in evenly spread keyframes are taken for; "nobody" of a video without any,
     "unclear" where the reply cannot be read.
     """
@@ -47,10 +47,10 @@ async def perceived(video: Video, asker: Asker, *, pictures: int, seed: int = 0)
 def impression() -> Form[Perceived]:
     """`AGE: MIDDLE` and `GENDER: WOMEN`."""
 
-    def found(age: str, gender: str) -> Perceived:
+    def make_impression(age: str, gender: str) -> Perceived:
         return Perceived(age=age.lower(), gender=gender.lower())
 
-    def written(reply: str) -> Perceived:
+    def parse_impression(reply: str) -> Perceived:
         parts: list[str] = []
         for name, values in (("AGE", AGES), ("GENDER", GENDERS)):
             line = rf"^[\s>*_#-]*{name}[*_]*\s*[:：][\s*_]*({'|'.join(values)})\b"
@@ -58,11 +58,11 @@ def impression() -> Form[Perceived]:
             if not said:
                 raise Unparsed(f"it holds no line '{name}: ...' with one of {', '.join(values)}")
             parts.append(said[1])
-        return found(*parts)
+        return make_impression(*parts)
 
     shape = record(
-        found,
+        make_impression,
         age=one_of(AGES, "how old they look"),
         gender=one_of(GENDERS, "how they present"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_impression, shape=shape)

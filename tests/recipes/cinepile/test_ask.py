@@ -12,7 +12,7 @@ from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.ask import Settings, ask
 from mustsee.recipes.cinepile.mcq import kind_of, mcqs
-from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.scene import scene_lines, format_lines
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, read_templates
 from mustsee.records import Line, Question, SceneText, Video
 from tests.support.material import material
@@ -109,7 +109,7 @@ def test_the_scene_text_is_tagged_and_timed() -> None:
     text = SceneText(
         lines=lines, visual=(0.1, 0.9), start=0, end=9, rate=1, score=1, head=1, tail=1
     )
-    assert written(told(text)) == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
+    assert format_lines(scene_lines(text)) == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
 
 
 def test_the_parts_against_an_endpoint_with_faults(
@@ -131,7 +131,7 @@ def test_the_parts_against_an_endpoint_with_faults(
     from mustsee.recipes.cinepile.refine import Refine
     from mustsee.store import Store
     from ray_jobs.benches.loopback import Faults, Loopback
-    from ray_jobs.benches.loopback_replies import recorded
+    from ray_jobs.benches.loopback_replies import recorded_replies
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()
@@ -163,7 +163,7 @@ def test_the_parts_against_an_endpoint_with_faults(
     faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)
     served: dict[str, tuple[Question, ...]] = {}
     for schemas in ("ignored", "honoured"):
-        with Loopback(reply=recorded(path), faults=faults, schemas=schemas) as server:  # type: ignore[arg-type]
+        with Loopback(reply=recorded_replies(path), faults=faults, schemas=schemas) as server:  # type: ignore[arg-type]
             model = OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]})
             served[schemas] = run(model, schemas)
     assert len(first) >= 8

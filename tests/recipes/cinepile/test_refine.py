@@ -16,7 +16,7 @@ from mustsee.filters.repair import Mend
 from mustsee.filters.vetting import Vetting, vet
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.choosing import rotated
+from mustsee.recipes.cinepile.choosing import rotate_options
 from mustsee.recipes.cinepile.refine import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
@@ -116,7 +116,7 @@ def test_fixed_means_tested_on_all_rotations(
     for text, options, chosen in llm.tests:
         if text == now.question and chosen is not None:
             answered[options] = chosen
-    wanted = {rotated(now.options, by) for by in range(5)}
+    wanted = {rotate_options(now.options, by) for by in range(5)}
     right = sum(answered.get(options) == now.answer for options in wanted)
     if now.metrics.get("refine_passed"):
         assert wanted <= set(answered)
@@ -229,6 +229,6 @@ def test_the_rules_fix_what_they_guess() -> None:
 
 @given(options=st.lists(st.text(), min_size=1, max_size=7), by=st.integers(0, 20))
 def test_rotations_are_cyclic(options: list[str], by: int) -> None:
-    turned = rotated(options, by)
+    turned = rotate_options(options, by)
     assert sorted(turned) == sorted(options)
     assert turned == tuple(options[(i - by) % len(options)] for i in range(len(options)))

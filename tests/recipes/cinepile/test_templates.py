@@ -16,11 +16,11 @@ from mustsee.errors import Unparsed, UserError
 from mustsee.recipes.cinepile.question_lists import (
     Asked,
     Source,
-    apart,
-    merged,
+    keep_distinct,
+    merge_equal,
     names_in,
     neutral,
-    neutralised,
+    neutralize_pronouns,
     read_source,
 )
 from mustsee.recipes.cinepile.templates import (
@@ -29,10 +29,10 @@ from mustsee.recipes.cinepile.templates import (
     Template,
     distinct,
     from_markdown,
-    induced,
+    templates_form,
     one_sided,
     read_templates,
-    telling,
+    distinctive_words,
     to_markdown,
     too_specific,
     write_templates,
@@ -118,29 +118,29 @@ def test_odd_places_of_names(question: str, expected: str) -> None:
 
 def test_equal_questions_become_one_and_are_counted() -> None:
     rows = [Asked(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")]
-    assert [(q.text, q.times) for q in merged(rows)] == [("Who left?", 2), ("Why?", 1)]
+    assert [(q.text, q.times) for q in merge_equal(rows)] == [("Who left?", 2), ("Why?", 1)]
 
 
 def test_near_duplicates_fall() -> None:
     rng = np.random.default_rng(0)
     base = rng.standard_normal((50, 16)).astype(np.float32)
     rows = np.concatenate([base, base + 0.01 * rng.standard_normal((50, 16)).astype(np.float32)])
-    assert apart(rows, alike=0.95) == list(range(50))
+    assert keep_distinct(rows, alike=0.95) == list(range(50))
 
 
 def test_a_reply_is_read() -> None:
-    first, second = induced().read(REPLY)
+    first, second = templates_form().read(REPLY)
     assert first.prototype == "Why does [character] do [action]?"
     assert first.category == "Character and Relationship Dynamics"
     assert second.category == "Setting and Technical Analysis"  # by its words
     with pytest.raises(Unparsed, match="TEMPLATE 1"):
-        induced().read("I would say: reasons.")
+        templates_form().read("I would say: reasons.")
     with pytest.raises(Unparsed, match="PROTOTYPE"):
-        induced().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
+        templates_form().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
 def test_a_name_with_a_colon_is_read_back() -> None:
-    made = induced().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    made = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
     assert [t.name for t in made] == ["Cause - the reason"]
     assert from_markdown(to_markdown(made)) == list(made)
 
@@ -208,7 +208,7 @@ def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
     assert one_sided([mixed, plain, blank], {"Castle": 0.1}, 0.5) == [blank]
     assert one_sided([blank], {"Castle": 0.9}, 0.5) == []
     asked = ["Who is the suspect?", "What does the suspect hold?"]
-    assert telling(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0] == "suspect"
+    assert distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0] == "suspect"
     table = to_markdown([], [blank]).splitlines()[-1]
     assert table == "| reasoning | 0 | 9 | 0.100 | suspect | 70% Castle |"
     assert from_markdown(to_markdown([], [blank])) == []
@@ -229,7 +229,7 @@ def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
 def test_no_cluster_is_one_name_or_one_film() -> None:
     """Real questions on six shows and on everyday videos, with a stand-in for the encoder."""
     from mustsee.vectors import kmeans
-    from ray_jobs.benches.align import hashed
+    from ray_jobs.benches.align import hash_embed
 
     show = Source(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
                   question="q", title="show_name")  # fmt: skip
@@ -238,11 +238,11 @@ def test_no_cluster_is_one_name_or_one_film() -> None:
     raw, names = [q.text for q in asked], names_in([q.text for q in asked])
     assert {"Sheldon", "Castle", "Joey"} <= names
     assert not {"What", "Why", "The", "He", "Where"} & names
-    kept = random.Random(0).sample(neutralised(asked), 1500)
+    kept = random.Random(0).sample(neutralize_pronouns(asked), 1500)
     left = sum(any(w.strip("?.,'") in names for w in q.neutral.split()) for q in kept)
     before = sum(any(w.strip("?.,'") in names for w in q.split()) for q in raw) / len(raw)
     assert left / len(kept) < 0.02 < 0.3 < before
-    clusters = kmeans(hashed([q.neutral for q in kept]), 20, restarts=1)
+    clusters = kmeans(hash_embed([q.neutral for q in kept]), 20, restarts=1)
     for number in range(len(clusters.sizes)):
         titles = [kept[i].title for i in np.flatnonzero(clusters.labels == number).tolist()]
         assert max(titles.count(t) for t in set(titles)) < 0.9 * len(titles) or len(titles) < 20

@@ -15,7 +15,7 @@ from mustsee.questions import balance
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import ladder
 from mustsee.records import Span
-from mustsee.synth.insertions import Clip, cycled, placed, plan_of
+from mustsee.synth.insertions import Clip, cycle_choices, with_placement, plan_of
 from mustsee.synth.plan import Spread
 from ray_jobs.mlvu import Synthetic
 from tests.support.films import cuts, write
@@ -38,7 +38,7 @@ EVENTS = [
 
 @given(st.integers(0, 80), st.lists(st.integers(), min_size=1, max_size=24, unique=True))
 def test_cycled_draws_are_even(count, choices) -> None:
-    drawn = cycled(count, choices, "s")
+    drawn = cycle_choices(count, choices, "s")
     counts = [drawn.count(c) for c in choices]
     assert len(drawn) == count
     assert max(counts) - min(counts) <= 1
@@ -52,7 +52,7 @@ def check_rows(rows) -> None:
         assert all(b - a >= 20 - 1e-6 for a, b in pairwise(times))
         assert plan.end - plan.start == pytest.approx(450)
         assert row.duration == pytest.approx(450 + sum(s.end - s.start for s in row.segments))
-        assert [Span(s.start, s.end) for s in row.segments] == plan.placed()
+        assert [Span(s.start, s.end) for s in row.segments] == plan.placements()
         for question in row.questions or ():
             assert question.options[question.answer_index] == question.answer
             assert len(set(question.options)) == len(question.options)
@@ -158,7 +158,7 @@ def test_a_total_length_is_kept() -> None:
 def test_segments_and_evidence_move_to_where_probes_are() -> None:
     row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
     spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
-    moved = placed(row, plan_of(row), spans)
+    moved = with_placement(row, plan_of(row), spans)
     assert [Span(s.start, s.end) for s in moved.segments] == spans
     assert set(moved.questions[0].evidence) < set(spans)
 

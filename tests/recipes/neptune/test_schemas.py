@@ -24,7 +24,7 @@ from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_replies import recorded
+from ray_jobs.benches.loopback_replies import recorded_replies
 from ray_jobs.benches.loopback_schemas import Schemas
 from tests.support.neptune_film import film
 
@@ -67,7 +67,7 @@ def test_schemas_change_no_question(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     video, path = plain
-    with Loopback(reply=recorded(path), schemas=schemas, payloads=[]) as server:
+    with Loopback(reply=recorded_replies(path), schemas=schemas, payloads=[]) as server:
         model = OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]})
         found, _, coordinator = ran(model, tmp_path)
         assert server.payloads is not None

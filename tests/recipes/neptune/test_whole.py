@@ -16,7 +16,7 @@ from mustsee.llm import Asker, Reply, Request, VideoInput
 from mustsee.prompts import Prompts
 from mustsee.questions.drafts import exact_spans
 from mustsee.recipes.neptune.settings import WholeSettings
-from mustsee.recipes.neptune.whole import whole, written
+from mustsee.recipes.neptune.whole import whole, questions_form
 from mustsee.records import Line, Span, Video
 from tests.support import neptune_film
 from tests.support.coloured import coloured, row
@@ -123,7 +123,7 @@ def test_evidence_of_another_form_is_none(text: str) -> None:
 
 def test_at_most_as_many_as_were_asked_for() -> None:
     reply = "\n\n".join(block(n) for n in range(1, 30))
-    assert len(written(FILM, 12, 4).read(reply)) == 12
+    assert len(questions_form(FILM, 12, 4).read(reply)) == 12
 
 
 def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext, video_input_of
-from mustsee.conditions.watch import Watch
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions.none import why_none
@@ -39,7 +39,9 @@ class Manner(Protocol):
     def tries(self) -> int: ...
 
 
-def asker_of(how: Manner, llm: LlmConfig, run: RunContext, watch: Watch | None = None) -> Asker:
+def asker_of(
+    how: Manner, llm: LlmConfig, run: RunContext, watch: VideoPreparer | None = None
+) -> Asker:
     """A model of a part, asked in its manner."""
     return Asker(
         llm=run.llm(llm),
@@ -50,7 +52,7 @@ def asker_of(how: Manner, llm: LlmConfig, run: RunContext, watch: Watch | None =
     )
 
 
-class Settings(Protocol):
+class RecipeSettings(Protocol):
     """A recipe's settings, a frozen dataclass. `area`: the folder of its prompts."""
 
     version: ClassVar[str]
@@ -75,7 +77,7 @@ class Ask:
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
     recipe: Recipe
-    settings: Settings
+    settings: RecipeSettings
     llm: LlmConfig
     prompts: str | None = None
     language: str = ENGLISH

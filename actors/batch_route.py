@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class BatchEntry:
     """What a batch holds for one call: an HTTP status and a body, or why it was `lost`."""
 
     status: int = 0
@@ -104,9 +104,9 @@ class BatchRoute:
     async def cancel(self, batch: str) -> None:
         await self._if_there(lambda c: c.post(f"/batches/{batch}/cancel", cast_to=object))
 
-    async def answers(self, job: Job) -> dict[str, Answer]:
+    async def answers(self, job: Job) -> dict[str, BatchEntry]:
         """By the calls' keys what a batch that is over holds: the first line of each."""
-        found: dict[str, Answer] = {}
+        found: dict[str, BatchEntry] = {}
         for file in job.files:
             for line in _lines(await self._content(file)):
                 answer = _answer(line)
@@ -179,11 +179,13 @@ def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
             yield told
 
 
-def _answer(told: Mapping[str, Any]) -> Answer | None:
+def _answer(told: Mapping[str, Any]) -> BatchEntry | None:
     response: Any = told.get("response")
     if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
-        return Answer(status=int(response.get("status_code") or 200), body=response["body"])
+        return BatchEntry(status=int(response.get("status_code") or 200), body=response["body"])
     error: Any = told.get("error")
     if isinstance(error, Mapping):
-        return Answer(lost=hide_secrets(str(error.get("message") or error.get("code") or "an error")))
+        return BatchEntry(
+            lost=hide_secrets(str(error.get("message") or error.get("code") or "an error"))
+        )
     return None

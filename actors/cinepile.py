@@ -13,7 +13,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, ROOT, Prompts
 from mustsee.questions.none import why_none
-from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
 from mustsee.store import identity
@@ -33,7 +33,7 @@ class AskScene:
 
     llms: Mapping[str, LlmConfig]
     templates: str | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: CinePileSettings = field(default_factory=CinePileSettings)
     prompts: str | None = None
     language: str = ENGLISH
     sampling: Sampling = SAMPLING

@@ -19,7 +19,16 @@ from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
 from actors.trial import html_page, is_html, lists_nothing, no_credit, wrong_address
-from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hide_secrets, secret
+from mustsee.errors import (
+    BadRow,
+    Busy,
+    KeyRefused,
+    NoCredit,
+    Transient,
+    UserError,
+    hide_secrets,
+    secret,
+)
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 from mustsee.run.quota import Quota, told_quotas
@@ -39,7 +48,7 @@ BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class CallEstimate:
     """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
     dollars for the tokens in.
     """

@@ -61,7 +61,10 @@ class Hardware:
     def merged_with(self, other: Hardware) -> Hardware:
         """What workers use that do the work of another stage as well: the more of each."""
         return Hardware(
-            workers={"min": max(self.least, other.least), "max": max(self.max_workers, other.max_workers)},
+            workers={
+                "min": max(self.least, other.least),
+                "max": max(self.max_workers, other.max_workers),
+            },
             cpus=max(self.cpus, other.cpus),
             gpus=max(self.gpus, other.gpus),
             tpus=max(self.tpus, other.tpus),

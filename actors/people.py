@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
 from mustsee.errors import UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
@@ -40,7 +40,7 @@ class People:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.looker, TakesPictures) and not self.looker.looks:
+        if isinstance(self.looker, TakesImages) and not self.looker.looks:
             raise UserError(
                 f"people.looker={self.looker!r} takes no pictures: set people/looker= to a model "
                 "that does, or people=none"

@@ -12,10 +12,10 @@ from typing import Any
 from actors.coordinator import call_coordinator
 from actors.hardware import Hardware
 from actors.part import RunContext
-from actors.pieces import Pieces
+from actors.pieces import ChunkRunner
 from actors.watchdog import SLACK, kill_after
 from mustsee.errors import MustseeError
-from mustsee.run.record import NOTHING, RowOutcome, Took
+from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import Store
 
 
@@ -46,7 +46,7 @@ class Session:
         )
 
     def event(
-        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count rows; nobody waits for this message."""
@@ -67,7 +67,9 @@ class Session:
             self.coordinator.count.remote(name, n)
 
         async def lifelines() -> tuple[str, int]:
-            return await asyncio.to_thread(lambda: call_coordinator(self.coordinator.lifelines.remote()))
+            return await asyncio.to_thread(
+                lambda: call_coordinator(self.coordinator.lifelines.remote())
+            )
 
         sender = Sender(self.store.root, lifelines)
         return RunContext(
@@ -76,7 +78,7 @@ class Session:
                 config, self.store, self.coordinator, count, sender, stage
             ),
             count=count,
-            pieces=Pieces(
+            pieces=ChunkRunner(
                 stage=stage,
                 hardware=hardware or Hardware(),
                 store=self.store,

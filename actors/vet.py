@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, asker_of, prompts_in
-from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures, video_input_of
-from mustsee.conditions.film import Film
-from mustsee.conditions.watch import Watch
+from actors.judge.seat import ConfiguredJudge
+from actors.part import LlmConfig, Opened, RunContext, TakesImages, video_input_of
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.errors import UserError
-from mustsee.filters.repair import Mend
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import NOT_LOOKED_AT
-from mustsee.filters.vetting import QuestionFilter, Vetting, check_unique_names, vet
+from mustsee.filters.vetting import QuestionFilter, VettingContext, check_unique_names, vet
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
@@ -41,7 +41,7 @@ class Vet:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     filters: Sequence[QuestionFilter]
-    repair: Mend | None = None
+    repair: RepairRule | None = None
     guesser: LlmConfig | None = None
     guesser_2: LlmConfig | None = None
     guesser_3: LlmConfig | None = None
@@ -69,7 +69,7 @@ class Vet:
     @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do what they are asked."""
-        blind = isinstance(self.looker, TakesPictures) and not self.looker.looks
+        blind = isinstance(self.looker, TakesImages) and not self.looker.looks
         return tuple(f for f in self.filters if not (blind and "looker" in f.roles))
 
     @property
@@ -105,7 +105,7 @@ class Vet:
             "tries": self.tries,
         }
 
-    def _watch(self, llm: LlmConfig, store: Store | None = None) -> Watch | None:
+    def _watch(self, llm: LlmConfig, store: Store | None = None) -> VideoPreparer | None:
         return video_input_of(llm, store) if self.watch else None
 
     def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
@@ -115,12 +115,12 @@ class Vet:
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}
         filters = self.runnable_filters
-        judge = Seat(self.judge, run).equivalent if self.judge else None
+        judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
             seen = {role: asker.with_provenance() for role, asker in askers.items()}
-            vetting = Vetting(
-                askers=seen, film=Film(video), seed=self.seed, count=run.count, judge=judge
+            vetting = VettingContext(
+                askers=seen, film=VideoFrames(video), seed=self.seed, count=run.count, judge=judge
             )
             if len(filters) < len(self.filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))

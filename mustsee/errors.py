@@ -23,8 +23,8 @@ _secrets: set[str] = set()
 
 
 def secret(value: str) -> str:
-    """The value itself, which `hidden` knows from now on in this process, in URLs and in base64,
-    too.
+    """The value itself, which `hide_secrets` knows from now on in this process, in URLs and in
+    base64, too.
     """
     if len(value) >= SHORTEST and value not in _secrets:
         _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= SHORTEST)

@@ -95,7 +95,9 @@ def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
         value = in_json(reply, parts)
         if value is None:
             return in_words(reply)
-        there = normalize_keys(cast(dict[str, Any], value)).keys() if isinstance(value, dict) else ()
+        there = (
+            normalize_keys(cast(dict[str, Any], value)).keys() if isinstance(value, dict) else ()
+        )
         if len(parts) > 1 and not parts <= set(there):
             with suppress(Unparsed):
                 return in_words(reply)

@@ -89,7 +89,7 @@ def without_fenced_texts(prompt: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedPrompt:
     """A prompt made ready: its name, its texts, and the hash of the file that it came from."""
 
     name: str
@@ -131,7 +131,7 @@ class Prompts:
         own = Path(self.root) / NOTE
         return own if own.is_file() else ROOT / NOTE
 
-    def render(self, name: str, **variables: Any) -> Rendered:
+    def render(self, name: str, **variables: Any) -> RenderedPrompt:
         """Prompt `name` ("neptune/questions") with its variables filled in.
 
         Raises UserError when there is no such file, jinja2.UndefinedError when a variable is
@@ -153,7 +153,7 @@ class Prompts:
         if self.language != ENGLISH:
             note = self._environment.from_string(self._note.read_text(encoding="utf-8"))
             user = f"{user}\n\n{note.render(language=self.language).strip()}"
-        return Rendered(name, block("system"), user, self.digest(name))
+        return RenderedPrompt(name, block("system"), user, self.digest(name))
 
     def digest(self, *names: str) -> str:
         """Hash (16 hex digits) of the named prompt files, or of every file in a named folder, and

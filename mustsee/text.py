@@ -109,7 +109,7 @@ def terms(text: str) -> list[str]:
     ]
 
 
-class Terms:
+class TermVectors:
     """Texts as weighted bags of terms (tf-idf), for likeness between them and to others."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
     """
     if not sentences:
         return []
-    mutual = Terms(sentences).mutual
+    mutual = TermVectors(sentences).mutual
     centre = mutual.mean(axis=1)
     chosen: list[int] = []
     room = most

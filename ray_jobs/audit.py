@@ -22,31 +22,31 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.text import Text
 
-from actors.answer.battery import Battery, Put, puts
+from actors.answer.battery import Battery, ConditionAnswerer, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
-from mustsee.audit.audit import FAILS, Audit, Repeated, audit, why_not
+from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, why_not
 from mustsee.audit.clean import write_clean
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
-from mustsee.layouts import Reading, read, table
-from mustsee.layouts.table import Columns
+from mustsee.layouts import QuestionFile, read, table
+from mustsee.layouts.table import TableColumns
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.evaluate import rows_of
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditJob:
     """`also`: further models, each by what differs from `answer.llm`."""
 
-    run: Run
+    run: JobSettings
     questions: str
     videos: str | None
     format: str | None
@@ -94,7 +94,7 @@ class AuditJob:
 
             return run.publish(files=files, page=page.write)
 
-    def check(self, reading: Reading) -> None:
+    def check(self, reading: QuestionFile) -> None:
         """Raises UserError where none of the questions can be audited."""
         stand = [q for q in reading if q.drop is None]
         if askable_questions(stand):
@@ -109,17 +109,17 @@ class AuditJob:
         )
 
     @cached_property
-    def columns(self) -> Columns | None:
+    def columns(self) -> TableColumns | None:
         if self.table is None:
             return None
-        known = {f.name for f in fields(Columns)}
+        known = {f.name for f in fields(TableColumns)}
         if wrong := sorted(set(self.table) - known):
             raise UserError(f"table: {wrong} are none of {', '.join(sorted(known))}")
         if missing := {"video", "question", "options"} - set(self.table):
             raise UserError(f"table: {sorted(missing)} must be named, too")
-        return Columns(**self.table)
+        return TableColumns(**self.table)
 
-    def puts(self, reading: Reading) -> tuple[Put, ...]:
+    def puts(self, reading: QuestionFile) -> tuple[ConditionAnswerer, ...]:
         """What is asked. Raises UserError for an answerer that asks no model."""
         if not isinstance(self.answer, AnswerLlm):
             raise UserError(
@@ -148,9 +148,9 @@ class AuditJob:
     def audit_table(
         self,
         tables: Tables,
-        reading: Reading,
+        reading: QuestionFile,
         battery: Battery,
-        others: Mapping[str, Reading],
+        others: Mapping[str, QuestionFile],
         embed: repeats.Embed | None,
     ) -> Audit:
         questions, videos = list(tables.questions()), list(tables.videos())
@@ -169,28 +169,28 @@ class AuditJob:
         self,
         questions: Sequence[Question],
         videos: Sequence[Video],
-        others: Mapping[str, Reading],
+        others: Mapping[str, QuestionFile],
         embed: repeats.Embed | None,
-    ) -> Repeated:
+    ) -> RepeatReport:
         overlap = [
             pair
             for name, reading in others.items()
             for pair in repeats.overlap(questions, reading.questions, name, embed, alike=self.alike)
         ]
-        return Repeated(
+        return RepeatReport(
             duplicates=repeats.repeats_within(questions, embed, alike=self.alike),
             overlap=overlap,
             films=self.films(videos, others),
         )
 
     def films(
-        self, videos: Sequence[Video], others: Mapping[str, Reading]
-    ) -> list[repeats.SameFilm]:
+        self, videos: Sequence[Video], others: Mapping[str, QuestionFile]
+    ) -> list[repeats.SharedVideo]:
         """Those that a benchmark has, too: by id; by content and looks where it has films."""
         folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
         mine = {v.uri: found for v in videos if folders and v.uri
                 if (found := looks(v.uri)) is not None}  # fmt: skip
-        same: list[repeats.SameFilm] = []
+        same: list[repeats.SharedVideo] = []
         for name, reading in others.items():
             known = list(reading.videos)
             theirs = dict[str, NDArray[np.float32]]()
@@ -219,8 +219,8 @@ class AuditJob:
         folder: Path,
         found: Audit,
         tables: Tables,
-        reading: Reading,
-        earlier: Sequence[versions.Version],
+        reading: QuestionFile,
+        earlier: Sequence[versions.AuditVersion],
     ) -> list[RenderableType]:
         """Write what was found; returns what is said at the end."""
         compared = [versions.compare(found, tables, old) for old in earlier]

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from mustsee.errors import UserError, secret
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.reading import Again, kept_questions
+from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.raters import modalities
 from mustsee.records import Question
 from mustsee.store import resolve
@@ -63,7 +63,7 @@ class Export:
                     counts["kept"] += question.drop is None
                     yield question
 
-        chosen = Again(selected_questions)
+        chosen = Rereadable(selected_questions)
         if not any(True for _ in kept_questions(chosen)):
             known = sorted({s for q in asked for s in q.subsets})
             raise UserError(

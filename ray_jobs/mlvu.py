@@ -24,7 +24,7 @@ from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
-from mustsee.layouts.reading import Again, Questions
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
 from mustsee.questions import balance
@@ -35,14 +35,14 @@ from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.store import resolve
-from mustsee.synth.insertions import Background, Clip, Making, with_captions
+from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
 from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run, standing_questions
+from ray_jobs.running.run import JobSettings, standing_questions
 
 
-class Task(Protocol):
+class MlvuTask(Protocol):
     """What `conf/task/*.yaml` names: the rows of a run."""
 
     def rows(self) -> list[Video]: ...
@@ -50,9 +50,11 @@ class Task(Protocol):
 
 class Planner(Protocol):
     @property
-    def make_settings(self) -> Making: ...
+    def make_settings(self) -> SynthesisSettings: ...
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]: ...
+    def rows(
+        self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]
+    ) -> list[Video]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ class Synthetic:
         pool = [_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
         return [with_captions(row, places) for row in self._planned(places, pool)]
 
-    def _planned(self, places: Sequence[Background], pool: Sequence[Clip]) -> list[Video]:
+    def _planned(self, places: Sequence[Background], pool: Sequence[InsertedClip]) -> list[Video]:
         if not self.lengths:
             return self.plan.rows(places, pool)
         done: list[Video] = []
@@ -99,7 +101,7 @@ class Synthetic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
+class LabelledVideos:
     """Anomaly recognition: `videos` is a table with uri and label."""
 
     anomaly: Anomaly
@@ -115,7 +117,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Annotated:
+class AnnotatedForms:
     """TR, VS, PQA, SSC and ER from a table of filled-in forms. Summaries of a video's beginning are
     for the ladder.
     """
@@ -135,7 +137,7 @@ class Annotated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ego:
+class EgoQueries:
     """ER from Ego4D's `nlq_*.json` and a table of answers (query_id, answer)."""
 
     queries: str | None
@@ -238,12 +240,12 @@ def _table(key: str, value: str | None) -> list[dict[str, Any]]:
     return read_table(_needed(key, value))
 
 
-def _clip(number: int, row: Mapping[str, Any]) -> Clip:
+def _clip(number: int, row: Mapping[str, Any]) -> InsertedClip:
     if not row.get("uri"):
         raise UserError(f"clips, row {number}: no 'uri'; the columns are {sorted(row)}")
     end = row.get("end")
     try:
-        return Clip(
+        return InsertedClip(
             uri=str(row["uri"]),
             start=float(row.get("start") or 0.0),
             end=float(end) if end is not None else facts(str(row["uri"])).duration,
@@ -259,7 +261,7 @@ def _clip(number: int, row: Mapping[str, Any]) -> Clip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fair:
+class GuesserBalance:
     """Drops what lets guessers beat chance. `least`: the share of a task that stays in any case."""
 
     fair: bool = True
@@ -285,14 +287,14 @@ class Fair:
 
 @dataclass(frozen=True, kw_only=True)
 class Mlvu:
-    run: Run
-    task: Task
+    run: JobSettings
+    task: MlvuTask
     absent: Part
     make: Part
     ask: Part
     vet: Part
     enrich: Skippable
-    balance: Fair
+    balance: GuesserBalance
     options: int = 4
 
     def __call__(self) -> int:
@@ -308,7 +310,7 @@ class Mlvu:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
-    def write(self, kept: Questions, folder: Path, videos: Again[Video]) -> None:
+    def write(self, kept: Questions, folder: Path, videos: Rereadable[Video]) -> None:
         """The dev lists, and with six options the test file as well."""
         layout.write(kept, folder, videos)
         if self.options == 6:

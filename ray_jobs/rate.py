@@ -23,13 +23,13 @@ from typing import Any, Literal
 
 from mustsee.errors import UserError
 from mustsee.raters import exchange, films, label_studio, potato, training
-from mustsee.raters.ballots import TRAINING, Ballots, Item, hash_token
+from mustsee.raters.ballots import TRAINING, Ballots, RatedItem, hash_token
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
 from mustsee.raters.deal import items, needed_raters
-from mustsee.raters.form import Form
+from mustsee.raters.form import RatingForm
 from mustsee.raters.kept import complete_replacement, record_results, replace_table
-from mustsee.raters.results import Results, results, summary_lines
+from mustsee.raters.results import RatingResults, results, summary_lines
 from mustsee.raters.settle import drop_reason, settle
 from mustsee.raters.training import Training
 from mustsee.raters.written import apply_votes
@@ -47,11 +47,11 @@ TOOLS = {"label_studio": label_studio, "potato": potato}
 
 
 @dataclass(frozen=True)
-class Rate:
+class RateJob:
     questions: str
     videos: str | None
     do: Literal["serve", "write", "export", "import"]
-    form: Form
+    form: RatingForm
     folder: str | None
     votes: str | None
     raters: int
@@ -111,8 +111,8 @@ class Rate:
         check_writable("folder", str(self._folder))
 
     def _serve(self) -> int:
-        from serve.rater import Desk, create_app
-        from serve.rater_film import Films
+        from serve.rater import RatingDesk, create_app
+        from serve.rater_film import ServedVideos
         from serve.rater_show import Tasks
 
         self._check_films()
@@ -124,10 +124,10 @@ class Rate:
                 items={i.name: i for i in asked},
                 questions={i.question_id: self._questions[i.question_id] for i in asked},
                 videos=self._videos,
-                films=Films(self._videos.values(), self._folder / "stretches"),
+                films=ServedVideos(self._videos.values(), self._folder / "stretches"),
                 training=self._training,
             )
-            desk = Desk(
+            desk = RatingDesk(
                 tasks=tasks,
                 ballots=self._ballots,
                 results=lambda: self._results(asked),
@@ -197,7 +197,7 @@ class Rate:
             print(printable(f"  left out: {reason}"))
         return 0
 
-    def _rated(self) -> tuple[list[Item], list[Any]]:
+    def _rated(self) -> tuple[list[RatedItem], list[Any]]:
         if not self._ballots.there():
             raise UserError(
                 f"{display_name(self._ballots.where)} holds no votes: nobody has rated "
@@ -291,7 +291,7 @@ class Rate:
                     "films from their beginning"
                 )
 
-    def _open(self) -> list[Item]:
+    def _open(self) -> list[RatedItem]:
         """The items that are asked: those of before, else of a sample drawn now."""
         self._folder.mkdir(parents=True, exist_ok=True)
         drawn = [q.question_id for q in self._drawn]
@@ -334,7 +334,7 @@ class Rate:
             else:
                 print(f"{name}: {address}/r/{token}")
 
-    def _results(self, asked: Sequence[Item]) -> Results:
+    def _results(self, asked: Sequence[RatedItem]) -> RatingResults:
         return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
 
 

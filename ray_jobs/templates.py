@@ -33,8 +33,8 @@ from mustsee.prompts import Prompts
 from mustsee.questions.drafts import fields
 from mustsee.questions.numbered import Items, complete, items
 from mustsee.recipes.cinepile.question_lists import (
-    Asked,
-    Source,
+    ListedQuestion,
+    QuestionList,
     keep_distinct,
     merge_equal,
     names_in,
@@ -43,12 +43,12 @@ from mustsee.recipes.cinepile.question_lists import (
 )
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
-    Cluster,
+    QuestionCluster,
     Template,
     distinct,
-    templates_form,
-    one_sided,
     distinctive_words,
+    one_sided,
+    templates_form,
     too_specific,
     write_templates,
 )
@@ -56,7 +56,7 @@ from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
 from ray_jobs.running.heartbeat import show_step
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 REVIEW = "templates.md"
@@ -70,7 +70,7 @@ class Templates:
     cluster with more than this share of its questions on one film or show gives no templates.
     """
 
-    run: Run
+    run: JobSettings
     questions: str | Sequence[Any]
     llm: LlmConfig
     encoder: str
@@ -96,7 +96,7 @@ class Templates:
         _not_reviewed(target, root)
         report: dict[str, Any] = {"sets": {}}
         found: list[Template] = []
-        clusters: list[Cluster] = []
+        clusters: list[QuestionCluster] = []
         with self.run.open("templates") as running:
             asker = Asker(
                 llm=running.model(self.llm),
@@ -129,8 +129,8 @@ class Templates:
         return 0
 
     def induce(
-        self, asked: Sequence[Asked], k: int, kind: str, asker: Asker, embed: Embed
-    ) -> tuple[list[Template], list[Cluster], dict[str, Any]]:
+        self, asked: Sequence[ListedQuestion], k: int, kind: str, asker: Asker, embed: Embed
+    ) -> tuple[list[Template], list[QuestionCluster], dict[str, Any]]:
         """The templates of one set of questions, its clusters, and what there is to say of them."""
         unique = neutralize_pronouns(asked)
         if self.pronouns == "llm":
@@ -163,11 +163,11 @@ class Templates:
         return made, clusters, report
 
     async def _ask(
-        self, groups: Mapping[int, Sequence[Asked]], kind: str, asker: Asker
+        self, groups: Mapping[int, Sequence[ListedQuestion]], kind: str, asker: Asker
     ) -> list[Template]:
         done = 0
 
-        async def ask_group(number: int, group: Sequence[Asked]) -> list[Template]:
+        async def ask_group(number: int, group: Sequence[ListedQuestion]) -> list[Template]:
             nonlocal done
             rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
             chosen = rng.sample(list(group), min(self.sample, len(group)))
@@ -210,28 +210,28 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _sources(value: str | Sequence[Any]) -> list[Source]:
+def _sources(value: str | Sequence[Any]) -> list[QuestionList]:
     return [_source(item) for item in ([value] if isinstance(value, str) else value)]
 
 
-def _source(value: Any) -> Source:
-    if isinstance(value, Source):
+def _source(value: Any) -> QuestionList:
+    if isinstance(value, QuestionList):
         return value
     fields = {"path": value} if isinstance(value, str) else value
-    known = {f.name for f in dataclasses.fields(Source)}
+    known = {f.name for f in dataclasses.fields(QuestionList)}
     if not isinstance(fields, Mapping) or not set(fields) <= known or "path" not in fields:
         raise UserError(
             f"questions={value!r}: a path, or {{path: ..., question: column, title: ...}}"
         )
-    return Source(**{str(k): v for k, v in fields.items()})
+    return QuestionList(**{str(k): v for k, v in fields.items()})
 
 
-async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
+async def _without_names(asked: Sequence[ListedQuestion], asker: Asker) -> list[ListedQuestion]:
     """Names replaced by the model, `BATCH` questions a call; equal ones merged again."""
 
     done = 0
 
-    async def neutralize_group(questions: Sequence[Asked]) -> list[Asked]:
+    async def neutralize_group(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
         nonlocal done
         texts = await asker.ask(
             "cinepile/pronouns",
@@ -261,20 +261,20 @@ def rewrites_form(count: int) -> Form[tuple[str, ...]]:
 
 def _described(
     kind: str,
-    groups: Sequence[Sequence[Asked]],
+    groups: Sequence[Sequence[ListedQuestion]],
     members: Sequence[Sequence[int]],
     vectors: NDArray[np.float32],
     found: Clusters,
-) -> list[Cluster]:
+) -> list[QuestionCluster]:
     everything = [q.neutral for group in groups for q in group]
-    done: list[Cluster] = []
+    done: list[QuestionCluster] = []
     for number, (group, rows) in enumerate(zip(groups, members, strict=True)):
         titles = Counter(q.title for q in group if q.title).most_common(1) or [("", 0)]
         lists = Counter(q.source for q in group)
         near = vectors[rows] @ found.centroids[number]
         texts = [q.neutral for q in group]
         done.append(
-            Cluster(
+            QuestionCluster(
                 kind=kind,
                 number=number,
                 size=len(group),

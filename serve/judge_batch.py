@@ -47,7 +47,7 @@ class _Waiting(Generic[T, R]):
     in_work: bool = False
 
 
-class Batcher(Generic[T, R]):
+class RequestBatcher(Generic[T, R]):
     """`do` from any number of callers on one event loop.
 
     `work` gives one result for each item, in order; `cost` says about how many tokens an item has.

@@ -44,7 +44,7 @@ LATEST = 30.0  # seconds; nobody is told to come back later
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class RequestLimits:
     """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
     item's error), `seconds` for one request, `arrival` seconds for its body to be whole;
     `waiting`: requests at once, more are answered 429.
@@ -104,7 +104,7 @@ def _loopback(host: str | None) -> bool:
         return False
 
 
-class Door:
+class LatencyGate:
     """Lets in what is expected to be answered in time, by what the last requests took for each byte
     that was inside with them: a request may wait at places that no queue of the judge counts.
 
@@ -117,7 +117,7 @@ class Door:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RequestLimits,
         *,
         sharing: bool = False,
         clock: Callable[[], float] = time.perf_counter,
@@ -213,7 +213,7 @@ def failure(
     return Response(text, status, dict(headers or {}), "application/json")
 
 
-class Guard:
+class JudgeGuard:
     """The outermost layer: request ids, keys, the size of bodies, whether there is time for them,
     metrics, the access log.
 
@@ -221,9 +221,9 @@ class Guard:
     inside once its body is whole.
     """
 
-    def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
-        self._door = Door(limits, sharing=len(keys.digests) > 1)
+        self._door = LatencyGate(limits, sharing=len(keys.digests) > 1)
         self._arrivals = Arrivals(seconds=limits.arrival, count=ARRIVING, size=ARRIVING_BYTES)
         self._rest = Arrivals(seconds=REFUSED_SECONDS, count=REFUSED)
 
@@ -366,4 +366,4 @@ def _waited_before(headers: Mapping[str, str]) -> float:
     return waited_seconds(headers.get("x-request-start", ""), time.time())
 
 
-__all__ = ["Door", "Guard", "Keys", "Limits", "Metrics", "failure"]
+__all__ = ["JudgeGuard", "Keys", "LatencyGate", "Metrics", "RequestLimits", "failure"]

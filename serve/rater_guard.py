@@ -27,7 +27,7 @@ HEADERS = {
 
 
 @dataclass(kw_only=True)
-class Rate:
+class RequestRate:
     """Requests a minute: of a rater (films come in many ranges), and of an address that has no
     link that counts.
     """
@@ -48,7 +48,7 @@ class Rate:
             return self._counts[who] <= most
 
 
-class Guard:
+class RaterGuard:
     """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over `BODY` is
     refused.
     """

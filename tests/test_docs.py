@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN
-from mustsee.run.tables import Failure
+from mustsee.run.tables import ProblemRow
 from ray_jobs.running.compose import CONF, compose, compose_job
 
 ROOT = CONF.parent
@@ -134,7 +134,7 @@ def records(*classes: type) -> Iterator[type]:
 
 
 @pytest.mark.parametrize(
-    "cls", dict.fromkeys(records(Question, Video, Failure)), ids=lambda c: c.__name__
+    "cls", dict.fromkeys(records(Question, Video, ProblemRow)), ids=lambda c: c.__name__
 )
 def test_every_column_is_explained(cls: type) -> None:
     page = (ROOT / "docs" / "outputs.md").read_text()

@@ -19,7 +19,7 @@ from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
 from mustsee.forms import Form
 from mustsee.judge.prompt import render, triple
-from mustsee.prompts import Prompts, fenced_texts, neutral, fence, without_fenced_texts
+from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
 from mustsee.recipes.cinepile.mcq import choice
 from mustsee.recipes.mlvu.absent import sightings

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
-from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fenced_texts, fence
+from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fence, fenced_texts
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.thoughts import split_reasoning, half_marked, leaves_open
+from mustsee.thoughts import half_marked, leaves_open, split_reasoning
 
 MARKS = ["<think>{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
 WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
-from actors.answer.look import Looker, Shown
+from actors.answer.look import AnswererFrames, Looker
 from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.conditions.lines import excerpt
 from mustsee.conditions.options import order, rotated_options
-from mustsee.conditions.seen import Seen, lines_within
+from mustsee.conditions.seen import Condition, lines_within
 from mustsee.conditions.watch import WATCHED
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.evaluate.answers import verdict_on_reply, verdict_on_failure, likeliest, with_answers
+from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.llm import Llm, Message, Request, Sampling
@@ -32,11 +32,11 @@ from mustsee.text import LETTERS
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
-BLIND = Seen()
+BLIND = Condition()
 WHOLE = Rag()
 
 
-class Asked(TypedDict):
+class ReplyContext(TypedDict):
     """What every verdict says of how it was asked for."""
 
     model: str
@@ -65,7 +65,7 @@ class AnswerLlm:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     llm: LlmConfig
-    see: Seen = BLIND
+    see: Condition = BLIND
     rag: Rag = WHOLE
     prompt: str | None = None
     open_ended: bool = False
@@ -170,7 +170,7 @@ class AnswerLlm:
             given.setdefault(name, []).append(verdict)
         return replace_questions(video, given)
 
-    def _said(self, video: Video, seen: Shown) -> tuple[Line, ...]:
+    def _said(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
         """What is said in the stretches shown; of the whole film or of clips, all that is said."""
         lines = video.lines or ()
         return lines_within(lines, seen.spans, seen.cuts) if seen.spans else lines
@@ -193,7 +193,7 @@ class AnswerLlm:
         video: Video,
         question: Question,
         rotation: int,
-        seen: Shown | None,
+        seen: AnswererFrames | None,
         llm: Llm,
         prompts: Prompts,
     ) -> Verdict:
@@ -223,7 +223,7 @@ class AnswerLlm:
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)
-        asked: Asked = {
+        asked: ReplyContext = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
@@ -260,7 +260,7 @@ class AnswerLlm:
         return verdict_on_reply(question, reply.text, extra=extra, **asked)
 
 
-def describe_condition(see: Seen, rag: Rag = WHOLE, *, films: bool = False) -> str:
+def describe_condition(see: Condition, rag: Rag = WHOLE, *, films: bool = False) -> str:
     """ "32 frames + transcript", "film", "4 clips x 4 frames by words", "blind", ..."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
     looks = "film" if films else looks

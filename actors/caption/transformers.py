@@ -40,7 +40,9 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.revision_field()
-    prompt: str | None = field(default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)})
+    prompt: str | None = field(
+        default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)}
+    )
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")
@@ -62,7 +64,7 @@ class TransformersCaptioner:
         checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self, run: RunContext) -> Opened:
-        eyes = Eyes(self)
+        eyes = CaptionModel(self)
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
@@ -86,7 +88,7 @@ def sentence(reply: str) -> str:
     return " ".join((said[-1].rstrip("*_ ") if said else reply).split())
 
 
-class Eyes:
+class CaptionModel:
     """A loaded model with its processor."""
 
     def __init__(self, config: TransformersCaptioner) -> None:

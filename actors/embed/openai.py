@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.endpoint import CHARACTERS_PER_TOKEN, Endpoint, Estimate
+from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import Transient
 from mustsee.llm import Llm, Message, Reply, Request
@@ -35,10 +35,10 @@ class Embeddings:
     def identity(self) -> str:
         return f"embeddings {self.endpoint.identity} dimensions={self.dimensions}"
 
-    def estimate(self, request: Request) -> Estimate:
+    def estimate(self, request: Request) -> CallEstimate:
         tokens = sum(len(m.text) / CHARACTERS_PER_TOKEN + 2 for m in request.messages)
         usd = self.endpoint.price.usd(tokens, 0)
-        return Estimate(tokens_in=tokens, usd=usd, usd_in=usd)
+        return CallEstimate(tokens_in=tokens, usd=usd, usd_in=usd)
 
     def open(self) -> Llm:
         return EmbeddingsClient(self)

@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.endpoint import Endpoint, Estimate
+from actors.endpoint import CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.llm import Llm, Message, Reply, Request
-from mustsee.media.doubt import Doubt, Guess
+from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.transcript import order_lines, with_transcript
@@ -53,8 +53,8 @@ class Transcriptions:
     def usd(self, wav: bytes) -> float:
         return (len(wav) - HEADER) / (2 * RATE) / 60 * self.usd_per_minute
 
-    def estimate(self, request: Request) -> Estimate:
-        return Estimate(usd=self.usd(request.messages[0].images[0]))
+    def estimate(self, request: Request) -> CallEstimate:
+        return CallEstimate(usd=self.usd(request.messages[0].images[0]))
 
     def open(self) -> Llm:
         return TranscriptionsClient(self)
@@ -188,8 +188,8 @@ def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[
             words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
         )
         silence = segment.get("no_speech_prob") or 0.0
-        guess = Guess(lines=(line,), log_prob=sure, no_speech=silence)
-        if "avg_logprob" not in segment or Doubt().reason(guess) is None:
+        guess = RecognisedSpeech(lines=(line,), log_prob=sure, no_speech=silence)
+        if "avg_logprob" not in segment or DoubtThresholds().reason(guess) is None:
             lines.append(line)
     return lines
 

@@ -12,7 +12,7 @@ from mustsee.records import Video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subtitles:
+class SubtitleTranscript:
     """The `subtitles` column, else a file beside the video, else a text stream inside it.
 
     `prefer`: the language taken where there are several; `sounds`: keep lines that only describe a

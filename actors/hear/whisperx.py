@@ -14,7 +14,7 @@ from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.speech import Window, speech_windows
+from mustsee.media.speech import SpeechWindow, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Video, Word
 
@@ -60,7 +60,7 @@ class WhisperX:
         weights.find_file(weights.find(self.model, self.revision), "model.bin")
 
     def open(self, run: RunContext) -> Opened:
-        ears = Ears(self)
+        ears = WhisperXModels(self)
 
         def hear(video: Video) -> Video:
             language, lines, aligned = self.language, list[Line](), True
@@ -79,7 +79,7 @@ class WhisperX:
         return hear
 
 
-class Ears:
+class WhisperXModels:
     """The loaded models: Whisper, aligners by language, the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
@@ -104,7 +104,7 @@ class Ears:
         )
 
     def transcribe_window(
-        self, window: Window, language: str | None, number: int
+        self, window: SpeechWindow, language: str | None, number: int
     ) -> tuple[str, list[Line], bool]:
         """The language, the lines of a window, and whether they are aligned."""
         if self._vad is not None:
@@ -123,7 +123,11 @@ class Ears:
             result = align(result["segments"], model, metadata, window.samples, self.config.device)
         result = self._with_speakers(result, window)
         lines = _lines(result["segments"], window.start, number)
-        return spoken, list(transcript.lines_between(lines, window.start, window.end)), bool(aligner)
+        return (
+            spoken,
+            list(transcript.lines_between(lines, window.start, window.end)),
+            bool(aligner),
+        )
 
     def _aligner(self, language: str) -> tuple[Any, Any] | None:
         if language not in self._aligners:
@@ -155,7 +159,7 @@ class Ears:
         folder = weights.find(str(self.config.diarizer))
         return DiarizationPipeline(model_name=str(folder), device=self.config.device)
 
-    def _with_speakers(self, result: Any, window: Window) -> Any:
+    def _with_speakers(self, result: Any, window: SpeechWindow) -> Any:
         if self.config.diarizer is None or not result["segments"]:
             return result
         from whisperx.diarize import assign_word_speakers  # pyright: ignore[reportMissingImports]

@@ -42,7 +42,7 @@ def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return made
 
 
-class Loaded:
+class LoadedCheckpoint:
     """A checkpoint in float32 (or as it was saved, `dtype="auto"`) with its tokenizer; `logits` of
     token ids, as long as they come.
     """

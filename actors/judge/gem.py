@@ -17,7 +17,7 @@ from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
-from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -89,13 +89,13 @@ class GemEngine:
         many = self.config.budget // self.limit if self._model.device.type != "cpu" else 1
         self._pass([longest] * max(1, many))
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         return self.tokens.prepare(triple)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         """Sorted by length, so that a pass pads little; answered in the order asked."""
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, Reading] = {}
+        found: dict[int, ForwardPass] = {}
         while order:
             longest, batch = 0, list[int]()
             while order and max(longest, prepared[order[0]].length) * (len(batch) + 1) <= max(
@@ -106,7 +106,7 @@ class GemEngine:
             found.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
         return [found[i] for i in range(len(prepared))]
 
-    def _pass(self, prompts: list[tuple[int, ...]]) -> list[Reading]:
+    def _pass(self, prompts: list[tuple[int, ...]]) -> list[ForwardPass]:
         import torch
 
         past = len(self._shared)
@@ -133,7 +133,7 @@ class GemEngine:
             last = (real * torch.arange(1, width + 1, device=real.device)).argmax(1)
             return self._read(hidden[torch.arange(len(rest), device=real.device), last])
 
-    def _read(self, hidden: Any) -> list[Reading]:
+    def _read(self, hidden: Any) -> list[ForwardPass]:
         """From the hidden states [batch, d] at the readout position."""
         import torch
 
@@ -141,7 +141,8 @@ class GemEngine:
         whole = cap_logits(self._model.lm_head(hidden).float(), self._cap)
         mass = (torch.logsumexp(two, 1) - torch.logsumexp(whole, 1)).exp().clamp(max=1)
         return [
-            Reading(float(d), float(m)) for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
+            ForwardPass(float(d), float(m))
+            for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
         ]
 
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from actors.judge.gem import extend_cache, masks, states, window
-from actors.judge.tokens import GemTokens, Metadata
+from actors.judge.tokens import GemTokens, JudgeMetadata
 from mustsee.errors import MustseeError, UserError
 from mustsee.extras import need
 from mustsee.judge import calibrate
-from mustsee.judge.data import Pair
+from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import TOKENS
 from mustsee.judge.prompt import prompt_hash, triple
 
@@ -60,7 +60,7 @@ class GemFit:
 
 
 @dataclass(frozen=True)
-class Worker:
+class TrainingWorker:
     """One of `world` processes; `wrap` distributes the model, `report` takes figures."""
 
     rank: int = 0
@@ -70,7 +70,7 @@ class Worker:
     report: Callable[[dict[str, Any]], None] = lambda figures: None
 
 
-def encode_pairs(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
+def encode_pairs(tokens: GemTokens, pairs: Sequence[LabelledPair], limit: int) -> list[Row]:
     """Prompts with their labels, a pair's references each; those over the limit are left out.
 
     A pair that is not equivalent is so to every reference; one that is equivalent fits its nearest.
@@ -86,7 +86,13 @@ def encode_pairs(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[R
     return rows
 
 
-def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me: Worker) -> None:
+def fit(
+    config: GemFit,
+    train: Sequence[LabelledPair],
+    dev: Sequence[LabelledPair],
+    out: str,
+    me: TrainingWorker,
+) -> None:
     """Train; the best checkpoint by dev loss ends in `out`, beside `metrics.jsonl`.
 
     A run that was stopped goes on from `out/last.pt`.
@@ -194,7 +200,7 @@ def length(row: Row) -> int:
     return len(row[0])
 
 
-def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[Row]:
+def _batch(rows: Sequence[Row], step: int, config: GemFit, me: TrainingWorker) -> list[Row]:
     """This worker's share of step `step`: prompts of like length, so that little is padding. Every
     epoch has an order of its own, and leaves out what fills no batch.
     """
@@ -325,6 +331,6 @@ def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> N
             shutil.copyfile(Path(config.base, name), folder / name)
     training = {**asdict(config), **figures}
     dtype = "bfloat16" if config.bf16 else "float32"
-    Metadata(
+    JudgeMetadata(
         attention=config.attention, prompt=prompt_hash(), dtype=dtype, training=training
     ).write(folder)

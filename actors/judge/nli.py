@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actors.judge.checkpoint import Loaded, find_checkpoint
+from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.lexical import FEATURES, features
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
@@ -50,7 +50,7 @@ class NliEngine:
         folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
         self._config = config
-        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
         named = {v.lower(): int(k) for k, v in self._loaded.model.config.id2label.items()}
         if "entailment" not in named:
             raise UserError(f"{config.model!r} has the labels {sorted(named)!r}, no entailment")
@@ -62,22 +62,22 @@ class NliEngine:
             prompt=FORMAT,
         )
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         """The payload is one tokenised pair for each way; none where words decide."""
         if self._config.lexical and states_reference(triple):
-            return Prepared(triple, 0, ())
+            return PreparedTriple(triple, 0, ())
         sides = [
             FORMAT.format(question=triple.question, answer=answer)
             for answer in (triple.candidate, triple.reference)
         ]
         ways = (sides, sides[::-1]) if self._config.both else (sides,)
         pairs = tuple(dict(self._loaded.tokenizer(*way)) for way in ways)
-        return Prepared(triple, max(len(p["input_ids"]) for p in pairs), pairs)
+        return PreparedTriple(triple, max(len(p["input_ids"]) for p in pairs), pairs)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         logits = iter(self._loaded.logits([pair for p in prepared for pair in p.payload]))
         return [
-            Reading(min((self._entailed(next(logits)) for _ in p.payload), default=SURE))
+            ForwardPass(min((self._entailed(next(logits)) for _ in p.payload), default=SURE))
             for p in prepared
         ]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from actors.part import LlmConfig
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Clip, Llm, Message, Reply, Request
+from mustsee.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.schemas import dump, load
 
 
@@ -25,7 +25,7 @@ def hash_messages(messages: Sequence[Message], seed: int) -> str:
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 
 
-def _seen(part: str | bytes | Clip) -> str:
+def _seen(part: str | bytes | VideoClip) -> str:
     if isinstance(part, str):
         return part
     content = part if isinstance(part, bytes) else part.mp4 or part.address.encode()

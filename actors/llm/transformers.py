@@ -23,7 +23,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from mustsee.thoughts import split_reasoning, leaves_open
+from mustsee.thoughts import leaves_open, split_reasoning
 
 LAST = 8  # tokens of a prompt in which a template may open the thoughts of the reply
 GATHER = 0.005  # seconds for which calls are gathered into one batch
@@ -65,7 +65,7 @@ class Transformers:
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class PendingRequest:
     """A request and where its reply goes."""
 
     request: Request
@@ -104,7 +104,7 @@ class TransformersChat:
         self._ends = {ends} if isinstance(ends, int) else set(ends or ())
         text = self._model.config.get_text_config()
         self._longest: int | None = getattr(text, "max_position_embeddings", None)
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingRequest] = deque()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="llm-transformers")
 
@@ -112,7 +112,7 @@ class TransformersChat:
         """Raises BadRow for a request that is too long, has pictures that cannot be read or that
         the model does not take, or does not fit the memory on its own.
         """
-        waiting = Waiting(request)
+        waiting = PendingRequest(request)
         with self._lock:
             self._waiting.append(waiting)
         asyncio.get_running_loop().call_later(GATHER, self._thread.submit, self._turn)
@@ -136,7 +136,7 @@ class TransformersChat:
             self._thread.submit(self._turn)
             batch = batch[: len(batch) // 2]
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[PendingRequest]:
         with self._lock:
             open_calls = [w for w in self._waiting if not w.reply.cancelled()]
             kind = open_calls[0].kind if open_calls else None
@@ -170,7 +170,7 @@ class TransformersChat:
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=self._tokenizer.pad_token_id,
-                logits_processor=[Draw(requests)],
+                logits_processor=[TokenSampler(requests)],
                 output_logits=sampling.top_logprobs > 0,
                 return_dict_in_generate=True,
             )
@@ -264,7 +264,7 @@ class TransformersChat:
         return tuple(found)
 
 
-class Draw:
+class TokenSampler:
     """Turns the greedy choice of each row into the choice of its request: nothing at temperature 0,
     else one draw from the `top_p` nucleus of the scores at that temperature.
     """
@@ -309,7 +309,9 @@ def takes_pictures(config: Transformers) -> bool:
     return type(found) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 
-def apply_chat_template(reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]) -> Any:
+def apply_chat_template(
+    reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]
+) -> Any:
     """The chats through the model's template; where that knows no system turn (Gemma's), what the
     system says stands before what the user says first.
     """

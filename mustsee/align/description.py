@@ -26,7 +26,7 @@ _BLOCK = 16384  # lines embedded at once: 10^6 lines take 1.5 GB, not twice that
 
 
 @dataclass(frozen=True)
-class Spoken:
+class SpokenWords:
     """The words of some lines: text, start and end seconds [n], and the line each belongs to."""
 
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ def clean(text: str) -> str:
     return " ".join(_NOISE.sub(" ", text).split())
 
 
-def spoken_words(lines: Sequence[Line]) -> Spoken:
+def spoken_words(lines: Sequence[Line]) -> SpokenWords:
     """The words that are spoken in lines, in order of time.
 
     Timed words are taken as they are; others are spread over their line by their length.
@@ -69,7 +69,7 @@ def spoken_words(lines: Sequence[Line]) -> Spoken:
             add(found.group(), line.start + begin * scale, line.start + end * scale, number)
     start = np.frombuffer(starts, dtype=np.float64)
     order = np.argsort(start, kind="stable")  # a narrator may speak over a line
-    return Spoken(
+    return SpokenWords(
         tuple(words[i] for i in order.tolist()),
         start[order],
         np.frombuffer(ends, dtype=np.float64)[order],

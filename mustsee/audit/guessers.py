@@ -1,7 +1,8 @@
 """Guessers that ask no model and see no video: what the options and the other questions give away.
 
 Each gives every option of every question a score; the highest is guessed. Those that learn from
-other questions (`prior`, `wording`) learn from one half of the videos and guess on the other.
+other questions (`prior`, `score_by_wording`) learn from one half of the videos and guess on the
+other.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def askable_questions(questions: Sequence[Question]) -> list[Question]:
 
 
 def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
-    """Guesser -> for each of the questions (`asked`) the chance that it is right: 1, 0, or a share
-    where several options score alike. "place A" always guesses the first option.
+    """Guesser -> for each of the questions (`askable_questions`) the chance that it is right: 1, 0,
+    or a share where several options score alike. "place A" always guesses the first option.
     """
     every = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
     every |= {"novel": novel, "worn": worn, "prior": prior, "wording": score_by_wording}

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.audit.audit import FAILS, Audit, Item, worst
-from mustsee.audit.battery import Tried
+from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, worst
+from mustsee.audit.battery import ConditionResult
 from mustsee.evaluate.score_show import percent
-from mustsee.layouts import Finding
+from mustsee.layouts import FileFault
 from mustsee.llm import UNTESTED, untested_note
 from mustsee.stats import Difference, Estimate
 
@@ -44,7 +44,7 @@ def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -
     pq.write_table(table, folder / "audit.parquet", compression="zstd")
 
 
-def item_row(item: Item) -> dict[str, Any]:
+def item_row(item: AuditedQuestion) -> dict[str, Any]:
     return {
         "question_id": item.question_id, "score": item.score, "shortcuts": list(item.shortcuts),
         "guessers": list(item.guessers), "fails": list(item.fails),
@@ -64,7 +64,7 @@ def points(found: Difference | None) -> str:
     return f"{100 * found.value:+.1f}{span}"
 
 
-def battery(tried: Sequence[Tried], title: str = "the battery, % right") -> Table:
+def battery(tried: Sequence[ConditionResult], title: str = "the battery, % right") -> Table:
     """Every guesser and condition; those that beat chance and should not are marked."""
     from rich.table import Table
 
@@ -85,7 +85,7 @@ def battery(tried: Sequence[Tried], title: str = "the battery, % right") -> Tabl
     return made
 
 
-def findings(found: Sequence[Finding]) -> Table:
+def findings(found: Sequence[FileFault]) -> Table:
     """What is wrong in the file, row by row; those that cannot be used are not in `clean/`."""
     from rich.table import Table
     from rich.text import Text

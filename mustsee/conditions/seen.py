@@ -16,7 +16,7 @@ from typing import Literal
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Line, Span, Video
 
-Condition = Literal[
+ConditionName = Literal[
     "blind",  # nothing
     "transcript",  # what is said, all of it
     "one_frame",  # the picture in the middle of the film
@@ -34,7 +34,7 @@ MOST_CUT = 0.4  # of a film: what is cut leaves room for a control elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Condition:
     """What of a film an answerer gets.
 
     `frames` pictures, one from each of as many equal stretches of what the `condition` shows, or
@@ -44,7 +44,7 @@ class Seen:
     of it. With neither the answerer is blind.
     """
 
-    condition: Condition = "whole"
+    condition: ConditionName = "whole"
     frames: int = 0
     fps: float | None = None
     least: int = 1
@@ -82,7 +82,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class FramePlan:
     """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
     seconds of the film. `cuts`: what is taken out of it, with every line that is spoken there in
     part. `clips`: the stretches that are watched, in place of pictures.
@@ -94,7 +94,9 @@ class Plan:
     clips: tuple[Span, ...] = ()
 
 
-def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0) -> Plan | None:
+def plan(
+    see: Condition, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
+) -> FramePlan | None:
     """What is shown of `film`, a stretch of its file; None where the condition shows nothing of it
     (evidence that is the whole film leaves nothing without it, and no room for a control).
 
@@ -104,17 +106,17 @@ def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
     if not shown:
         return None
     if not see.looks:
-        return Plan(spans=shown, cuts=cuts)
+        return FramePlan(spans=shown, cuts=cuts)
     if see.condition == "one_frame":
-        return Plan(spans=shown, times=spread(shown, 1))
+        return FramePlan(spans=shown, times=spread(shown, 1))
     if see.condition in ("without_evidence", "control"):
-        return Plan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
+        return FramePlan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
     if see.condition == "shuffled":
         times = _out_of_order(times, seed)
-    return Plan(spans=shown, times=times)
+    return FramePlan(spans=shown, times=times)
 
 
 def stretch(video: Video) -> Span:
@@ -193,7 +195,7 @@ def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, .
 
 
 def _stretches(
-    condition: Condition, film: Span, evidence: Sequence[Span], seed: int | str
+    condition: ConditionName, film: Span, evidence: Sequence[Span], seed: int | str
 ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """What is shown, and what is cut."""
     if condition not in SPANS:
@@ -224,7 +226,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
     return merge_spans(cuts, film)
 
 
-def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
+def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
     assert see.fps is not None
     found: list[float] = []
     for span in spans:
@@ -233,7 +235,7 @@ def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _beside(film: Span, left: Sequence[Span], see: Seen) -> tuple[float, ...]:
+def _beside(film: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
     """As many pictures of what is left of a film as there are of the whole: the same ones, where
     they are not cut, then others between them. So films are decoded, and pictures looked at, once
     for many questions.

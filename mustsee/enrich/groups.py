@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, merge_spans, lines_within, stretch
+from mustsee.conditions.seen import Condition, lines_within, merge_spans, stretch
 from mustsee.enrich.twins import SPLITS
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.repair import pictures, segments_near
@@ -35,15 +35,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups:
+class GroupSettings:
     """At most `most` siblings of a question; 0: none are made. `see`: the pictures of the film that
     the writer is shown, `near` those of the evidence; null: none. `words`: of what is said.
     """
 
     most: int = 0
-    see: Seen | None = field(default_factory=lambda: Seen(frames=12, longest=512))
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=0.5, least=2, most=8, longest=512)
+    see: Condition | None = field(default_factory=lambda: Condition(frames=12, longest=512))
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=0.5, least=2, most=8, longest=512
+        )
     )
     words: int = 20_000
 
@@ -56,8 +58,8 @@ async def siblings(
     question: Question,
     video: Video,
     asker: Asker,
-    settings: Groups,
-    film: Film,
+    settings: GroupSettings,
+    film: VideoFrames,
     *,
     seed: int = 0,
     count: Callable[[str, int], None],

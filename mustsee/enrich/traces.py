@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, lines_within, stretch
+from mustsee.conditions.seen import Condition, lines_within, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.evaluate.rubric import in_levels
-from mustsee.filters.looks import Eye, Poll
+from mustsee.filters.looks import Verifier, VoteRule
 from mustsee.filters.repair import pictures
-from mustsee.filters.vetting import Vetting, mark_unverified
+from mustsee.filters.vetting import VettingContext, mark_unverified
 from mustsee.forms import Form, form, many, number, record, words
 from mustsee.llm import Asker
 from mustsee.questions.drafts import SLACK, fields, spans
@@ -47,11 +47,13 @@ class Traces:
     """
 
     most: int = 0
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=1.0, least=2, most=24, longest=512)
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=1.0, least=2, most=24, longest=512
+        )
     )
-    see: Seen = field(
-        default_factory=lambda: Seen(
+    see: Condition = field(
+        default_factory=lambda: Condition(
             condition="evidence", fps=1.0, least=2, most=16, longest=768, transcript=True
         )
     )
@@ -75,7 +77,7 @@ async def add_trace(
     writer: Asker,
     grader: Asker,
     settings: Traces,
-    vetting: Vetting,
+    vetting: VettingContext,
 ) -> Question:
     """The question with its trace, if it has one that holds; one that fell, or of which a filter
     could tell nothing, as it is. Raises Transient.
@@ -116,7 +118,7 @@ def _marked(question: Question, *, passed: bool) -> Question:
 
 
 async def _written(
-    question: Question, video: Video, writer: Asker, settings: Traces, vetting: Vetting
+    question: Question, video: Video, writer: Asker, settings: Traces, vetting: VettingContext
 ) -> Trace | None:
     times, images = await pictures(video, vetting.film, None, settings.near, question.evidence)
     lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
@@ -133,7 +135,7 @@ async def _written(
 
 
 async def _looked(
-    step: Step, question: Question, video: Video, settings: Traces, vetting: Vetting
+    step: Step, question: Question, video: Video, settings: Traces, vetting: VettingContext
 ) -> tuple[list[Verdict], bool | None]:
     """What the looks at one step said, and whether it shows; null where that cannot be told."""
     asked = replace(
@@ -145,8 +147,8 @@ async def _looked(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    poll = Poll(runs=settings.runs, min_right=settings.min_right)
-    eye = Eye(asked, video, vetting, poll, name=NAME)
+    poll = VoteRule(runs=settings.runs, min_right=settings.min_right)
+    eye = Verifier(asked, video, vetting, poll, name=NAME)
     try:
         votes = await eye.votes(settings.see, asked.evidence)
     except BadRow:  # the film is not there, or cannot be decoded

@@ -131,7 +131,9 @@ def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
             if not told.get(label):
                 raise Unparsed(f"it has no line of the form '{label.upper()}: ...'")
         variants = [f.text for f in given if f.label == "variant" and f.text]
-        return make_wording(told["question"], told["answer"], [v for v in variants if not is_none(v)])
+        return make_wording(
+            told["question"], told["answer"], [v for v in variants if not is_none(v)]
+        )
 
     shape = record(
         make_wording,

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grade:
+class RubricGrade:
     """`first` is accuracy (SSC) or completeness (VS), `second` relevance or reliability. `points`:
     the level of each scoring point, of which `first` is the mean. `reply`: with the reasons.
     """
@@ -42,24 +42,24 @@ class Grade:
         return self.first + self.second
 
 
-def scene_grade(points: int) -> Form[Grade]:
+def scene_grade(points: int) -> Form[RubricGrade]:
     """A level for each of so many scoring points, and the relevance."""
     names = [f"point_{n}" for n in range(1, points + 1)]
 
-    def make_grade(levels: Mapping[str, int], reply: str) -> Grade:
+    def make_grade(levels: Mapping[str, int], reply: str) -> RubricGrade:
         each = tuple(levels[name] for name in names)
         mean = sum(each) / len(each)
-        return Grade(first=mean, second=levels["relevance"], points=each, reply=reply)
+        return RubricGrade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
     wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
     return in_levels(wanted).map(lambda said: make_grade(*said))
 
 
-def summary_grade() -> Form[Grade]:
+def summary_grade() -> Form[RubricGrade]:
     """The completeness and the reliability."""
     wanted = dict.fromkeys(SCALES["summary"], LEVELS)
     return in_levels(wanted).map(
-        lambda said: Grade(
+        lambda said: RubricGrade(
             first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
         )
     )
@@ -141,7 +141,7 @@ def _bare(name: str) -> str:
     return re.sub(r"^(?:scoring_)?point_?(?=\d)", "point_", bare)
 
 
-async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> Grade:
+async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> RubricGrade:
     """Ask for the grade of one answer. A caption without scoring points is held against the
     reference as its one point. Raises BadRow after replies of a wrong form.
     """

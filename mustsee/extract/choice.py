@@ -25,9 +25,9 @@ from mustsee.extract.text import (
     mentions,
     norm,
     plain,
-    strip_reasoning,
     remove_quoted,
     remove_wrapped,
+    strip_reasoning,
     wrapped_answers,
 )
 from mustsee.extract.words import (

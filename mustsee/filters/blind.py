@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.extract import extract
-from mustsee.filters.vetting import Judges, Vetting, judgeable, mark_unverified
+from mustsee.filters.vetting import Judges, VettingContext, judgeable, mark_unverified
 from mustsee.forms import Form, form, free, in_lines, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
@@ -37,7 +37,7 @@ WRITTEN = "filters/guess_open"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
+class BlindGuess:
     """One such filter. `name`: how verdicts and drops name it; `prompt`: the prompt's name.
 
     `min_failures` of the `runs` runs must fail for a question to pass. `shuffle`: each run sees the
@@ -79,7 +79,7 @@ class Guess:
     def reads(self) -> tuple[str, ...]:
         return ("lines", "transcribed_by") if self.transcript else ()
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question with the verdicts of as many runs as it takes to decide."""
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
@@ -118,7 +118,7 @@ async def one_guess(
     question: Question,
     video: Video,
     asker: Asker,
-    filter_: Guess,
+    filter_: BlindGuess,
     seed: int,
     number: int,
 ) -> Verdict:
@@ -146,7 +146,7 @@ async def one_guess(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def _blank(asker: Asker, filter_: Guess, prompt: str, seed: int, detail: str = "") -> Verdict:
+def _blank(asker: Asker, filter_: BlindGuess, prompt: str, seed: int, detail: str = "") -> Verdict:
     """The verdict of a run before its reply."""
     return Verdict(
         filter=filter_.name,
@@ -157,7 +157,7 @@ def _blank(asker: Asker, filter_: Guess, prompt: str, seed: int, detail: str = "
     )
 
 
-def _given(question: Question, video: Video, filter_: Guess) -> dict[str, Any]:
+def _given(question: Question, video: Video, filter_: BlindGuess) -> dict[str, Any]:
     """What a guesser is told: the question, and what is said if it may know that."""
     told: dict[str, Any] = {"question": question.question}
     if filter_.transcript:
@@ -171,7 +171,7 @@ async def _in_words(
     question: Question,
     video: Video,
     asker: Asker,
-    filter_: Guess,
+    filter_: BlindGuess,
     seed: int,
     number: int,
     judge: Judges,
@@ -190,7 +190,7 @@ async def _in_words(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def apply_verdicts(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Question:
+def apply_verdicts(question: Question, filter_: BlindGuess, given: Sequence[Verdict]) -> Question:
     """The question with a filter's verdicts; dropped, for the first reason, where it does not pass;
     unvetted where that cannot be told. A run without an answer is neither right nor a failure.
     """
@@ -359,7 +359,7 @@ def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str,
     return table
 
 
-class Runs(NamedTuple):
+class RunCounts(NamedTuple):
     """What a filter's runs said of a question; few questions differ in that."""
 
     filter: str
@@ -368,12 +368,12 @@ class Runs(NamedTuple):
     wrong: int
 
 
-def _runs(question: Question, names: Sequence[str]) -> tuple[Runs, ...]:
+def _runs(question: Question, names: Sequence[str]) -> tuple[RunCounts, ...]:
     said: dict[str, list[bool | None]] = {name: [] for name in names}
     for verdict in question.verdicts[question.earlier_verdicts :]:
         if verdict.filter in said:
             said[verdict.filter].append(verdict.correct)
-    return tuple(Runs(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
+    return tuple(RunCounts(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
 
 
 def _name(drop: str) -> str:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, merge_spans, plan, lines_within, stretch
+from mustsee.conditions.seen import Condition, lines_within, merge_spans, plan, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.looks import named_in
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.forms import Form
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, finish_question, reach
@@ -44,7 +44,7 @@ NARRATOR = "narrator"  # who speaks the lines of an audio description
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class FailedWording:
     """A wording that fell: why, and what those said who tried it, latest first."""
 
     question: str
@@ -55,7 +55,7 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mend:
+class RepairRule:
     """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
     null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
     evidence, and of the stretches that the looker named; null: none. `words`: of what is said.
@@ -66,9 +66,11 @@ class Mend:
 
     rounds: int = 2
     of: Sequence[str] | None = None
-    see: Seen | None = field(default_factory=lambda: Seen(frames=6, longest=768))
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=0.5, least=2, most=10, longest=768)
+    see: Condition | None = field(default_factory=lambda: Condition(frames=6, longest=768))
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=0.5, least=2, most=10, longest=768
+        )
     )
     words: int = 20_000
     far: float = 60.0
@@ -81,7 +83,7 @@ class Mend:
             raise UserError(f"vet.repair.rounds={self.rounds!r}: 0 or more")
 
     async def __call__(
-        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
         """The question mended, its fault on record; null where the writer cannot, or where nothing
         was said that could be gone by.
@@ -98,7 +100,9 @@ class Mend:
             return None
         kinds = {normal(kind): kind for kind in self.kinds}
         new = finish_question(
-            replace(draft, evidence=merge_spans(draft.evidence, stretch(video)) or question.evidence),
+            replace(
+                draft, evidence=merge_spans(draft.evidence, stretch(video)) or question.evidence
+            ),
             video_id=question.video_id,
             recipe=question.recipe,
             question_type=kinds.get(normal(draft.tag), question.question_type),
@@ -123,7 +127,7 @@ class Mend:
         )
 
     async def _asked(
-        self, question: Question, video: Video, vetting: Vetting, now: Tried
+        self, question: Question, video: Video, vetting: VettingContext, now: FailedWording
     ) -> Draft | None:
         """The writer's draft; null for NONE. Raises BadRow."""
         named = (span for reply in now.replies for span in named_in(reply))
@@ -138,7 +142,9 @@ class Mend:
             seed=vetting.seed,
             images=images,
             frames=times,
-            segments=segments_near(video, question.evidence if kind not in ("guessed", "heard") else ()),
+            segments=segments_near(
+                video, question.evidence if kind not in ("guessed", "heard") else ()
+            ),
             lines=nearest(_lines(video, self.narrator), question.question, self.words),
             described=video.scene is not None,
             others=others(video, question),
@@ -152,7 +158,11 @@ class Mend:
 
 
 async def pictures(
-    video: Video, film: Film, see: Seen | None, near: Seen | None, evidence: Sequence[Span]
+    video: Video,
+    film: VideoFrames,
+    see: Condition | None,
+    near: Condition | None,
+    evidence: Sequence[Span],
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
     """What a writer is shown of a film, with the times: pictures of the whole, as `see` has it, and
     of the evidence, as `near` has it. Raises BadRow where the film is not there.
@@ -171,15 +181,15 @@ def fault_of(reason: str) -> str:
     return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
 
 
-def attempt_of(question: Question, by: str) -> Tried:
+def attempt_of(question: Question, by: str) -> FailedWording:
     """The question as it is worded now, with why it fell and what was said of this wording."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
     return _tried(wording_fields(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
-def earlier(question: Question) -> tuple[Tried, ...]:
+def earlier(question: Question) -> tuple[FailedWording, ...]:
     """The wordings that it had before, first to last, each with what was said of it."""
-    found: list[Tried] = []
+    found: list[FailedWording] = []
     begun = 0
     for repair in _rewordings(question):
         before, by = json.loads(repair.before), repair.reason.partition(":")[0]
@@ -189,8 +199,8 @@ def earlier(question: Question) -> tuple[Tried, ...]:
     return tuple(found)
 
 
-def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> Tried:
-    return Tried(
+def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> FailedWording:
+    return FailedWording(
         question=wording["question"],
         answer=wording["answer"],
         wrong=tuple(o for o in wording["options"] if o != wording["answer"]),

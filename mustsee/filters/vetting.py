@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import UserError
 from mustsee.llm import Asker
 from mustsee.records import UNVETTED, Question, Video
@@ -42,19 +42,19 @@ def ignore_count(name: str, n: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vetting:
+class VettingContext:
     """What a filter may use: a model for each role, the row's film, the seed that its randomness
     begins with, a counter that ends up in `run.json`, and who judges answers in words.
     """
 
     askers: Mapping[str, Asker]
-    film: Film
+    film: VideoFrames
     seed: int = 0
     count: Callable[[str, int], None] = ignore_count
     judge: Judges | None = None
 
 
-def judgeable(question: Question, vetting: Vetting) -> bool:
+def judgeable(question: Question, vetting: VettingContext) -> bool:
     """Whether a judge can compare an answer in words with the known one: long answers, and those
     that are graded by points or rubrics, are for raters.
     """
@@ -82,21 +82,21 @@ class QuestionFilter(Protocol):
     @property
     def reads(self) -> tuple[str, ...]: ...
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question with this filter's verdicts, and `metrics["<name>_passed"]` 0 where it does
-        not pass; `unvetted` where nothing could be read. Raises Transient.
+        not pass; `mark_unverified` where nothing could be read. Raises Transient.
         """
         ...
 
 
-class Mends(Protocol):
+class RepairsQuestions(Protocol):
     """What rewrites a question that fell (`mustsee.filters.repair`)."""
 
     @property
     def rounds(self) -> int: ...
 
     async def __call__(
-        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
         """The question mended, to be vetted anew; null where it cannot be."""
         ...
@@ -109,7 +109,7 @@ class _Version:
     """
 
     question: Question
-    vetting: Vetting
+    vetting: VettingContext
     fallen_by: str | None = None
     left: tuple[QuestionFilter, ...] = ()
 
@@ -129,9 +129,9 @@ def check_unique_names(filters: Sequence[QuestionFilter]) -> None:
 async def vet(
     video: Video,
     filters: Sequence[QuestionFilter],
-    vetting: Vetting,
+    vetting: VettingContext,
     subset: str | None = None,
-    repair: Mends | None = None,
+    repair: RepairsQuestions | None = None,
 ) -> Video:
     """The video whose questions carry the filters' verdicts. A question that every filter passes
     belongs to `subset`; one that a filter drops is asked about no further, unless it is mended.
@@ -163,8 +163,8 @@ async def _versions(
     question: Question,
     video: Video,
     filters: Sequence[QuestionFilter],
-    vetting: Vetting,
-    repair: Mends | None,
+    vetting: VettingContext,
+    repair: RepairsQuestions | None,
 ) -> list[_Version]:
     """The question as it was asked, and its rewrites, until one passes or no more is to be had."""
     left = repair.rounds if repair and question.options else 0

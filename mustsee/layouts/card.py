@@ -38,7 +38,7 @@ class Card:
     impact: str = "Not examined."
 
 
-class Tally:
+class CardCounts:
     """What a card says of questions, counted as they go by: `made` all, `keep` those of a split.
     `parts`: questions by split, in the order of the splits.
     """
@@ -111,7 +111,7 @@ class Tally:
 
 
 def card_text(
-    card: Card, tally: Tally, videos: Sequence[Video], *, files: str, where: str = ""
+    card: Card, tally: CardCounts, videos: Sequence[Video], *, files: str, where: str = ""
 ) -> str:
     """The README of a dataset folder. `files`: the path of a split's file, with {} for its name;
     `where`: says where the video files are.
@@ -168,7 +168,7 @@ def _cell(text: str | None) -> str:
     return " ".join((text or "not known").split()).replace("|", "\\|")
 
 
-def funnel(run: Mapping[str, Any], tally: Tally) -> str:
+def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     """What went into each stage and came out of it, and why questions fell."""
     lines = [
         f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
@@ -180,7 +180,7 @@ def funnel(run: Mapping[str, Any], tally: Tally) -> str:
     return "\n".join(lines)
 
 
-def provenance(run: Mapping[str, Any], tally: Tally) -> str:
+def provenance(run: Mapping[str, Any], tally: CardCounts) -> str:
     """Who wrote the questions and who looked at them, with which prompts."""
     lines = [
         f"- {n} questions ({n / tally.kept_count:.0%}) by `{llm}`, prompts `{p}`, "
@@ -232,7 +232,7 @@ def _share(estimate: Mapping[str, Any] | None) -> str:
     return (f"{100 * value:.1f} %" if value > 0 else "none measured") + span
 
 
-def biases(tally: Tally) -> str:
+def biases(tally: CardCounts) -> str:
     """What gives answers away without the video."""
     found = tally.biases
     if not found:

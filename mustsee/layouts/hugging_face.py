@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mustsee import schemas
 from mustsee.layouts import card as cards
 from mustsee.layouts import croissant, eval_yaml, video_files
-from mustsee.layouts.card import Card, Tally, card_text
+from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import Questions, by_id
 from mustsee.layouts.video_files import file_name
@@ -48,7 +48,7 @@ def write(
     """
     import pyarrow.parquet as pq
 
-    path, told, tally = Path(path), card or Card(), Tally()
+    path, told, tally = Path(path), card or Card(), CardCounts()
     films, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:
@@ -121,8 +121,10 @@ def _films(videos: Sequence[Video]) -> pa.Table:
     return schemas.table(rows, Video).select(FILM)
 
 
-def _responsible(card: Card, tally: Tally, films: Iterable[Video]) -> croissant.Responsible:
-    return croissant.Responsible(
+def _responsible(
+    card: Card, tally: CardCounts, films: Iterable[Video]
+) -> croissant.ResponsibleAiFields:
+    return croissant.ResponsibleAiFields(
         collection=cards.funnel(card.run, tally),
         models=tuple(tally.models),
         annotation=cards.provenance(card.run, tally),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mustsee.layouts import hugging_face, lmms_task, portable
-from mustsee.layouts.reading import Again, Questions
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.records import Video
 
 _YAML = """\
@@ -99,7 +99,7 @@ def write(
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
         known = portable.portable_questions(questions)
-        asked = Again(lambda: (replace(q, subsets=()) for q in known))
+        asked = Rereadable(lambda: (replace(q, subsets=()) for q in known))
         hugging_face.write(asked, path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
     split = "test" if dataset is None else split

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.layouts import video_files
-from mustsee.layouts.chat import option_text, messages, record_name
+from mustsee.layouts.chat import messages, option_text, record_name
 from mustsee.layouts.reading import Questions, by_id, kept_questions
 from mustsee.records import Question, Video
 

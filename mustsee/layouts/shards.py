@@ -24,7 +24,7 @@ from typing import IO, Any
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
-from mustsee.layouts.reading import Notes, Questions, Reading, by_id, kept_questions
+from mustsee.layouts.reading import Notes, QuestionFile, Questions, by_id, kept_questions
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
 from mustsee.tables import in_a_line, parse_json
@@ -145,7 +145,7 @@ def there(folder: Path) -> list[Path]:
     return sorted(p for name in NAMES for p in folder.glob(name))
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """The questions of a shard, or of all shards in a folder. Films stay in their shards."""
     found: dict[str, Question] = {}
     videos: list[Video] = []
@@ -154,7 +154,7 @@ def read(path: Path) -> Reading:
         asked = [schemas.load(Question, q) for q in told["questions"]]
         found |= {q.question_id: q for q in asked}
         videos.append(schemas.load(Video, {**told, "uri": ""}))
-    return Reading(
+    return QuestionFile(
         layout="webdataset",
         questions=Notes(path).unique(list(found.values())),
         videos=tuple(videos),

@@ -18,8 +18,8 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from mustsee.media.lettering import Corners, Image, Reader, cut_out
-from mustsee.media.pictures import Picture, shrunk
-from mustsee.media.samples import Steps
+from mustsee.media.pictures import TimedFrame, shrunk
+from mustsee.media.samples import SampleSteps
 from mustsee.records import ScreenText
 
 STEP = 1.0  # seconds between looks
@@ -111,14 +111,14 @@ class TextFinder:
         since: float = float("-inf"),
     ) -> None:
         self._rules, self._reader, self._since = rules, reader, since
-        self._steps = Steps(STEP, first)
+        self._steps = SampleSteps(STEP, first)
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
         self._lately: deque[tuple[float, Image]] = deque(maxlen=max(2, round(rules.every / STEP)))
         self._searched: tuple[float, Image] | None = None
         self._jumped = False  # to another scene, since then
 
-    def see(self, picture: Picture) -> None:
+    def see(self, picture: TimedFrame) -> None:
         """Look at the next frame."""
         time = picture.time
         if not self._steps.due(time):
@@ -156,7 +156,7 @@ class TextFinder:
         waited = time - then >= (SOON if soon else self._rules.every) - 1e-4
         return waited and has_changed(before, luma)
 
-    def _search(self, picture: Picture, luma: Image) -> None:
+    def _search(self, picture: TimedFrame, luma: Image) -> None:
         large = max(picture.frame.width, picture.frame.height) >= WIDTHS[0]
         where, plain = places(picture.luma(WIDTHS[0]) if large else luma)
         if not where:

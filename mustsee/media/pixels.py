@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
-from mustsee.media.colours import bands, bars, clear_shares, half_of, crop_bars
+from mustsee.media.colours import bands, bars, clear_shares, crop_bars, half_of
 from mustsee.records import Face, Frame, Keyframe, ScreenText, Span
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.

@@ -163,7 +163,7 @@ def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles
     """The text subtitles inside a film, the language `prefer` first; None when there are none.
 
     Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
-    Raises BadRow and Transient as `mustsee.media.files.opened` does.
+    Raises BadRow and Transient as `mustsee.media.files.open_container` does.
     """
     from mustsee.media.files import open_container, picture_stream, start_time
 

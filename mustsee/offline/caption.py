@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from mustsee.llm import Clip, Request
+from mustsee.llm import Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.media.pixels import captions
 from mustsee.records import Keyframe
@@ -35,7 +35,7 @@ def clips(request: Request) -> str:
     return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
 
 
-def _middle(clip: Clip) -> bytes:
+def _middle(clip: VideoClip) -> bytes:
     import av
     from av.error import FFmpegError
 

@@ -23,7 +23,7 @@ Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class ShownFrame:
     """One frame as it was shown: its time in seconds, and its JPEG."""
 
     time: float
@@ -90,10 +90,10 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownEvidence:
     """Everything that was shown: pictures in the order of time, and what is said."""
 
-    pictures: tuple[Picture, ...]
+    pictures: tuple[ShownFrame, ...]
     lines: tuple[Line, ...]
 
     @property
@@ -105,16 +105,16 @@ class Shown:
         return self.pictures[-1].time
 
     @property
-    def early(self) -> tuple[Picture, ...]:
+    def early(self) -> tuple[ShownFrame, ...]:
         """The pictures of the first seconds."""
         return tuple(p for p in self.pictures if p.time <= self.start + NEAR)
 
     @property
-    def late(self) -> tuple[Picture, ...]:
+    def late(self) -> tuple[ShownFrame, ...]:
         return tuple(p for p in self.pictures if p.time >= self.end - NEAR)
 
     @property
-    def halfway(self) -> tuple[Picture, ...]:
+    def halfway(self) -> tuple[ShownFrame, ...]:
         """The pictures nearest to the middle between the first and the last; without both ends."""
         rest = [p for p in self.pictures if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
@@ -148,7 +148,7 @@ def _decoded(jpeg: bytes) -> Image:
     return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
 
 
-def read_all(some: Sequence[Picture]) -> Sequence[Picture]:
+def read_all(some: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
     """The pictures, which are read now, several at the same time."""
     read([picture.jpeg for picture in some])
     return some
@@ -158,7 +158,7 @@ def _letters(text: str) -> str:
     return normal(text).replace(" ", "")
 
 
-def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[Picture, ...]:
+def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
     """The frames in the order of time."""
-    shown = [Picture(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
+    shown = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
     return tuple(sorted(shown, key=lambda p: p.time))

@@ -37,7 +37,7 @@ LONGEST_QUOTE = 14  # words
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class QuotableLine:
     """A spoken line as it may be quoted; `moment` counts the moments of the part."""
 
     text: str
@@ -72,7 +72,7 @@ class Moment:
     cards: tuple[str, ...]
     quotable: tuple[str, ...]
     visible: tuple[str, ...]
-    said: tuple[Said, ...]
+    said: tuple[QuotableLine, ...]
     shots: int
 
     @property
@@ -86,7 +86,7 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class RuleQuestion:
     """A question that a rule made, with its decoys. `worth`: 3 where pictures and words must be put
     together, 2 where pictures are enough, 1 where words are.
     """
@@ -229,9 +229,9 @@ def likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
-def _quotable(line: Line, moment: int) -> Said:
+def _quotable(line: Line, moment: int) -> QuotableLine:
     text = tidy(line.text).strip(" \"“”'-").rstrip(".;,:-")
-    return Said(
+    return QuotableLine(
         text=sentence(brief(text, LONGEST_QUOTE)), start=line.start, end=line.end, moment=moment
     )
 
@@ -260,7 +260,7 @@ def brief(text: str, most: int = 9) -> str:
     return " ".join(parts[:cut]).rstrip(".,;:-")
 
 
-def spoken_lines(found: Sequence[Moment]) -> list[Said]:
+def spoken_lines(found: Sequence[Moment]) -> list[QuotableLine]:
     """All lines with something to them: four words, two of which carry meaning."""
     lines = [
         s for m in found for s in m.said if len(s.text.split()) >= 4 and len(terms(s.text)) >= 2

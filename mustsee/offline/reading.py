@@ -27,14 +27,14 @@ CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadText:
     """A line that was read; `top`: of its upper edge, in shares of the picture's height."""
 
     text: str
     top: float
 
 
-Readings = tuple[Reading, ...]  # the lines of a picture, from the top down
+Readings = tuple[ReadText, ...]  # the lines of a picture, from the top down
 
 
 def read(jpegs: Sequence[bytes]) -> list[Readings]:
@@ -112,7 +112,7 @@ def _readings(image: Image) -> Readings:
         if score >= SURE:
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
             pieces.append(((float(left), float(top), float(right), float(bottom)), text))
-    found = (Reading(text=text, top=box[1] / len(image)) for box, text in _whole(pieces))
+    found = (ReadText(text=text, top=box[1] / len(image)) for box, text in _whole(pieces))
     return tuple(sorted(found, key=lambda reading: reading.top))
 
 

@@ -49,7 +49,7 @@ SLACK = 1.0  # seconds by which a model may miss the ends of a film
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class LabelledField:
     """One labelled field of a reply: `QUESTION 2: (counting) How many?` has the label "question",
     the number "2", the tag "counting" and the text "How many?".
     """
@@ -89,7 +89,7 @@ def plain(text: str) -> str:
     return (quoted[1] or quoted[2]).strip() if quoted else text
 
 
-def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
+def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[LabelledField]:
     """The labelled fields of a reply, in order. `labels`: name -> pattern.
 
     A field goes on over the following lines and ends at the next label, or at a blank line once it
@@ -103,7 +103,7 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
         rf"(?P<mark>[:：]|[-–—.)](?=\s))?[\s*_]*(?:is:)?\s*(?P<text>.*)$",
         re.IGNORECASE,
     )
-    found: list[Field] = []
+    found: list[LabelledField] = []
     going = listing = False  # in a field; in the list below a heading such as "WRONG ANSWERS:"
     for line in _INLINE.sub(_broken, reply).splitlines():
         match = head.match(line)
@@ -134,7 +134,7 @@ def _broken(match: re.Match[str]) -> str:
     return "\n" if re.search(r"[^\W\d_]{2}", before) else match[0]
 
 
-def _begun(labels: Mapping[str, str], match: re.Match[str]) -> Field | None:
+def _begun(labels: Mapping[str, str], match: re.Match[str]) -> LabelledField | None:
     """The field that a line begins. A label has a colon, a number or a tag, or is shouted;
     "Question types vary" is prose.
     """
@@ -144,10 +144,10 @@ def _begun(labels: Mapping[str, str], match: re.Match[str]) -> Field | None:
         return None
     if number and not match["mark"] and label in ("answer", "evidence"):
         text, number = match.string[match.start("number") :], ""  # "CORRECT ANSWER 3": no colon
-    return Field(label=label, text=text, number=number, tag=match["tag"] or "")
+    return LabelledField(label=label, text=text, number=number, tag=match["tag"] or "")
 
 
-def _finished(field: Field) -> Field:
+def _finished(field: LabelledField) -> LabelledField:
     text, tag = plain(field.text), field.tag
     if not tag and field.label == "question":
         match = re.match(r"[(\[]([^)\]]{2,40})[)\]]\s*[:\-–]?\s*(.+)", text)

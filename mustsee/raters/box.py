@@ -177,8 +177,8 @@ def _made(base: Engine, where: str | Path) -> None:
         columns = {t.name: {c["name"] for c in here.get_columns(t.name)} for t in ours}
         if (there and not ours) or any(columns[t.name] != {*t.columns.keys()} for t in ours):
             raise UserError(
-                f"{display_name(where)} is of another version of this job, or no ballot box: give another "
-                "folder= or votes="
+                f"{display_name(where)} is of another version of this job, or no ballot box: "
+                "give another folder= or votes="
             )
         if base.dialect.name == "sqlite":
             made.exec_driver_sql("pragma journal_mode = wal")  # who reads waits for nobody

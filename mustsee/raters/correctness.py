@@ -35,11 +35,11 @@ def sample(questions: Sequence[Question], size: int | None, seed: int = 0) -> li
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class MeasuredCorrectness:
     """`n` of `asked` questions checked, so many of them right. `low`, `high`: the 95 % interval
     with films as clusters, for a sample that was checked to its end. `low_whenever`: a lower bound
     that holds whenever one stops, questions taken as independent (`bound`). `decided`: "above" or
-    "below" the share `wanted`, see `decided`.
+    "below" the share `wanted`, see `decide_bound`.
     """
 
     by: str
@@ -73,14 +73,14 @@ class Checked:
 
 def measure_correctness(
     right: Mapping[str, bool], films: Mapping[str, str], *, asked: int, by: str, wanted: float
-) -> Checked | None:
+) -> MeasuredCorrectness | None:
     """From the verdict on each checked question and its film. Null where none was checked."""
     if not right:
         return None
     names = sorted(right)
     found = mean([float(right[n]) for n in names], [films[n] for n in names])
     count = sum(right.values())
-    return Checked(
+    return MeasuredCorrectness(
         by=by, n=len(names), asked=asked, right=count, low=found.low, high=found.high,
         low_whenever=bound(count, len(names)), wanted=wanted,
         decided=decide_bound(count, len(names), wanted),

@@ -39,7 +39,7 @@ SHOWN = (  # of a video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class PageFrame:
     """A picture on the page. `src`: its data address; without one the script looks it up by the
     number of its film and its time.
     """
@@ -54,7 +54,7 @@ class Frame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ruling:
+class FilterRuling:
     """What a filter said of a question. `passed` is null where it only tells, or could not tell;
     `earlier`: of a wording that the question had before.
     """
@@ -81,14 +81,14 @@ class Ruling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class PageQuestion:
     """One question on the page."""
 
     question: Question
     film: int
     video: Video
-    frames: Sequence[Frame]
-    rulings: Sequence[Ruling]
+    frames: Sequence[PageFrame]
+    rulings: Sequence[FilterRuling]
     repairs: Sequence[tuple[str, str, str, str]]  # kind, reason, by whom, what it was before
 
 
@@ -99,7 +99,7 @@ class Panel:
     number: int
     video: Video
     questions: Sequence[Question]
-    frames: Sequence[Frame]
+    frames: Sequence[PageFrame]
 
     @property
     def kept_count(self) -> int:
@@ -110,7 +110,7 @@ class Panel:
 class Browser:
     """All that the page holds. `frames`: by film, time -> JPEG in base64."""
 
-    shown: Sequence[Shown]
+    shown: Sequence[PageQuestion]
     panels: Sequence[Panel]
     films: Sequence[str]
     frames: Mapping[int, Mapping[str, str]]
@@ -140,10 +140,10 @@ class Browser:
         names = {"types": list(types), "subsets": list(subsets), "fates": list(fates)}
         return {**names, "films": films, "rows": rows}
 
-    def with_pictures(self, shown: Shown) -> Shown:
+    def with_pictures(self, shown: PageQuestion) -> PageQuestion:
         """The question with its frames as data addresses, for readers without scripts."""
         frames = [
-            Frame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
+            PageFrame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
             for f in shown.frames
         ]
         return replace(shown, frames=frames)
@@ -167,7 +167,7 @@ def browser(tables: Tables, store: Store | None) -> Browser:
     found = {n: p.of_film for n, p in pictures.items()}
     return Browser(
         shown=[
-            Shown(
+            PageQuestion(
                 question=q,
                 film=films[q.video_id],
                 video=videos[q.video_id],
@@ -192,10 +192,10 @@ def browser(tables: Tables, store: Store | None) -> Browser:
     )
 
 
-def rulings(question: Question) -> list[Ruling]:
+def rulings(question: Question) -> list[FilterRuling]:
     """The verdicts by filter, those on the wording that it has now first."""
     since = question.earlier_verdicts
-    found: list[Ruling] = []
+    found: list[FilterRuling] = []
     for part, earlier in ((question.verdicts[since:], False), (question.verdicts[:since], True)):
         for name in dict.fromkeys(v.filter for v in part):
             some = [(v, _detail(v)) for v in part if v.filter == name]
@@ -206,7 +206,7 @@ def rulings(question: Question) -> list[Ruling]:
             elif passed is None and told:
                 passed = all(told)
             ruled = None if passed is None else bool(passed)
-            found.append(Ruling(name=name, passed=ruled, verdicts=some, earlier=earlier))
+            found.append(FilterRuling(name=name, passed=ruled, verdicts=some, earlier=earlier))
     return found
 
 
@@ -266,16 +266,16 @@ def _pictures(
         )
 
 
-def _frames(film: _Film | None, question: Question, number: int) -> list[Frame]:
+def _frames(film: _Film | None, question: Question, number: int) -> list[PageFrame]:
     if film is None:
         return []
     times = [k.time for k in film.wanted[question.question_id] if _name(k.time) in film.of_film]
-    return [Frame(film=number, time=time) for time in times]
+    return [PageFrame(film=number, time=time) for time in times]
 
 
-def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[Frame]:
+def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[PageFrame]:
     times = sorted(map(float, kept))
-    return [Frame(film=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
+    return [PageFrame(film=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
 
 
 def _small(jpeg: bytes) -> str:

@@ -40,7 +40,7 @@ class CallCost:
 
 
 @dataclass
-class Billed:
+class BillingRatio:
     """What calls of one model and prompt were billed, as multiples of their estimates.
 
     `kept`: how many of late were billed no more than was held back for them; halved by each that
@@ -87,10 +87,10 @@ class BillingHistory:
     """What was billed, by model and prompt."""
 
     def __init__(self) -> None:
-        self._pairs: dict[Pair, Billed] = {}
+        self._pairs: dict[Pair, BillingRatio] = {}
 
-    def billing_of(self, pair: Pair) -> Billed:
-        return self._pairs.setdefault(pair, Billed())
+    def billing_of(self, pair: Pair) -> BillingRatio:
+        return self._pairs.setdefault(pair, BillingRatio())
 
     def likely_cost(self, cost: CallCost) -> float:
         """What a call is likely to cost at most, in dollars: by what its model and prompt were
@@ -104,7 +104,7 @@ class BillingHistory:
         return times(cost, *upper)
 
     def with_margin(self, cost: CallCost) -> float:
-        """As `corrected`, for a call that is in flight with others."""
+        """As `likely_cost`, for a call that is in flight with others."""
         return times(cost, *self.billing_of(cost.pair).together)
 
 
@@ -117,7 +117,7 @@ def times(cost: CallCost, whole: float, tokens_in: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldBack:
+class HeldAmount:
     """What is held back for a call in flight: `usd`; `expected` is the most that it should cost, or
     None where nothing is known. `bare`: it is let go without a margin.
     """
@@ -128,7 +128,7 @@ class HeldBack:
     bare: bool = False
 
 
-NOTHING = HeldBack(cost=CallCost(), usd=0.0)
+NOTHING = HeldAmount(cost=CallCost(), usd=0.0)
 
 
 class Budget:
@@ -139,14 +139,14 @@ class Budget:
 
     def __init__(self, limit: float | None, history: BillingHistory) -> None:
         self._limit, self._history = limit, history
-        self._held: dict[str, HeldBack] = {}
+        self._held: dict[str, HeldAmount] = {}
         self._reserved = 0.0
         self._bare = Counter[str]()
         self._in_flight = Counter[Pair]()
 
     def consider(
         self, cost: CallCost, spent: float, *, batched: bool = False
-    ) -> HeldBack | Literal["hold", "spent"]:
+    ) -> HeldAmount | Literal["hold", "spent"]:
         """What to hold back for a call that is to start now that `spent` dollars are gone; or
         "hold": it waits for those in flight. `batched`: it goes with many others, which are
         answered together.
@@ -163,17 +163,17 @@ class Budget:
         expected = self._history.with_margin(cost)
         few = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
         if few and expected <= free + ROUNDING:
-            return HeldBack(cost=cost, usd=expected, expected=expected)
+            return HeldAmount(cost=cost, usd=expected, expected=expected)
         if not self._bare[cost.model] and least <= free + ROUNDING:
             held = max(least, min(self._history.likely_cost(cost), free))
-            return HeldBack(cost=cost, usd=held, expected=None if new else expected, bare=True)
+            return HeldAmount(cost=cost, usd=held, expected=None if new else expected, bare=True)
         return "hold"
 
-    def resume(self, cost: CallCost) -> HeldBack:
+    def resume(self, cost: CallCost) -> HeldAmount:
         """What to hold back for a call that is in flight already."""
-        return HeldBack(cost=cost, usd=self._history.likely_cost(cost))
+        return HeldAmount(cost=cost, usd=self._history.likely_cost(cost))
 
-    def start(self, key: str, held: HeldBack) -> None:
+    def start(self, key: str, held: HeldAmount) -> None:
         """The call is in flight."""
         self.release(key)
         if held is NOTHING:

@@ -15,7 +15,7 @@ from typing import Any
 from mustsee.errors import MustseeError
 
 
-class Journal:
+class RestartLog:
     """Appends to the file `path`; None: nothing is written down."""
 
     def __init__(self, path: str | None = None) -> None:

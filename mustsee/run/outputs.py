@@ -43,7 +43,7 @@ def check_writable(key: str, folder: str) -> None:
         )
 
 
-class Scratch:
+class ScratchFile:
     """Finished rows on the local disk, in one file, in a folder that `close` removes."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Scratch:
         litter.release(self.folder)
 
 
-def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True) -> None:
+def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = True) -> None:
     """Write `videos.parquet`, one row per video or clip, and `questions.parquet`, one row per
     question, dropped ones included, in one pass.
 

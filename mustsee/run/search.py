@@ -169,7 +169,7 @@ class Search:
 
     def cut(self, holder: Measure, in_flight: int, told: bool = False) -> None:
         """Congestion, while so many calls stood, and `holder` held further ones back; `told`: as in
-        `refused`. Where nothing stood after the cuts before, this one is deeper.
+        `record_refusal`. Where nothing stood after the cuts before, this one is deeper.
         """
         nothing_stood = told or self._started - self._cut_at <= AT_ONCE
         self._cut_at = self._started

@@ -29,7 +29,7 @@ from mustsee.align.place import Alignment, align
 from mustsee.errors import UserError
 from mustsee.media.subtitles import read
 from mustsee.records import Line, Span, Word
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 
 _ENGLISH = frozenset({"the", "of", "and", "to", "a", "in", "is", "you", "i", "that", "it"})
 SPEEDS = (1.0, 1.0, 25 / 24, 24 / 25)
@@ -160,7 +160,7 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AlignTrial:
     errors: float
     seconds: float
     truth: Span
@@ -187,7 +187,7 @@ class AlignBench:
     lines: int = 1_000_000
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         trials = list(self.trials(works_in(self.data, self.minutes), self._embed()))
         rows = [
             _row(errors, seconds, chosen)
@@ -195,7 +195,7 @@ class AlignBench:
             for seconds in self.lengths
             if (chosen := [t for t in trials if (t.errors, t.seconds) == (errors, seconds)])
         ]
-        return Figures(
+        return BenchTable(
             title="alignment: clips found within 2 s at both ends, clips of another work refused",
             columns=("errors", "seconds", "clips", "found", "misplaced", "refused", "other refused",
                      "lowest score", "highest other", "CPU ms"),
@@ -210,7 +210,7 @@ class AlignBench:
 
         return Encoder.load(self.encoder).encode
 
-    def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[Trial]:
+    def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[AlignTrial]:
         """Clips over all error rates and lengths."""
         rng = random.Random(f"{self.seed}/align")
         words = {name: time_words(lines) for name, lines in works.items()}
@@ -237,7 +237,7 @@ class AlignBench:
                     started = time.process_time()
                     found = align(clip, described[name], embed)
                     cpu = time.process_time() - started
-                    yield Trial(errors=errors, seconds=seconds, truth=cut[1], found=found,
+                    yield AlignTrial(errors=errors, seconds=seconds, truth=cut[1], found=found,
                                 elsewhere=align(clip, other, embed), cpu=cpu)  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _runs(words: Sequence[Word]) -> set[tuple[str, ...]]:
     return set(zip(plain, plain[1:], plain[2:], plain[3:], strict=False))
 
 
-def _row(errors: float, seconds: float, trials: Sequence[Trial]) -> tuple[Cell, ...]:
+def _row(errors: float, seconds: float, trials: Sequence[AlignTrial]) -> tuple[Cell, ...]:
     total = len(trials)
     placed = [t for t in trials if t.found.span is not None]
     right = sum(t.right for t in trials)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.sight_model import LETTERS, Shown, measure_frame
+from ray_jobs.benches.sight_model import LETTERS, FrameFacts, measure_frame
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 _NEXT = re.compile(rf"the (first|second) shape (after|before) the ({'|'.join(films.RARE)})\?")
@@ -25,7 +25,7 @@ _SAID = re.compile(r"The shape at (\w+) is ([a-z ]+)\.")
 
 
 @dataclass(frozen=True)
-class Answering:
+class AuditReplies:
     """Replies to chat payloads, a share of `noise` of them another letter."""
 
     noise: float = 0.03
@@ -47,7 +47,7 @@ class Answering:
         return LETTERS[named]
 
 
-def known_value(question: str, text: str, shots: Sequence[Shown]) -> str | None:
+def known_value(question: str, text: str, shots: Sequence[FrameFacts]) -> str | None:
     """The value that decides the question; null where it is not shown."""
     like = re.search(r"the same as ([^?]+)\?", question)
     if like:
@@ -68,11 +68,11 @@ def known_value(question: str, text: str, shots: Sequence[Shown]) -> str | None:
     return neighbour_of(found[3], steps, shots, place=place)
 
 
-def neighbour_of(form: str, steps: int, shots: Sequence[Shown], *, place: bool) -> str | None:
+def neighbour_of(form: str, steps: int, shots: Sequence[FrameFacts], *, place: bool) -> str | None:
     """What stands so many shapes behind the one of a form; null where that is not seen, or seen in
     two places, as it is out of order.
     """
-    runs: list[Shown] = []
+    runs: list[FrameFacts] = []
     for shot in shots:
         if not runs or (shot.form, shot.colour, shot.place) != (
             runs[-1].form, runs[-1].colour, runs[-1].place,

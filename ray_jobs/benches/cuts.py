@@ -23,10 +23,10 @@ import yaml
 
 from mustsee.errors import UserError
 from mustsee.media.files import SUFFIXES, content_digest
-from mustsee.media.pictures import Picture
+from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import film
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.look import cpu, decode, head
 
 SLACK = 1.5  # frames that a cut may be off
@@ -65,7 +65,7 @@ class Labels:
 
 
 @dataclass
-class Tally:
+class CutScore:
     """Right, missed and wrong cuts; gradual transitions found."""
 
     right: int = 0
@@ -98,8 +98,8 @@ class CutsBench:
     seconds: float = 40.0
     repeats: int = 3
 
-    def __call__(self) -> Figures:
-        chosen, shown, whole = dict[Key, Tally](), dict[Key, Tally](), dict[Key, Tally]()
+    def __call__(self) -> BenchTable:
+        chosen, shown, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
         known = list(self.labelled_videos())
         for path, label in known:
             print(f"{label.what} ...", file=sys.stderr)
@@ -110,13 +110,13 @@ class CutsBench:
                     (shown, lambda t, c=label.is_tuning_time: not c(t)),
                     (whole, lambda t: True),
                 ):
-                    count(tallies.setdefault(key, Tally()), times, label, fps, part)
+                    count(tallies.setdefault(key, CutScore()), times, label, fps, part)
         longest = max(known, key=lambda k: Path(k[0]).stat().st_size)[0]
         costs = self.costs(longest) if self.seconds > 0 else {}
         gradual = sum(len(label.gradual) for _, label in known)
         cuts = sum(len(label.cuts) for _, label in known)
         mistakes = whole[OURS, "default"].places
-        return Figures(
+        return BenchTable(
             title=f"{cuts} cuts of {len(known)} films",
             columns=("detector", "settings", "recall", "precision", "F1", "F1, half not chosen on",
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
@@ -173,7 +173,7 @@ class CutsBench:
 
 
 def rows(
-    whole: dict[Key, Tally], shown: dict[Key, Tally], costs: dict[str, float]
+    whole: dict[Key, CutScore], shown: dict[Key, CutScore], costs: dict[str, float]
 ) -> Iterator[tuple[Cell, ...]]:
     """Each detector at its defaults and at its best."""
     for name in dict.fromkeys(name for name, _ in whole):
@@ -188,7 +188,11 @@ def rows(
 
 
 def count(
-    tally: Tally, times: Sequence[float], label: Labels, fps: float, part: Callable[[float], bool]
+    tally: CutScore,
+    times: Sequence[float],
+    label: Labels,
+    fps: float,
+    part: Callable[[float], bool],
 ) -> None:
     """Add what was found of a part of a film."""
     left = [cut for cut in label.cuts if part(cut)]
@@ -220,7 +224,7 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
         rate = Fraction(fps).limit_denominator(100_000)
         for picture in watched.pictures():
             ours.see(picture)
-            grey.see(Picture(picture.time, picture.frame.reformat(format="gray")))
+            grey.see(TimedFrame(picture.time, picture.frame.reformat(format="gray")))
             frame, stamp = bgr(picture), FrameTimecode(len(times), rate)
             end = picture.end(fps)
             times.append(picture.time)
@@ -268,7 +272,7 @@ def once(compute: Callable[..., Any]) -> Callable[..., Any]:
     return compute_once
 
 
-def bgr(picture: Picture) -> Any:
+def bgr(picture: TimedFrame) -> Any:
     """The frame as PySceneDetect's command hands it to its detectors."""
     import cv2
 

@@ -31,7 +31,7 @@ def planted_fault(question: str, kinds: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Writing(Scripted):
+class EnrichReplies(Scripted):
     """Besides looking and guessing, it writes."""
 
     def __call__(self, payload: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import RATE
 from mustsee.records import Line, Video
 from mustsee.store import Store
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Utterance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class RecogniserResult:
     """What one recogniser made of the utterances, and what that took."""
 
     texts: tuple[str, ...]
@@ -57,7 +57,7 @@ class HearBench:
     resamples: int = 2000
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         utterances = read_manifest(self.manifest)[: self.limit]
         seconds = sum(len(s.samples) / RATE for u in utterances for s in audio_chunks(u.path, RATE))
         rows: list[tuple[Cell, ...]] = []
@@ -70,7 +70,7 @@ class HearBench:
                 missing.append(f"{name}: {error}")
             else:
                 rows.append(self._row(name, heard, utterances, seconds))
-        return Figures(
+        return BenchTable(
             title="speech recognition: word error rate, and seconds per second of sound",
             columns=("engine", "WER", "95 %", "sub", "del", "ins", "silent", "CPU/s", "wall/s",
                      "load s"),
@@ -86,7 +86,7 @@ class HearBench:
         )  # fmt: skip
 
     def _row(
-        self, name: str, heard: Heard, utterances: Sequence[Utterance], seconds: float
+        self, name: str, heard: RecogniserResult, utterances: Sequence[Utterance], seconds: float
     ) -> tuple[Cell, ...]:
         errors = word_errors([u.text for u in utterances], heard.texts)
         words = errors[:, 0].sum()
@@ -119,7 +119,7 @@ def read_manifest(path: str) -> list[Utterance]:
         ) from error
 
 
-def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> Heard:
+def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> RecogniserResult:
     """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
     started = time.monotonic()
     ear = open_engine(engine)
@@ -131,7 +131,7 @@ def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     load = time.monotonic() - started
     cpu, wall = time.process_time(), time.monotonic()
     texts = tuple(map(hear, utterances))
-    return Heard(
+    return RecogniserResult(
         texts=texts,
         load=load,
         cpu=time.process_time() - cpu,

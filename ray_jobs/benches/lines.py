@@ -17,7 +17,7 @@ from actors.part import Part
 from mustsee.errors import UserError
 from mustsee.media import subtitles
 from mustsee.records import Line
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 from ray_jobs.benches.hear import open_engine, word_errors
 
 
@@ -29,7 +29,7 @@ class LinesBench:
     engine: Part
     subtitles: str = ""
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         file = self.subtitles or subtitles.find_subtitles(self.film)
         if not file:
             raise UserError(
@@ -41,7 +41,7 @@ class LinesBench:
         words, changed, missed, added = errors
         rate = (changed + missed + added) / max(1, words)
         pairs = zip(written, heard, strict=True)
-        return Figures(
+        return BenchTable(
             title=f"heard in {Path(self.film).name}, beside its subtitles",
             columns=("from", "subtitles", "heard"),
             rows=tuple((f"{line.start:.1f}", line.text, text) for line, text in pairs),

@@ -29,7 +29,7 @@ from mustsee.media.onscreen import TextRules
 from mustsee.media.video import film, frames_at
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 
 Row = tuple[str, float, float, str]
 
@@ -47,7 +47,7 @@ class LookBench:
     extras: bool = True
     peers: bool = True
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory() as folder:
             video = head(self.video, f"{folder}/head.mkv", self.seconds or math.inf)
             rows, notes = self.measure_file(video, peers=self.peers)
@@ -62,7 +62,7 @@ class LookBench:
                 rows += self.measure_parts(video, rows[0][1])
             rows += self.sparse(video, rows[0][1])
         what = f"{self.seconds:g} s of " if self.seconds else ""
-        return Figures(
+        return BenchTable(
             title=f"look at {what}{Path(self.video).name}",
             columns=("what", "CPU s", "of decoding", "remark"),
             rows=tuple(rows),

@@ -21,7 +21,7 @@ KINDS = ("video_url", "image_url")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class WatchedVideo:
     """A film as decoded: the times of its pictures in seconds, their mean colours (red, green,
     blue, 0 to 255). `loud`: the root of its sound's mean square (0 to 1), null without sound.
     `seconds`: from the first picture to the end of the last. `size`: bytes.
@@ -34,7 +34,7 @@ class Watched:
     size: int
 
 
-def films(payload: Mapping[str, Any]) -> list[Watched]:
+def films(payload: Mapping[str, Any]) -> list[WatchedVideo]:
     """Every film of a chat request that came as data, in order."""
     urls = [url for message in payload["messages"] for url in film_urls(message["content"])]
     return [watch_video(url) for url in urls if url.startswith("data:")]
@@ -54,7 +54,7 @@ def decode_data_url(url: str) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def watch_video(url: str) -> Watched:
+def watch_video(url: str) -> WatchedVideo:
     """A film of a data URL, decoded from its first packet to its last."""
     import av
 
@@ -73,7 +73,7 @@ def watch_video(url: str) -> Watched:
         if container.streams.audio:
             squares = [np.square(f.to_ndarray()).mean() for f in container.decode(audio=0)]
             loud = float(np.sqrt(np.mean(squares or [0.0])))
-    return Watched(
+    return WatchedVideo(
         seconds=end - times[0], times=tuple(times), colours=tuple(colours), loud=loud,
         size=len(content),
     )  # fmt: skip

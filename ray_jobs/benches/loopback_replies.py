@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from actors.llm.replay import read, hash_messages
+from actors.llm.replay import hash_messages, read
 from mustsee.llm import PICTURE as PICTURE_MARK
-from mustsee.llm import Clip, Message, correction
+from mustsee.llm import Message, VideoClip, correction
 from mustsee.records import Span
 from ray_jobs.benches.loopback_films import SECOND, decode_data_url, film_urls, watch_video
 
@@ -34,7 +34,9 @@ def canned_reply(payload: Payload) -> str:
     return f"Reply {content_hash(_asked(payload['messages']))[:8]}."
 
 
-def recorded_replies(path: str, otherwise: Callable[[Payload], str] = canned_reply) -> Callable[[Payload], str]:
+def recorded_replies(
+    path: str, otherwise: Callable[[Payload], str] = canned_reply
+) -> Callable[[Payload], str]:
     """Replies from a file that `llm=replay` recorded; a question asked again in other words after a
     wrong form gets the reply to the question itself.
     """
@@ -70,11 +72,11 @@ def as_message(said: Payload) -> Message:
     return Message(said["role"], text, images, tuple(map(_clip, films)))
 
 
-def _clip(url: str) -> Clip:
+def _clip(url: str) -> VideoClip:
     """A film as it came; one at an address, which nobody fetches, counts as a minute."""
     if not url.startswith("data:"):
-        return Clip(span=Span(0.0, 60.0), digest="", address=url)
-    return Clip(span=Span(0.0, watch_video(url).seconds), digest="", mp4=decode_data_url(url))
+        return VideoClip(span=Span(0.0, 60.0), digest="", address=url)
+    return VideoClip(span=Span(0.0, watch_video(url).seconds), digest="", mp4=decode_data_url(url))
 
 
 def content_hash(value: Any) -> str:

@@ -25,15 +25,15 @@ from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.filters.blind import Guess
-from mustsee.filters.repair import Mend
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import Sight
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
-from mustsee.run.ledger import Tally
+from mustsee.run.ledger import CallCounts
 from mustsee.store import Store
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.benches.sight_model import Scripted
 
@@ -62,10 +62,10 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vetted:
+class VettedQuestion:
     """A question with what became of it."""
 
-    known: films.Known
+    known: films.KnownQuestion
     found: Question
 
     @property
@@ -113,12 +113,12 @@ class Vetted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class VettingRun:
     """One way of vetting, tried: what became of the questions, and what it cost by kind."""
 
     name: str
-    vetted: tuple[Vetted, ...]
-    costs: Mapping[str, Tally]
+    vetted: tuple[VettedQuestion, ...]
+    costs: Mapping[str, CallCounts]
 
     @property
     def repair(self) -> bool:
@@ -128,7 +128,7 @@ class Way:
         return sum(getattr(tally, field) for tally in self.costs.values())
 
     @property
-    def kept_questions(self) -> list[Vetted]:
+    def kept_questions(self) -> list[VettedQuestion]:
         return [v for v in self.vetted if v.found.drop is None]
 
     @property
@@ -146,7 +146,7 @@ class Way:
             for kind in (*films.KINDS, "all")
         ]
 
-    def _row(self, kind: str, some: Sequence[Vetted]) -> tuple[Cell, ...]:
+    def _row(self, kind: str, some: Sequence[VettedQuestion]) -> tuple[Cell, ...]:
         kept = [v for v in some if v.found.drop is None]
         fates = Counter(v.fate for v in some)
         calls = self.cost("calls") if kind == "all" else self.costs[kind].calls
@@ -173,7 +173,7 @@ class SightBench:
     seed: int = 0
     watches: bool = False
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
@@ -200,7 +200,7 @@ class SightBench:
         wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
         errors = [v.missed_by() for v in wild if v.found.repairs and v.found.drop is None]
         same = [v.found for v in best.vetted] == [v.found for v in faulty.vetted]
-        return Figures(
+        return BenchTable(
             title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
             columns=COLUMNS,
             rows=tuple(row for way in ways for row in way.rows()),
@@ -212,8 +212,9 @@ class SightBench:
                 *(_summary(way) for way in ways),
                 f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
-                f"asked again for the form of a reply, per 1,000 calls: {best.repeat_calls:.1f} in text, "
-                f"{held.repeat_calls:.1f} by an endpoint that keeps to schemas ({held.handled_share:.1%} as "
+                f"asked again for the form of a reply, per 1,000 calls: {best.repeat_calls:.1f} in "
+                f"text, {held.repeat_calls:.1f} by an endpoint that keeps to schemas "
+                f"({held.handled_share:.1%} as "
                 "known: there noise is another answer, and no reply without one)",
                 f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
                 f"again) the result is {'the same' if same else 'ANOTHER'}",
@@ -222,7 +223,7 @@ class SightBench:
             ),
         )
 
-    def material(self, folder: Path) -> tuple[tuple[films.Journey, films.Known], ...]:
+    def material(self, folder: Path) -> tuple[tuple[films.DrawnVideo, films.KnownQuestion], ...]:
         """The films, written; each of their questions."""
         shown = films.journeys(self.seed)[: self.journeys]
         for film in shown:
@@ -232,17 +233,17 @@ class SightBench:
     async def try_way(
         self,
         name: str,
-        known: Sequence[tuple[films.Journey, films.Known]],
+        known: Sequence[tuple[films.DrawnVideo, films.KnownQuestion]],
         folder: Path,
         url: str,
         store: str = "store",
-    ) -> Way:
+    ) -> VettingRun:
         """One way of vetting on all questions; a row for each film and kind, so that each kind's
         calls are counted. Every way but the first two keeps a store of its own.
         """
         kept = Store(str(folder / (f"{store} {name}")))
         part = self.part(name, url)
-        costs = {kind: Tally() for kind in films.KINDS}
+        costs = {kind: CallCounts() for kind in films.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
         journeys = {film.name: film for film, _ in known}
         for film, each in known:
@@ -268,7 +269,9 @@ class SightBench:
         done = await asyncio.gather(*map(vet_row, rows))
         found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
         pairs = [(each, found[film.name, each.question.question_id]) for film, each in known]
-        return Way(name=name, vetted=tuple(Vetted(known=k, found=q) for k, q in pairs), costs=costs)
+        return VettingRun(
+            name=name, vetted=tuple(VettedQuestion(known=k, found=q) for k, q in pairs), costs=costs
+        )
 
     def part(self, name: str, url: str) -> Vet:
         model = OpenAI(
@@ -276,11 +279,11 @@ class SightBench:
             watches=self.watches,
         )  # fmt: skip
         old = name == "guessing"
-        blind = Guess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
+        blind = BlindGuess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
         return Vet(
             filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
-            repair=Mend() if name == "repair" else None,
+            repair=RepairRule() if name == "repair" else None,
             guesser=model,
             looker=model,
             repairer=model,
@@ -295,7 +298,7 @@ def first_id(question: Question) -> str:
     return told[0]["question_id"] if told else question.question_id
 
 
-def _summary(way: Way) -> str:
+def _summary(way: VettingRun) -> str:
     kept = way.kept_questions
     sound, mma = sum(v.is_sound for v in kept), sum("mma" in v.found.subsets for v in kept)
     each = 1 / max(1, sound)
@@ -308,13 +311,13 @@ def _summary(way: Way) -> str:
     )
 
 
-def _needed(kept: Sequence[Vetted]) -> str:
+def _needed(kept: Sequence[VettedQuestion]) -> str:
     """Of the questions whose evidence was left out and put back, those that need it."""
     told = [n for v in kept if (n := v.found.metrics.get("sight_needed")) is not None]
     return f"{sum(told):.0f} of {len(told)}"
 
 
-def _missed(way: Way) -> list[str]:
+def _missed(way: VettingRun) -> list[str]:
     return [
         f"{way.name}: {v.known.kind} in {v.found.video_id}: {v.found.question} {v.found.answer!r} "
         f"({v.found.drop or 'kept'})"
@@ -323,7 +326,7 @@ def _missed(way: Way) -> list[str]:
     ]
 
 
-def _add(tally: Tally, told: Mapping[str, Any]) -> None:
+def _add(tally: CallCounts, told: Mapping[str, Any]) -> None:
     for name, value in vars(tally).items():
         setattr(tally, name, value + type(value)(told[name]))
 

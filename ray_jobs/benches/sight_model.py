@@ -37,7 +37,7 @@ _SEEN = re.compile(r"\bI see (.+?) at \d")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class FrameFacts:
     """What one picture shows, as measured."""
 
     form: str
@@ -46,11 +46,11 @@ class Shown:
     bar: str
 
 
-Shot = tuple[float, Shown]  # and when, in seconds of the film
+Shot = tuple[float, FrameFacts]  # and when, in seconds of the film
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sighting:
+class SeenValue:
     """A value that was seen, from `start` to `end` seconds."""
 
     value: str
@@ -59,12 +59,12 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ShownValues:
     """What a request shows of its question: for every thing that is asked about, the values seen;
     and, where a line or nothing says so, where one would have to look.
     """
 
-    seen: tuple[tuple[Sighting, ...], ...]
+    seen: tuple[tuple[SeenValue, ...], ...]
     leads: tuple[tuple[float, float], ...]
 
     def fitting_options(self, options: Sequence[str]) -> list[int]:
@@ -161,7 +161,9 @@ def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy:
     reason, _, replies = found_out.partition("Those who tried this version explained:")
     pool = vocabulary(question, (answer, *wrong))
     finding = find_things(question, head, shots)
-    seen = {pool[i] for i in finding.fitting_options(pool)} | (set(_SEEN.findall(replies)) & set(pool))
+    seen = {pool[i] for i in finding.fitting_options(pool)} | (
+        set(_SEEN.findall(replies)) & set(pool)
+    )
     if "more than one option fits" in reason:
         wrong = fresh([w for w in wrong if w not in seen], len(wrong), pool, {answer, *seen}, rng)
     elif "answer disputed" in reason and len(seen) == 1:
@@ -204,7 +206,7 @@ def vocabulary(question: str, options: Sequence[str]) -> list[str]:
     return values
 
 
-def find_things(question: str, text: str, shots: Sequence[Shot]) -> Finding:
+def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
     """What pictures and lines show of the things that a question asks about."""
     lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
     shots = sorted(shots, key=lambda shot: shot[0])
@@ -213,12 +215,12 @@ def find_things(question: str, text: str, shots: Sequence[Shot]) -> Finding:
         else "form" if question.startswith("Of which form")
         else "colour"
     )  # fmt: skip
-    seen: list[tuple[Sighting, ...]] = []
+    seen: list[tuple[SeenValue, ...]] = []
     leads: list[tuple[float, float]] = []
     for stop, form, bar in _REFERENCE.findall(question):
-        sightings: list[Sighting] = []
+        sightings: list[SeenValue] = []
         if bar:
-            sightings = [Sighting(value=p.bar, start=t, end=t) for t, p in shots[:1]]
+            sightings = [SeenValue(value=p.bar, start=t, end=t) for t, p in shots[:1]]
         elif form:
             sightings = runs([(t, p) for t, p in shots], form, attribute)
         for start, end, said in lines if stop else ():
@@ -227,19 +229,19 @@ def find_things(question: str, text: str, shots: Sequence[Shot]) -> Finding:
             leads.append((start, end))
             values = {vars(p)[attribute] for t, p in shots if start <= t <= end}
             if len(values) == 1:
-                sightings.append(Sighting(value=values.pop(), start=start, end=end))
+                sightings.append(SeenValue(value=values.pop(), start=start, end=end))
         seen.append(tuple(sightings))
-    return Finding(seen=tuple(seen), leads=tuple(leads))
+    return ShownValues(seen=tuple(seen), leads=tuple(leads))
 
 
-def runs(shots: Sequence[tuple[float, Shown]], form: str, attribute: str) -> list[Sighting]:
+def runs(shots: Sequence[tuple[float, FrameFacts]], form: str, attribute: str) -> list[SeenValue]:
     """The stretches of pictures one after another that show one shape of a form."""
-    found: list[Sighting] = []
+    found: list[SeenValue] = []
     for (_, before), (time, now) in pairwise([(0.0, None), *shots]):
         if now is None or now.form != form:
             continue
         start = found.pop().start if before == now else time
-        found.append(Sighting(value=str(vars(now)[attribute]), start=start, end=time))
+        found.append(SeenValue(value=str(vars(now)[attribute]), start=start, end=time))
     return found
 
 
@@ -271,7 +273,7 @@ def watch_video(url: str) -> tuple[Shot, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def measure_frame(url: str) -> Shown:
+def measure_frame(url: str) -> FrameFacts:
     """What a JPEG shows."""
     from PIL import Image
 
@@ -279,14 +281,16 @@ def measure_frame(url: str) -> Shown:
     return shape(np.asarray(image).astype(float))
 
 
-def shape(image: np.ndarray) -> Shown:
+def shape(image: np.ndarray) -> FrameFacts:
     """The shape in a picture: what differs from the grey ground, compared with every form."""
     upper = image[: -films.BAR - 2]
     light = upper.mean(axis=2)
     mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)
     rows, columns = np.flatnonzero(mask.sum(1) > 3), np.flatnonzero(mask.sum(0) > 3)
     if not len(rows) or not len(columns):
-        return Shown(form="none", colour="none", place="none", bar=color_name(image[-films.BAR // 2]))
+        return FrameFacts(
+            form="none", colour="none", place="none", bar=color_name(image[-films.BAR // 2])
+        )
     top, bottom, left, right = rows[0], rows[-1], columns[0], columns[-1]
     cut = mask[top : bottom + 1, left : right + 1]
     y = np.linspace(-1, 1, cut.shape[0])[:, None] * np.ones(cut.shape[1])
@@ -295,7 +299,12 @@ def shape(image: np.ndarray) -> Shown:
     form = max(forms, key=lambda name: float((films.inside(name, x, y) == cut).mean()))
     middle = np.array([(left + right) / 2, (top + bottom) / 2])
     place = min(films.PLACES, key=lambda name: float(np.hypot(*(middle - films.PLACES[name]))))
-    return Shown(form=form, colour=color_name(upper[mask]), place=place, bar=color_name(image[-films.BAR // 2]))
+    return FrameFacts(
+        form=form,
+        colour=color_name(upper[mask]),
+        place=place,
+        bar=color_name(image[-films.BAR // 2]),
+    )
 
 
 def color_name(pixels: np.ndarray) -> str:

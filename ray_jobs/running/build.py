@@ -92,7 +92,9 @@ def find_type_fault(value: Any, hint: Any) -> str | None:
     except ValidationError as error:
         return " or ".join(dict.fromkeys(_said(e) for e in error.errors()))
     except PydanticUserError:  # a Protocol or a class of ours
-        if _is_union(hint) and not all(find_type_fault(value, arm) for arm in typing.get_args(hint)):
+        if _is_union(hint) and not all(
+            find_type_fault(value, arm) for arm in typing.get_args(hint)
+        ):
             return None
         name = getattr(hint, "__name__", hint)
         return f"expected a {name}: something with _target_, as the choices of conf/ are"

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.hardware import Hardware
-from actors.part import Asks
+from actors.part import NamesModels
 from actors.stage import Stage
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import litter
-from mustsee.run.preflight import Demand, own_judges, lacking_resources
+from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
 from ray_jobs.running import barrier
 from ray_jobs.running.heartbeat import show_step
 
@@ -259,14 +259,16 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
         demands = [demand(pool) for pool in pools(phase, cluster.shared)]
         if cluster.reserved:
             demands.append(
-                Demand(name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved)
+                ResourceDemand(
+                    name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved
+                )
             )
         lacking = lacking_resources(demands, free)
         if lacking and not cluster.autoscales:
             raise UserError(lacking)
         if lacking:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
-    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, Asks)]
+    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
     for line in own_judges(models):
         print(line, file=sys.stderr)
@@ -292,10 +294,10 @@ def hardware(pool: Sequence[Stage]) -> Hardware:
     return functools.reduce(Hardware.merged_with, [stage.hardware for stage in pool])
 
 
-def demand(pool: Sequence[Stage]) -> Demand:
+def demand(pool: Sequence[Stage]) -> ResourceDemand:
     """What the least workers of a pool need."""
     hard = hardware(pool)
-    return Demand(
+    return ResourceDemand(
         name="+".join(stage.name for stage in pool),
         key=f"cluster.stages.{pool[-1].name}.workers",
         count=hard.least,

@@ -30,7 +30,7 @@ BATCH = 100  # parameters in one request to an MLflow server, at most
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class FinishedRun:
     """A run as a tracker keeps it. `settings`: dotted key -> value. `files` lie in a folder that is
     gone once the tracker has them.
     """
@@ -46,19 +46,19 @@ class Tracker(Protocol):
         """Before any work. Raises UserError for a missing client or key."""
         ...
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         """Hand the run over; returns where it can be seen. May raise anything."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nowhere:
+class NoTracker:
     """log=none"""
 
     def check(self) -> None:
         pass
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         return ""
 
 
@@ -81,7 +81,7 @@ class Wandb:
                 "or take log.mode=offline"
             )
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         import wandb  # pyright: ignore[reportMissingImports]
 
         with wandb.init(
@@ -119,7 +119,7 @@ class Mlflow:
                 "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
             )
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         import mlflow  # pyright: ignore[reportMissingImports]
 
         mlflow.set_tracking_uri(self.uri)
@@ -139,7 +139,7 @@ def tell(tracker: Tracker, out: str) -> str | None:
     """Hand the run in the folder `out` to the tracker. What goes wrong is said, and no more: the
     run is finished, and its files are there.
     """
-    if isinstance(tracker, Nowhere):
+    if isinstance(tracker, NoTracker):
         return None
     for name in SECRETS:
         secret(os.environ.get(name, ""))
@@ -153,7 +153,7 @@ def tell(tracker: Tracker, out: str) -> str | None:
             )
 
 
-def copy_run(out: str, folder: Path) -> Finished:
+def copy_run(out: str, folder: Path) -> FinishedRun:
     """The run in `out`, its files copied to `folder`."""
     filesystem, path = resolve(out)
     there = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
@@ -164,7 +164,7 @@ def copy_run(out: str, folder: Path) -> Finished:
     record = json.loads((folder / "run.json").read_bytes())
     results = folder / "results.json"
     scores = json.loads(results.read_bytes())["results"] if results.is_file() else []
-    return Finished(
+    return FinishedRun(
         recipe=record["recipe"],
         settings=dict(_leaves(record["config"], ".")),
         figures=figures(record, scores),

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from actors.judge.gem_fit import GemFit, Worker, fit
+from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.mini import minilm
 from mustsee.extras import need
 from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
-from mustsee.judge.data import Pair, Sources
-from mustsee.judge.mini_fit import Fit
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.mini_fit import MiniTraining
 
 LICENCES = {
     "NQ.json": "EVOUNA, Wang et al. 2023, Apache-2.0",
@@ -34,10 +34,16 @@ class MiniTrainer:
     installed package).
     """
 
-    fit: Fit
+    fit: MiniTraining
     encoder: str | None = None
 
-    def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
         base = cross.Base(self.encoder or minilm())
         said, held = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
@@ -77,11 +83,11 @@ def licence(name: str) -> str:
     return next((text for part, text in LICENCES.items() if part in name), "not known")
 
 
-def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[Pair]) -> dict[str, Any]:
+def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]) -> dict[str, Any]:
     """AUC, best F1 and Brier on pairs, each with its nearest reference."""
     import jax
 
-    everything = cross_fit.examples(base, pairs, Fit(easy_share=1.0, longest=512))
+    everything = cross_fit.examples(base, pairs, MiniTraining(easy_share=1.0, longest=512))
     rows, labels = [e.encoded for e in everything], [e.label > 0 for e in everything]
 
     params, shape = base.model
@@ -109,7 +115,13 @@ class GemTrainer:
     workers: int = 1
     gpu: bool = False
 
-    def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
         need("train=gem", "mustsee[torch]", "torch", "peft")
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
@@ -143,7 +155,7 @@ def _worker(settings: dict[str, Any]) -> None:
         settings["train"],
         settings["dev"],
         settings["out"],
-        Worker(
+        TrainingWorker(
             rank=context.get_world_rank(),
             world=context.get_world_size(),
             device=str(ray_torch.get_device()) if settings["gpu"] else "cpu",

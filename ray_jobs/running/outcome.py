@@ -22,7 +22,9 @@ REASONS = {
 }
 
 
-def outcome_lines(counted: QuestionCounts, subset: str | None, *, makes: bool) -> Iterable[RenderableType]:
+def outcome_lines(
+    counted: QuestionCounts, subset: str | None, *, makes: bool
+) -> Iterable[RenderableType]:
     """Lines and a table. `subset`: of the questions that pass every filter; `makes`: the job makes
     questions.
     """

@@ -60,7 +60,8 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         raise UserError(f"experiment={name!r} is not a choice; choices for experiment: {listed}")
     if not _serves(conf, name, job):
         raise UserError(
-            f"+experiment={name} is not for {job!r}: it serves {', '.join(jobs_of_preset(conf, name))}"
+            f"+experiment={name} is not for {job!r}: it serves "
+            f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)
     choices = {g: c for g, c in choices_of(conf, name).items() if g in groups}

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from actors.hardware import Hardware
 from mustsee.errors import MustseeError
-from mustsee.run.pace import Watched, stage_state
+from mustsee.run.pace import StageSeconds, stage_state
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
 from ray_jobs.running.heartbeat import EVERY, quiet
@@ -36,7 +36,7 @@ ROWS = 3  # rows that it is taken over, at least
 AGAIN = 15.0  # seconds for a run that has no future to end, before it is told once more
 
 
-class Rate:
+class RowRate:
     """Rows that are worked on per second, those from the store not counted. The clock starts when
     the stage has its first row to do.
     """
@@ -83,9 +83,9 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StageState:
     """One stage at one moment. `gap`: seconds between rows, None where that is not known; `waited`:
-    seconds since the last row. `left`: seconds, None where that is not known; at least so many
+    seconds since the last row. `seconds_left`: None where that is not known; at least so many
     where the next row is `late`.
     """
 
@@ -144,9 +144,9 @@ class Progress:
     ) -> None:
         self._snapshot, self._stages, self._total, self._now = snapshot, stages, total, now
         self._lacking, self._hardware = lacking, hardware or {}
-        self.watched = {stage: Watched() for stage in stages}
-        self._rates = {stage: Rate() for stage in stages}
-        self._calls = Rate()
+        self.watched = {stage: StageSeconds() for stage in stages}
+        self._rates = {stage: RowRate() for stage in stages}
+        self._calls = RowRate()
         self._done = threading.Event()
         self._failed: MustseeError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -202,11 +202,11 @@ class Progress:
                 spoken = self._now()
                 self.mark_printed()
 
-    def states(self, snapshot: Snapshot) -> list[State]:
+    def states(self, snapshot: Snapshot) -> list[StageState]:
         """The stages as they are now."""
         now = self._now()
         since, self._seen = now - self._seen, now
-        found: list[State] = []
+        found: list[StageState] = []
         for stage in self._stages:
             counts, before = snapshot.stage(stage), found[-1].counts if found else None
             fell = sum(s.counts.dropped + s.counts.problem for s in found)
@@ -216,7 +216,7 @@ class Progress:
             came -= before.problem if before is not None else 0
             self._watch(stage, counts, came, max(self._total - fell, 0), since)
             found.append(
-                State(
+                StageState(
                     name=stage,
                     counts=counts,
                     begun=begun,
@@ -274,13 +274,13 @@ class Progress:
     def _clock(self) -> str:
         return f"[{clock(self._now() - self._started)}]"
 
-    def _waits(self, state: State) -> str:
+    def _waits(self, state: StageState) -> str:
         """What a stage that has rows and no worker yet waits for."""
         if not state.begun or state.counts.started or state.counts.finished_rows:
             return ""
         return f"({self._lacking(state.name) or 'a worker is starting'})"
 
-    def _pace(self, state: State) -> str:
+    def _pace(self, state: StageState) -> str:
         """How fast a stage is, or what it waits for."""
         if waits := self._waits(state):
             return waits
@@ -332,7 +332,7 @@ class Progress:
         )
 
 
-def _whole(states: Sequence[State]) -> str:
+def _whole(states: Sequence[StageState]) -> str:
     """The time left of the whole run, as far as its stages have begun."""
     known = [s.seconds_left for s in states if s.seconds_left is not None]
     longest = max(known, default=0.0)

@@ -52,7 +52,7 @@ ADVICE = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class ListedVideo:
     """A video named in the summary: its row, and its questions made and kept."""
 
     video: Video
@@ -61,14 +61,14 @@ class Listed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SummaryParts:
     """What the summary shows beside the record: the first videos, the best questions, the files
     that were written, what the tracker made of it, and what the job says last. `makes`: the job
     makes questions, or asks about those that there are. `stopped`: rows that are unfinished because
     calls had to stop, by error and message. `verbose`: show also how fast each stage was.
     """
 
-    videos: Sequence[Listed]
+    videos: Sequence[ListedVideo]
     best: Sequence[Question]
     files: Sequence[str]
     tracker: str | None = None
@@ -78,7 +78,7 @@ class Told:
     verbose: bool = False
 
 
-def list_videos(tables: Tables) -> list[Listed]:
+def list_videos(tables: Tables) -> list[ListedVideo]:
     """The first videos of a run."""
     columns = (
         "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
@@ -91,10 +91,10 @@ def list_videos(tables: Tables) -> list[Listed]:
         if question.video_id in ids:
             made[question.video_id] += 1
             kept[question.video_id] += question.drop is None
-    return [Listed(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
+    return [ListedVideo(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
 
 
-def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float) -> int:
+def summarise(record: RunRecord, told: SummaryParts, out: str, max_problem_share: float) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
     stop_heartbeat()
     rows = record.funnel[0].entered
@@ -141,7 +141,7 @@ def _best(questions: Sequence[Question]) -> Iterable[Text]:
         yield plain_line(f"    {answer_of(question)}  (at {spans})")
 
 
-def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
+def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
     counts, total = record.stages, record.llm.total
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
@@ -330,7 +330,7 @@ def _short(rate: float | None) -> str:
 
 
 def _videos(
-    videos: Iterable[Listed], total: int, unfinished: Collection[str]
+    videos: Iterable[ListedVideo], total: int, unfinished: Collection[str]
 ) -> Sequence[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not.
     `unfinished`: the reasons that are no fault of a video.

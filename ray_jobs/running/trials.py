@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import ray
 
 from actors.endpoint import Endpoint
-from actors.part import Checked
+from actors.part import Checkable
 from actors.stage import Stage
 from actors.trial import at_home, refusal
 from mustsee.errors import UserError
@@ -50,7 +50,7 @@ def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> Non
     for item in walk_parts(part):
         if isinstance(item, Endpoint) and not endpoints:
             continue
-        if isinstance(item, Checked):
+        if isinstance(item, Checkable):
             item.check(budget_usd)
         if isinstance(item, Endpoint):
             _check_near(item)
@@ -80,7 +80,7 @@ def here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class WorkerKind:
     """A kind of worker. `environment`: Ray's runtime_env, as JSON."""
 
     gpu: bool
@@ -88,7 +88,7 @@ class Kind:
     environment: str
 
     @classmethod
-    def of(cls, stage: Stage) -> Kind:
+    def of(cls, stage: Stage) -> WorkerKind:
         hard = stage.hardware
         environment = json.dumps(dict(hard.runtime_env or {}), sort_keys=True, default=str)
         return cls(gpu=hard.gpus > 0, tpus=hard.tpus, environment=environment)
@@ -108,10 +108,10 @@ def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = Tr
     """Raises UserError for the first endpoint that refuses, and for a store that a worker cannot
     write, in the order of the stages. A worker that does not start in time is said, no more.
     """
-    first: dict[Kind, Stage] = {}
-    asked: dict[Kind, dict[tuple[Any, ...], Endpoint]] = {}
+    first: dict[WorkerKind, Stage] = {}
+    asked: dict[WorkerKind, dict[tuple[Any, ...], Endpoint]] = {}
     for stage in stages:
-        kind = Kind.of(stage)
+        kind = WorkerKind.of(stage)
         first.setdefault(kind, stage)
         found = [e for e in walk_parts(stage.part) if endpoints and isinstance(e, Endpoint)]
         asked.setdefault(kind, {}).update({(e.base_url, e.model, e.key_env): e for e in found})

@@ -18,7 +18,7 @@ from actors.part import RunContext
 from actors.stage import Stage
 from actors.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.sight import Sight
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
@@ -28,8 +28,8 @@ from tests.support.neptune_film import film
 
 ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())
 FILTERS = (
-    Guess(name="blind", prompt="filters/blind"),
-    Guess(name="asr", prompt="filters/asr", transcript=True),
+    BlindGuess(name="blind", prompt="filters/blind"),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True),
 )
 VET = Vet(filters=FILTERS, guesser=Offline())
 

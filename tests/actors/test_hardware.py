@@ -31,7 +31,9 @@ def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, c
     assert apart.least == hard.least
     assert hard.max_workers <= apart.max_workers <= max(hard.max_workers, cores)
     assert apart.max_workers <= hard.max_workers * hard.concurrency
-    assert apart.max_workers == min(hard.max_workers * hard.concurrency, max(hard.max_workers, cores))
+    assert apart.max_workers == min(
+        hard.max_workers * hard.concurrency, max(hard.max_workers, cores)
+    )
 
 
 @given(st.lists(kinds, min_size=1, max_size=4))

@@ -20,7 +20,7 @@ from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
 from mustsee.forms import free
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
-from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused
+from ray_jobs.benches.loopback import KINDS, Faults, Loopback, RefusedRequest
 from ray_jobs.benches.loopback_replies import recorded_replies
 from tests.support.openai_llm import asked, config, connect, once
 
@@ -116,10 +116,10 @@ def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
 @pytest.mark.parametrize(
     ("refused", "kind"),
     [
-        (Refused(402, "Insufficient Balance"), BudgetSpent),
-        (Refused(400, "API key not valid. Please pass a valid API key."), UserError),
-        (Refused(400, "no", "unsupported_parameter", "seed"), UserError),
-        (Refused(400, "too long", "context_length_exceeded"), BadRow),
+        (RefusedRequest(402, "Insufficient Balance"), BudgetSpent),
+        (RefusedRequest(400, "API key not valid. Please pass a valid API key."), UserError),
+        (RefusedRequest(400, "no", "unsupported_parameter", "seed"), UserError),
+        (RefusedRequest(400, "too long", "context_length_exceeded"), BadRow),
     ],
 )
 def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):

@@ -98,7 +98,7 @@ def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) ->
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
+    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
     assert isinstance(told, UserError)
     assert str(told) == "no such model"
 
@@ -110,7 +110,7 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [stage], ["x"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
+    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
     assert isinstance(told, UserError)
     assert str(told) == "no weights here"
 

@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.align.description import Description, clean, spoken_words
-from mustsee.align.place import Options, align
+from mustsee.align.place import MatchOptions, align
 from mustsee.records import Line, Word
-from ray_jobs.benches.align import AlignBench, clip_of, excerpt, hash_embed, add_narrator, recut_lines, time_words
+from ray_jobs.benches.align import (
+    AlignBench,
+    add_narrator,
+    clip_of,
+    excerpt,
+    hash_embed,
+    recut_lines,
+    time_words,
+)
 from ray_jobs.benches.align import works_in as works_of
 from tests.support.material import material
 
@@ -159,12 +167,12 @@ def test_a_clip_of_which_only_a_part_is_described() -> None:
 def test_the_threshold_is_a_choice() -> None:
     lines = film(600)
     clip = moved(lines[20:30], -lines[20].start)
-    strict = align(clip, lines, hash_embed, options=Options(threshold=1.01, evidence=0.0))
+    strict = align(clip, lines, hash_embed, options=MatchOptions(threshold=1.01, evidence=0.0))
     assert "threshold 1.01" in (strict.refused or "")
     assert strict.score == pytest.approx(1.0)
     short = moved(lines[20:22], -lines[20].start)
-    assert align(short, lines, hash_embed, options=Options(evidence=6.0)).span is None
-    assert align(clip, lines, hash_embed, options=Options(evidence=6.0)).span is not None
+    assert align(short, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is None
+    assert align(clip, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is not None
 
 
 def test_labels_and_sounds_are_not_spoken() -> None:

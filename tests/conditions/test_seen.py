@@ -6,7 +6,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import Seen, merge_spans, plan, lines_within, spread, whole_shots, subtract_spans
+from mustsee.conditions.seen import (
+    Condition,
+    lines_within,
+    merge_spans,
+    plan,
+    spread,
+    subtract_spans,
+    whole_shots,
+)
 from mustsee.records import Line, Span
 
 FILM = Span(10.0, 310.0)
@@ -17,11 +25,11 @@ spans = st.lists(
     ),
     max_size=4,
 )
-WHOLE = Seen(frames=16)
+WHOLE = Condition(frames=16)
 
 
 def shown(condition: str, evidence: list[Span], seed: int = 0, **see: object) -> object:
-    chosen = Seen(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
+    chosen = Condition(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
     return plan(chosen, FILM, evidence, seed=seed)
 
 
@@ -92,8 +100,8 @@ def test_what_is_shown_and_said() -> None:
     assert [x.text for x in lines_within(lines, found.spans)] == ["40"]  # type: ignore[attr-defined]
     assert shown("one_frame", evidence).times == (160.0,)  # type: ignore[attr-defined]
     assert shown("blind", evidence).times == ()  # type: ignore[attr-defined]
-    assert not Seen(condition="transcript", frames=8).looks
-    assert Seen(condition="frames", frames=8, transcript=True).listens is False
+    assert not Condition(condition="transcript", frames=8).looks
+    assert Condition(condition="frames", frames=8, transcript=True).listens is False
 
 
 @given(spans, st.integers(1, 50))
@@ -137,7 +145,7 @@ def test_what_is_cut_holds_the_evidence_and_whole_shots(
 
 def test_a_line_that_reaches_into_a_cut_is_not_heard() -> None:
     lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
-    rest = plan(Seen(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
+    rest = plan(Condition(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
     assert rest is not None
     assert rest.cuts == (Span(40, 60),)
     assert [x.text for x in lines_within(lines, rest.spans, rest.cuts)] == ["30", "66"]

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from mustsee.enrich import groups
-from mustsee.enrich.groups import Groups, related_form, siblings
+from mustsee.enrich.groups import GroupSettings, related_form, siblings
 from mustsee.errors import Unparsed, UserError
 from mustsee.filters.vetting import ignore_count
 from mustsee.llm import Asker, Request
@@ -46,7 +46,7 @@ def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Write
     counted, writer, video = Counter[str](), Writer(reply), row()
     asker = Asker(llm=writer, prompts=Prompts(), tries=2)
     found = siblings(
-        question(subsets=("mma", "test")), video, asker, Groups(most=most), Stills(video),
+        question(subsets=("mma", "test")), video, asker, GroupSettings(most=most), Stills(video),
         count=lambda name, n: counted.update({name: n}),
     )  # fmt: skip
     return asyncio.run(found), counted, writer
@@ -70,7 +70,9 @@ def test_siblings_are_questions_of_the_same_group() -> None:
 def test_a_film_of_unknown_length_fails_no_row() -> None:
     video = replace(row(), duration=None)
     asker = Asker(llm=Writer(ALL), prompts=Prompts())
-    made_ = siblings(question(), video, asker, Groups(most=3), Stills(video), count=ignore_count)
+    made_ = siblings(
+        question(), video, asker, GroupSettings(most=3), Stills(video), count=ignore_count
+    )
     assert asyncio.run(made_) == []
 
 
@@ -112,7 +114,7 @@ def test_both_legs_say_the_same() -> None:
 
 def test_more_than_three_are_refused() -> None:
     with pytest.raises(UserError, match=r"enrich\.groups\.most=4"):
-        Groups(most=4)
+        GroupSettings(most=4)
 
 
 def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Question]:
@@ -194,6 +196,6 @@ def test_the_looker_reads_an_order_either_way() -> None:
     ):  # fmt: skip
         options = ("Break the eggs; Stir them well; Add the milk",
                    "Add the milk; Stir them well; Break the eggs")  # fmt: skip
-        shown = sight.Shown(pictures=(), lines=lines)
+        shown = sight.ShownEvidence(pictures=(), lines=lines)
         (place,) = sight._answer(text, options, shown).fits  # pyright: ignore[reportPrivateUsage]
         assert "AB"[place] == answer

@@ -10,7 +10,7 @@ import pytest
 
 from mustsee import stats
 from mustsee.evaluate import score, score_show
-from mustsee.evaluate.answers import GRADE, verdict_on_reply, verdict_on_failure, with_answers
+from mustsee.evaluate.answers import GRADE, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
 
@@ -82,7 +82,9 @@ def test_rotations_are_averaged_before_they_are_counted() -> None:
     shown = [LETTERS[(0 + r) % 3] for r in range(3)]  # where option A stands
     turned = [verdict_on_reply(base, shown[r], model="m", rotation=r) for r in range(2)]
     turned += [
-        verdict_on_reply(base, LETTERS[(int(LETTERS.index(shown[2])) + 1) % 3], model="m", rotation=2)
+        verdict_on_reply(
+            base, LETTERS[(int(LETTERS.index(shown[2])) + 1) % 3], model="m", rotation=2
+        )
     ]
     (found,) = score.score([with_answers(base, turned), right(ask(3))])
     assert found.weighted is not None
@@ -267,7 +269,9 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     drawn = [right(ask(0)), wrong(ask(3))]
     score_show.write(tmp_path, score.score(drawn), drawn)
     assert score_show.draw(tmp_path, score.score(drawn)) == []
-    assert score_show.describe_folder(tmp_path).endswith("replies.parquet (2 replies), pictures/ (1)")
+    assert score_show.describe_folder(tmp_path).endswith(
+        "replies.parquet (2 replies), pictures/ (1)"
+    )
     (line,) = score_show.headline(score.score(drawn))
     assert line.startswith("score: m: 50.0 (")
     written = [grade(ask(0, "summary", options=(), answer_index=None, answer="x"), "x",

@@ -96,10 +96,17 @@ def test_turns_of_the_options_are_taken_together_and_then_averaged() -> None:
     first = ask(0, group="q0")
     second = sibling(1, first)
     letters = [LETTERS[(first.answer_index or 0) + r] for r in range(2)]
-    first = with_answers(first, [
-        verdict_on_reply(first, letters[0], model="m"), verdict_on_reply(first, letters[1], model="m", rotation=1),
-    ])  # fmt: skip
-    both = [verdict_on_reply(second, LETTERS[1], model="m"), verdict_on_reply(second, "A", model="m", rotation=1)]
+    first = with_answers(
+        first,
+        [
+            verdict_on_reply(first, letters[0], model="m"),
+            verdict_on_reply(first, letters[1], model="m", rotation=1),
+        ],
+    )
+    both = [
+        verdict_on_reply(second, LETTERS[1], model="m"),
+        verdict_on_reply(second, "A", model="m", rotation=1),
+    ]
     (found,) = score.score([first, with_answers(second, both)])
     assert found.groups is not None
     assert found.groups.whole.value == 0.5

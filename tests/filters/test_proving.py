@@ -12,7 +12,7 @@ from actors.vet import Vet
 from mustsee.judge.judge import JudgeConfig
 from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.sight import SightBench, Way
+from ray_jobs.benches.sight import SightBench, VettingRun
 from ray_jobs.benches.sight_model import Scripted, measure_frame
 
 BENCH = SightBench(journeys=2)
@@ -31,9 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known() -> list[tuple[films.Journey, films.Known]]:
+def known() -> list[tuple[films.DrawnVideo, films.KnownQuestion]]:
     """Two questions of each kind and film."""
-    found: dict[tuple[str, str], list[tuple[films.Journey, films.Known]]] = {}
+    found: dict[tuple[str, str], list[tuple[films.DrawnVideo, films.KnownQuestion]]] = {}
     for film in JOURNEYS:
         for each in films.questions(film):
             found.setdefault((film.name, each.kind), []).append((film, each))
@@ -48,7 +48,7 @@ class Judged(SightBench):
         return replace(super().part(name, url), judge=self.judge)
 
 
-def missed(way: Way) -> list[tuple[str, str, str | None]]:
+def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
     return [
         (v.known.kind, v.found.question, v.found.drop)
         for v in way.vetted
@@ -57,7 +57,7 @@ def missed(way: Way) -> list[tuple[str, str, str | None]]:
 
 
 def test_questions_of_known_kind_end_as_known(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     with Loopback(reply=Scripted(0.1)) as server:
         way = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
@@ -75,7 +75,7 @@ def test_questions_of_known_kind_end_as_known(
 
 
 def test_questions_without_options_end_as_known(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """The looker answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
@@ -103,7 +103,7 @@ def test_questions_without_options_end_as_known(
 
 
 def test_a_looker_that_watches_comes_to_the_same(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """Films in place of pictures, on the shorter film: it finds there what pictures show."""
     some = [(film, k) for film, k in known if film.grey]
@@ -120,7 +120,9 @@ def test_a_looker_that_watches_comes_to_the_same(
     assert max(v.missed_by() for v in mended) <= 1
 
 
-def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], folder: Path) -> None:
+def test_what_falls_is_mended(
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:
         way = asyncio.run(BENCH.try_way("repair", some, folder, server.url))

@@ -13,7 +13,7 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import neptune, ours
 from ray_jobs.benches.audit_films import plant_questions
-from ray_jobs.benches.audit_model import Answering
+from ray_jobs.benches.audit_model import AuditReplies
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import build, compose
@@ -81,7 +81,7 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
     bench = tmp_path / "bench.json"
     neptune.write(made.benchmark, bench)
     out = tmp_path / "out"
-    with Loopback(reply=Answering()) as server:
+    with Loopback(reply=AuditReplies()) as server:
         given = {
             "questions": release, "videos": tmp_path, "answer": "openai", "llm": "openai",
             "llm.model": "one", "llm.base_url": server.url, "llm.key_env": "null",

@@ -25,7 +25,7 @@ from ray_jobs.running.compose import compose_job, files
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.early import kinds
 from ray_jobs.running.launch import CONF, build, compose, launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {
@@ -132,7 +132,11 @@ def test_the_laptops_preset_is_the_default_of_every_job() -> None:
 
 def test_every_job_that_asks_models_takes_the_presets() -> None:
     asking = {job for job, group in GROUPS if group == "llm"}
-    assert asking == set(presets.jobs_of_preset(CONF, "api")) == set(presets.jobs_of_preset(CONF, "gpu"))
+    assert (
+        asking
+        == set(presets.jobs_of_preset(CONF, "api"))
+        == set(presets.jobs_of_preset(CONF, "gpu"))
+    )
     assert presets.jobs_of_preset(CONF, "whole_video") == ["neptune"]
 
 
@@ -245,7 +249,11 @@ def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
         target = OmegaConf.load(CONF / f"{job}.yaml").job
         read = kinds(target)
         fields = get_type_hints(hydra.utils.get_class(target))
-        fields |= get_type_hints(Run) | get_type_hints(DryRun) if fields.get("run") is Run else {}
+        fields |= (
+            get_type_hints(JobSettings) | get_type_hints(DryRun)
+            if fields.get("run") is JobSettings
+            else {}
+        )
         assert {key: fields[key] for key in read} == read
     assert kinds("ray_jobs.neptune.Neptune")["budget_usd"] == float | None
 

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 
-from ray_jobs.running.heartbeat import EVERY, Heartbeat, show_step, stop_heartbeat, quiet
+from ray_jobs.running.heartbeat import EVERY, Heartbeat, quiet, show_step, stop_heartbeat
 
 
 class Beating:

@@ -121,10 +121,10 @@ def test_the_graders_model_is_set_by_itself(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_served_judge_has_the_same_endpoint() -> None:
-    from serve.judge import Settings, configure_judge
+    from serve.judge import JudgeServeSettings, configure_judge
 
     more: dict[str, Any] = {"base_url": "http://b", "key_env": "null", "engine.llm.model": "x"}
-    llm: Any = configure_judge(Settings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
+    llm: Any = configure_judge(JudgeServeSettings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
     assert (llm.base_url, llm.key_env, llm.model) == ("http://b", None, "x")
     assert llm.prices["gpt-4o"] == [2.5, 10.0]
 

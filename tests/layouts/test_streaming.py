@@ -32,7 +32,7 @@ from mustsee.layouts import (
 )
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.growing import GROUP, JsonItems, Parquet
-from mustsee.layouts.reading import Again, dump_json
+from mustsee.layouts.reading import Rereadable, dump_json
 from mustsee.records import Question, Span, Video
 
 WRITERS = {
@@ -94,7 +94,7 @@ def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., Non
             yield made
             del made
 
-    write(Again(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
+    write(Rereadable(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
     assert 0 < most <= 2 * GROUP + 8  # a parquet file of each split waits for its group
 
 

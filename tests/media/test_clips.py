@@ -9,9 +9,9 @@ import pytest
 from actors.llm.openai import data_url
 from mustsee.errors import BadRow
 from mustsee.llm import VideoInput
-from mustsee.media.clips import Cut, encode_span, copy_span
+from mustsee.media.clips import ClipFile, copy_span, encode_span
 from mustsee.records import Span
-from ray_jobs.benches.loopback_films import Watched, watch_video
+from ray_jobs.benches.loopback_films import WatchedVideo, watch_video
 from tests.support.coloured import coloured, seconds_in
 from tests.support.films import write
 from tests.support.material import material
@@ -25,7 +25,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(coloured(tmp_path_factory.mktemp("clips") / "film.mp4"))
 
 
-def seen(cut: Cut | None) -> Watched:
+def seen(cut: ClipFile | None) -> WatchedVideo:
     assert cut is not None
     return watch_video(data_url(cut.mp4, "video/mp4"))
 

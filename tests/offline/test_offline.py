@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.conditions.film import Film
-from mustsee.filters.blind import Guess
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.conditions.film import VideoFrames
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Message, Request
 from mustsee.offline import filters, neptune, sight, sight_open
 from mustsee.offline.moments import moments
@@ -26,8 +26,8 @@ from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Wo
 from tests.support.neptune_film import READ, SAID, Rules, asker, film
 
 FILTERS = (
-    Guess(name="blind", prompt="filters/blind"),
-    Guess(name="asr", prompt="filters/asr", transcript=True),
+    BlindGuess(name="blind", prompt="filters/blind"),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True),
 )
 
 
@@ -38,7 +38,7 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
     done = replace(video, questions=asked(video, number, seed))
-    vetting = Vetting(askers={"guesser": asker(Rules())}, film=Film(video), seed=seed)
+    vetting = VettingContext(askers={"guesser": asker(Rules())}, film=VideoFrames(video), seed=seed)
     return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
 
 

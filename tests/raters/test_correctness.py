@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from mustsee.raters.agreement import agreement, overlap
-from mustsee.raters.ballots import Cast
-from mustsee.raters.correctness import bound, measure_correctness, decide_bound, evidence, sample
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.correctness import bound, decide_bound, evidence, measure_correctness, sample
 from mustsee.raters.deal import items
-from mustsee.raters.form import Field, Form, Round, Step
+from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
 from mustsee.records import Question, Span
 
@@ -106,18 +106,18 @@ def test_looking_after_every_question_misleads_at_most_one_time_in_twenty() -> N
     assert wrong / 400 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
 
 
-FORM = Form(
+FORM = RatingForm(
     name="verify",
     title="?",
     rounds=(
         Round(
             name="r",
             steps=(
-                Step(
+                FormStep(
                     fields=(
-                        Field(name="ok", ask="ok?", options=("yes", "no")),
-                        Field(name="ticks", ask="which?", kind="ticks", options=("a", "b")),
-                        Field(name="note", ask="note", kind="text", needed=False),
+                        FormField(name="ok", ask="ok?", options=("yes", "no")),
+                        FormField(name="ticks", ask="which?", kind="ticks", options=("a", "b")),
+                        FormField(name="note", ask="note", kind="text", needed=False),
                     )
                 ),
             ),
@@ -128,9 +128,9 @@ FORM = Form(
 )
 
 
-def cast(question_id: str, rater: str, ok: str, **more: object) -> Cast:
+def cast(question_id: str, rater: str, ok: str, **more: object) -> CastVote:
     answers = {"ok": ok, **more}
-    return Cast(
+    return CastVote(
         question_id=question_id, round="r", rater=rater, answers=answers, seconds=9.0, at=0.0
     )
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldBack
+from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldAmount
 
 Meter = Callable[[int, random.Random], float]  # call by number -> how many times its estimate
 
@@ -82,7 +82,7 @@ class Run:
             for number in ask:
                 cost = self.cost(number)
                 may = budget.consider(cost, settled)
-                if isinstance(may, HeldBack):
+                if isinstance(may, HeldAmount):
                     budget.start(str(number), may)
                     bill = cost.usd * self.meter(count, rng)
                     count += 1
@@ -138,12 +138,12 @@ def test_the_first_call_of_a_model_goes_alone_and_those_of_a_known_prompt_togeth
     first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
     for key, cost in (("1", first), ("2", second)):
         held = budget.consider(cost, 0.0)
-        assert isinstance(held, HeldBack)
+        assert isinstance(held, HeldAmount)
         budget.start(key, held)
     assert [budget.consider(c, 0.0) for c in (first, other, second)] == ["hold"] * 3
     history.billing_of(first.pair).add(first, 0.08, 0.0, budget.release("1"))
     held = budget.consider(first, 0.08)
-    assert isinstance(held, HeldBack)
+    assert isinstance(held, HeldAmount)
     assert held.usd >= 0.08
 
 

@@ -119,7 +119,9 @@ def test_what_an_endpoint_says_shows_while_it_answers_nothing_or_refuses_most():
     rates.record_answer(2, "prompt", 1.0)
     assert rates.trouble(60.0) == ""
     for call in range(30):
-        (rates.record_refusal if call % 3 else rates.record_failure)(*((call, 7.0) if call % 3 else (7.0,)))
+        (rates.record_refusal if call % 3 else rates.record_failure)(
+            *((call, 7.0) if call % 3 else (7.0,))
+        )
         if call % 5 == 0:
             rates.record_answer(call, "prompt", 1.0)
     assert rates.trouble(8.0) == "HTTP 429: slow down"

@@ -13,7 +13,7 @@ from mustsee.run import litter
 HOLD = """
 import sys, time
 from mustsee.run import litter
-print(litter.claimed("mustsee-rows-", sys.argv[1]), flush=True)
+print(litter.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
 time.sleep(600)
 """
 

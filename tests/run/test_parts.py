@@ -11,7 +11,7 @@ from mustsee import schemas
 from mustsee.raters.kept import complete_replacement, replace_table
 from mustsee.records import Question, Span, Video
 from mustsee.run import browse, outputs, report
-from mustsee.run.outputs import Scratch, publish, write_rows
+from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.run.tables import Tables
 
 FILMS, EACH = 7, 3
@@ -39,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(folder: Path, films: int = FILMS) -> Path:
     folder.mkdir(exist_ok=True)
-    scratch = Scratch()
+    scratch = ScratchFile()
     scratch.add(schemas.table([video(i) for i in range(films)], Video))
     write_rows(scratch, folder)
     scratch.close()

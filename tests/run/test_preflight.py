@@ -3,13 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.run.preflight import Demand, own_judges, lacking_resources
+from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
 
 amounts = st.integers(1, 4)
 
 
-def demand(name: str, count: int, **resources: float) -> Demand:
-    return Demand(name=name, key=f"cluster.stages.{name}.workers", count=count, resources=resources)
+def demand(name: str, count: int, **resources: float) -> ResourceDemand:
+    return ResourceDemand(
+        name=name, key=f"cluster.stages.{name}.workers", count=count, resources=resources
+    )
 
 
 def test_what_fits_fits() -> None:

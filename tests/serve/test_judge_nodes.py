@@ -69,9 +69,9 @@ class Clients:
 
 
 def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> None:
-    from serve.judge import Settings, app
+    from serve.judge import JudgeServeSettings, app
 
-    settings = Settings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
+    settings = JudgeServeSettings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
     with serve_application(app(settings)) as url:
         until(lambda: replica_count() == 2)
         (front,) = named(os.environ[MARK], "ServeReplica:judge:Front")

@@ -27,8 +27,8 @@ from mustsee.raters.results import results
 from mustsee.records import Question, Span, Video
 from ray_jobs.running.launch import build, compose
 from ray_jobs.running.web import port
-from serve.rater import Desk, create_app
-from serve.rater_film import Films
+from serve.rater import RatingDesk, create_app
+from serve.rater_film import ServedVideos
 from serve.rater_show import Tasks
 from tests.support import films
 from tests.support.served import Served
@@ -83,9 +83,9 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
     asked = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
         form=form, items={i.name: i for i in asked}, questions=questions, videos={},
-        films=Films([], tmp_path),
+        films=ServedVideos([], tmp_path),
     )  # fmt: skip
-    desk = Desk(
+    desk = RatingDesk(
         tasks=tasks, ballots=box, admin=hash_token("admin"),
         results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
     )  # fmt: skip

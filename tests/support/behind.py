@@ -14,7 +14,7 @@ from actors.llm.openai import OpenAI
 from actors.llm.replay import hash_messages
 from actors.part import LlmConfig, RunContext
 from mustsee.errors import BadRow
-from mustsee.llm import Clip, Llm, Reply, Request
+from mustsee.llm import Llm, Reply, Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.store import Store
 from ray_jobs.benches.loopback_replies import as_message
@@ -80,7 +80,7 @@ def _looked(seen: Request, request: Request) -> Request:
     )
 
 
-def _shots(arrived: Clip, sent: Clip) -> list[tuple[float, bytes]]:
+def _shots(arrived: VideoClip, sent: VideoClip) -> list[tuple[float, bytes]]:
     import av
 
     found: list[tuple[float, bytes]] = []

@@ -20,7 +20,7 @@ from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import clip_spans, finish_question
 from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
-from mustsee.recipes.cinepile.scene import scene_lines, format_lines
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
 
@@ -31,7 +31,7 @@ TAGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class CinePileSettings:
     """`shortlist`: templates that the model chooses for a scene; `pick`: least and most of these
     that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`: how many of the
     hand-written kinds are drawn. `each`: questions of one kind; with the defaults about 32 a clip.
@@ -55,7 +55,7 @@ class Settings:
         return [t for t in self.templates if t.kind == kind]
 
 
-async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> Video:
+async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSettings) -> Video:
     """The clip with its questions, in the order of their ids; `askers` by role: "reasoning",
     "perceptual".
 
@@ -91,7 +91,9 @@ def _drawn(templates: Sequence[Template], count: int, rng: random.Random) -> lis
     return rng.sample(list(templates), min(count, len(templates)))
 
 
-async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) -> list[Template]:
+async def _shortlisted(
+    scene: str, settings: CinePileSettings, asker: Asker, seed: int
+) -> list[Template]:
     """The templates that the model finds fitting; all of them where all can be drawn anyway."""
     known = settings.of("reasoning")
     if len(known) <= settings.pick[0]:
@@ -148,7 +150,7 @@ async def _questions(
     kind: str,
     asker: Asker,
     templates: Sequence[Template],
-    settings: Settings,
+    settings: CinePileSettings,
     seed: int,
 ) -> list[Question]:
     names = [t.name for t in templates]

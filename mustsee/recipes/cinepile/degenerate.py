@@ -34,7 +34,9 @@ async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: i
     found = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
     every = bool(found) and all(v.correct for v in found)
     if not every and all(v.correct is not False for v in found):  # one that was read may be wrong
-        return mark_unverified(replace(question, verdicts=(*question.verdicts, *found)), "degenerate")
+        return mark_unverified(
+            replace(question, verdicts=(*question.verdicts, *found)), "degenerate"
+        )
     drop = question.drop
     if every and "test" in question.subsets:
         drop = drop or f"degenerate: right in {len(found)} of {len(found)} models without the scene"

@@ -21,7 +21,7 @@ SPEAKERS = ("TOLD", "OPEN", "NONE")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class FittingOptions:
     """The places of the options that fit; `speaker`: whether the scene tells who says what the
     question hangs on (TOLD, OPEN), or it hangs on nobody's words (NONE). `reply`: as it was said.
     """
@@ -31,14 +31,14 @@ class Fit:
     reply: str = ""
 
 
-def fits_form(count: int) -> Form[Fit]:
+def fits_form(count: int) -> Form[FittingOptions]:
     """`FITS: A, C`, or NONE, and `SPEAKER: TOLD`."""
     letters = LETTERS[:count]
 
-    def make_fit(why: str, fits: Sequence[str], speaker: str) -> Fit:
-        return Fit(places=tuple(sorted(map(letters.index, set(fits)))), speaker=speaker)
+    def make_fit(why: str, fits: Sequence[str], speaker: str) -> FittingOptions:
+        return FittingOptions(places=tuple(sorted(map(letters.index, set(fits)))), speaker=speaker)
 
-    def parse_fit(reply: str) -> Fit:
+    def parse_fit(reply: str) -> FittingOptions:
         text = reply.replace("*", "")
         fits = re.search(r"^[\s>#-]*FITS\s*[:：]\s*(.*)$", text, re.IGNORECASE | re.MULTILINE)
         speaker = re.search(r"^[\s>#-]*SPEAKERS?\s*[:：]\s*(\w+)", text, re.I | re.MULTILINE)

@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mustsee.filters.vetting import Vetting, mark_unverified
+from mustsee.filters.vetting import VettingContext, mark_unverified
 from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE, choose, rotate_options, verdict
-from mustsee.recipes.cinepile.mcq import Choice
-from mustsee.recipes.cinepile.scene import scene_lines, format_lines
+from mustsee.recipes.cinepile.mcq import OptionChoice
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
 
 
@@ -49,7 +49,7 @@ class Refine:
     again: int = 2
     threshold: float = 0.5
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         if question.answer_index is None or len(question.options) < 2:
             return question
         given = await self._tested(question, vetting)
@@ -75,7 +75,7 @@ class Refine:
             metrics["fixed"] = float(passed)
         return replace(question, metrics=metrics, drop=drop)
 
-    async def _tested(self, question: Question, vetting: Vetting) -> tuple[Verdict, ...]:
+    async def _tested(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
         """The blind model's choice on each rotation."""
         asker, options = vetting.askers["guesser"], question.options
 
@@ -88,16 +88,18 @@ class Refine:
 
         return tuple(await asyncio.gather(*map(test_rotation, range(len(options)))))
 
-    async def _read(self, question: Question, video: Video, vetting: Vetting) -> Verdict:
+    async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
         """What a model chooses that reads the scene."""
         asker, seed = vetting.askers["reader"], vetting.seed
-        scene = format_lines(scene_lines(video.scene, threshold=self.threshold)) if video.scene else ""
+        scene = (
+            format_lines(scene_lines(video.scene, threshold=self.threshold)) if video.scene else ""
+        )
         found = await self._chosen(asker, question, question.options, scene, seed)
         return verdict("refine", asker, question, found, seed=seed, detail="whole scene")
 
     async def _chosen(
         self, asker: Asker, question: Question, shown: Sequence[str], scene: str | None, seed: int
-    ) -> Choice | None:
+    ) -> OptionChoice | None:
         """A choice; a call without an answer is repeated `again` times."""
         for attempt in range(self.again + 1):
             found = await choose(

@@ -165,7 +165,7 @@ _NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class QuestionCluster:
     """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
     `title`: the film, show or video that most of its questions are on, and their `share`; `words`:
     those that tell it from the other clusters; `nearest`: the questions in its middle.
@@ -183,7 +183,9 @@ class Cluster:
     nearest: tuple[str, ...]
 
 
-def distinctive_words(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
+def distinctive_words(
+    cluster: Sequence[str], everything: Sequence[str], most: int = 6
+) -> tuple[str, ...]:
     """The words that are in many of the cluster's texts, and in few of the others."""
     inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
                        for texts in (cluster, everything))  # fmt: skip
@@ -196,15 +198,15 @@ def distinctive_words(cluster: Sequence[str], everything: Sequence[str], most: i
 
 
 def one_sided(
-    clusters: Sequence[Cluster], titles: Mapping[str, float], most: float
-) -> list[Cluster]:
+    clusters: Sequence[QuestionCluster], titles: Mapping[str, float], most: float
+) -> list[QuestionCluster]:
     """Clusters with more than `most` of their questions on one title, which is not as frequent in
     all of them (`titles`: its share): its templates would be on that title's subject.
     """
     return [c for c in clusters if c.share > most and titles.get(c.title, 0.0) <= most]
 
 
-def to_markdown(templates: Sequence[Template], clusters: Sequence[Cluster] = ()) -> str:
+def to_markdown(templates: Sequence[Template], clusters: Sequence[QuestionCluster] = ()) -> str:
     """The templates for review, under their categories, and the clusters that they are from."""
     lines = [
         "# Question templates", "",
@@ -275,7 +277,7 @@ def _noted(
 
 
 def write_templates(
-    templates: Sequence[Template], folder: str | Path, clusters: Sequence[Cluster] = ()
+    templates: Sequence[Template], folder: str | Path, clusters: Sequence[QuestionCluster] = ()
 ) -> None:
     """`templates.parquet` and `templates.md` in a local folder."""
     import pyarrow.parquet as pq

@@ -7,20 +7,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.film import Film
-from mustsee.conditions.seen import Seen, spread
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.seen import Condition, spread
 from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form, form, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Segment, Span, Video
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 
 PROMPT = "mlvu/absent"
 VERDICTS = ("YES", "NO", "UNCLEAR")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class AbsenceLook:
     """A picture every `every` seconds of the background, `together` in one request, each `longest`
     pixels along its longer side.
     """
@@ -31,7 +31,12 @@ class Look:
 
 
 async def looked_for(
-    video: Video, plan: Plan, film: Film, asker: Asker, look: Look, seed: int = 0
+    video: Video,
+    plan: InsertionPlan,
+    film: VideoFrames,
+    asker: Asker,
+    look: AbsenceLook,
+    seed: int = 0,
 ) -> Video:
     """The row, dropped where what a probe shows is seen in pictures of the background. `film`: the
     background's. Its segments say what was seen. Replies that cannot be read are unclear.
@@ -43,7 +48,7 @@ async def looked_for(
     found = dict.fromkeys(shown, "NO")
     for start in range(0, len(times), look.together):
         part = times[start : start + look.together]
-        images = await film.pictures(part, Seen(longest=look.longest))
+        images = await film.pictures(part, Condition(longest=look.longest))
         try:
             said = await asker.ask(
                 PROMPT, sightings(len(shown)), images=images, seed=seed,

@@ -24,17 +24,25 @@ from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
-from mustsee.synth.insertions import Background, Clip, Making, cycle_choices, clips_by_label, row, with_question
+from mustsee.synth.insertions import (
+    Background,
+    InsertedClip,
+    SynthesisSettings,
+    clips_by_label,
+    cycle_choices,
+    row,
+    with_question,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle:
     """One clip with a caption in each video; `ask_needle` asks about it (MLVU, F.4)."""
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     name: str = "needle"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
         told = [clip for clip in clips if clip.caption]
         if not told:
             raise UserError("needles need clips with a caption: give a 'caption' column")
@@ -60,12 +68,12 @@ ORDER_QUESTIONS = (
 class Order:
     """Clips of `actions` different actions; which came first, second, ... (MLVU, F.8)."""
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     actions: int = 4
     arrow: str = " --> "
     name: str = "order"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
         by_action = clips_by_label(clips, 1)
         if len(by_action) < self.actions:
             raise UserError(
@@ -98,13 +106,13 @@ class Events:
     31 of 136).
     """
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     events: int = 4
     arrow: str = "->"
     name: str = "order"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        sources: dict[str, list[Clip]] = defaultdict(list)
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
+        sources: dict[str, list[InsertedClip]] = defaultdict(list)
         for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
             if clip.source and clip.caption:
                 sources[clip.source].append(clip)
@@ -137,7 +145,7 @@ class Events:
             done.append(with_question(video, "order", draft, slot))
         return done
 
-    def _runs(self, told: Sequence[Clip]) -> list[Sequence[Clip]]:
+    def _runs(self, told: Sequence[InsertedClip]) -> list[Sequence[InsertedClip]]:
         """The events in a row, one source's, that differ: of equal ones no order could be told."""
         runs = [told[n : n + self.events] for n in range(len(told) - self.events + 1)]
         return [run for run in runs if len({normal(c.caption) for c in run}) == len(run)]
@@ -167,12 +175,12 @@ class Count:
     `distractors`: clips of other actions in each video.
     """
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     most: int = 5
     distractors: int = 0
     name: str = "count"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
         by_action = clips_by_label(clips, 1)
         making, done = self.making, list[Video]()
         numbers = cycle_choices(making.items, range(1, self.most + 1), f"{making.seed}/count/n")

@@ -153,5 +153,6 @@ def _placed(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
     """
     whole = part.span
     return tuple(
-        replace(d, evidence=clip_spans(d.evidence, whole.start, whole.end) or (whole,)) for d in drafts
+        replace(d, evidence=clip_spans(d.evidence, whole.start, whole.end) or (whole,))
+        for d in drafts
     )

@@ -19,23 +19,25 @@ GENDERS = ("WOMEN", "MEN", "MIXED", "NOBODY", "UNCLEAR")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perceived:
+class PerceivedPeople:
     """One of `AGES` and of `GENDERS`, in small letters."""
 
     age: str
     gender: str
 
 
-UNCLEAR = Perceived(age="unclear", gender="unclear")
+UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 
 
-async def perceive_people(video: Video, asker: Asker, *, pictures: int, seed: int = 0) -> Perceived:
+async def perceive_people(
+    video: Video, asker: Asker, *, pictures: int, seed: int = 0
+) -> PerceivedPeople:
     """What the people in evenly spread keyframes are taken for; "nobody" of a video without any,
     "unclear" where the reply cannot be read.
     """
     frames = video.keyframes or ()
     if not frames:
-        return Perceived(age="nobody", gender="nobody")
+        return PerceivedPeople(age="nobody", gender="nobody")
     count = min(pictures, len(frames))
     chosen = [frames[(2 * n + 1) * len(frames) // (2 * count)].jpeg for n in range(count)]
     try:
@@ -44,13 +46,13 @@ async def perceive_people(video: Video, asker: Asker, *, pictures: int, seed: in
         return UNCLEAR
 
 
-def impression() -> Form[Perceived]:
+def impression() -> Form[PerceivedPeople]:
     """`AGE: MIDDLE` and `GENDER: WOMEN`."""
 
-    def make_impression(age: str, gender: str) -> Perceived:
-        return Perceived(age=age.lower(), gender=gender.lower())
+    def make_impression(age: str, gender: str) -> PerceivedPeople:
+        return PerceivedPeople(age=age.lower(), gender=gender.lower())
 
-    def parse_impression(reply: str) -> Perceived:
+    def parse_impression(reply: str) -> PerceivedPeople:
         parts: list[str] = []
         for name, values in (("AGE", AGES), ("GENDER", GENDERS)):
             line = rf"^[\s>*_#-]*{name}[*_]*\s*[:：][\s*_]*({'|'.join(values)})\b"

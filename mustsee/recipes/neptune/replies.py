@@ -34,7 +34,7 @@ _LABELS = {"segment": r"segment|scene", "cast": r"cast"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class UnitRun:
     """A run of units as a reply counts them, from 1 and with the last one in it."""
 
     first: int
@@ -64,13 +64,13 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
     What an earlier run has taken, a later one does not get. Unparsed where there is no run.
     """
 
-    def split_runs(both: tuple[Sequence[Stretch], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
+    def split_runs(both: tuple[Sequence[UnitRun], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
         stretches, cast = both
         known = range(count)
         seen = tuple((m, frozenset(n for n in places if n in known)) for m, places in cast)
         return _runs(stretches, count), seen
 
-    stretch = record(Stretch, first=whole("its first shot"), last=whole("its last shot"),
+    stretch = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
                      topic=words("its topic"))  # fmt: skip
     run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
     member = record(_member, name=words("the name"), looks=words("the looks"),
@@ -83,7 +83,7 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
 
-def _both(*, cast: Sightings, segments: Sequence[Stretch]) -> tuple[Sequence[Stretch], Sightings]:
+def _both(*, cast: Sightings, segments: Sequence[UnitRun]) -> tuple[Sequence[UnitRun], Sightings]:
     return segments, cast
 
 
@@ -102,7 +102,7 @@ def _recurring(found: Sightings) -> Sightings:
     return tuple((m, places) for m, places in found if 0 < len(m.name.split()) <= 6)
 
 
-def _runs(stretches: Sequence[Stretch], count: int) -> tuple[Run, ...]:
+def _runs(stretches: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
     found: list[Run] = []
     taken: set[int] = set()
     for one in stretches:
@@ -117,12 +117,12 @@ def _runs(stretches: Sequence[Stretch], count: int) -> tuple[Run, ...]:
     return tuple(sorted(found))
 
 
-def _topics(reply: str, count: int) -> tuple[Sequence[Stretch], Sightings]:
+def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
     """`SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`; a line of the cast that is
     of another form is left out.
     """
     fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
-    stretches: list[Stretch] = []
+    stretches: list[UnitRun] = []
     cast: list[tuple[Member, frozenset[int]]] = []
     for field in fields(reply, _LABELS):
         if field.label == "cast":
@@ -133,7 +133,7 @@ def _topics(reply: str, count: int) -> tuple[Sequence[Stretch], Sightings]:
             fault = f"{field.text[:60]!r} is not of the form 'first-last: topic'"
             continue
         first, last = int(match[1]), int(match[2] or match[1])
-        stretches.append(Stretch(first=first, last=last, topic=match[3]))
+        stretches.append(UnitRun(first=first, last=last, topic=match[3]))
     if not stretches:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
     return stretches, _recurring(tuple(cast))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.llm.offline import OfflineLlm
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import BadRow, Transient
-from mustsee.filters.repair import Mend
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.filters.repair import RepairRule
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.choosing import rotate_options
@@ -30,7 +30,7 @@ SCENE = SceneText(
     lines=tuple(Line(start=4.0 * i, end=4.0 * i + 2, text=text) for i, text in enumerate(SAID)),
     visual=(0.0,) * len(SAID), start=0, end=32, rate=1, score=1, head=1, tail=1,
 )  # fmt: skip
-MEND = Mend(rounds=5, of=("refine",), see=None, near=None)
+MEND = RepairRule(rounds=5, of=("refine",), see=None, near=None)
 QUESTION = Question(
     question_id="q", video_id="v", recipe="cinepile", question_type="Temporal",
     question='Which reply comes after the words "Then who took it away"?',
@@ -84,7 +84,7 @@ class Moody:
 
 
 def run(
-    llm: object, question: Question = QUESTION, repair: Mend = MEND, **changes: object
+    llm: object, question: Question = QUESTION, repair: RepairRule = MEND, **changes: object
 ) -> Question:
     asker = Asker(llm=llm, prompts=Prompts(), tries=1)  # type: ignore[arg-type]
     video = Video(
@@ -95,7 +95,7 @@ def run(
         questions=(replace(question, **changes),),  # type: ignore[arg-type]
     )
     askers = dict.fromkeys(("guesser", "reader", "repairer"), asker)
-    vetting = Vetting(askers=askers, film=Film(video))
+    vetting = VettingContext(askers=askers, film=VideoFrames(video))
     return (asyncio.run(vet(video, (Refine(),), vetting, None, repair)).questions or ())[0]
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed, UserError
 from mustsee.recipes.cinepile.question_lists import (
-    Asked,
-    Source,
+    ListedQuestion,
+    QuestionList,
     keep_distinct,
     merge_equal,
     names_in,
@@ -25,14 +25,14 @@ from mustsee.recipes.cinepile.question_lists import (
 )
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
-    Cluster,
+    QuestionCluster,
     Template,
     distinct,
+    distinctive_words,
     from_markdown,
-    templates_form,
     one_sided,
     read_templates,
-    distinctive_words,
+    templates_form,
     to_markdown,
     too_specific,
     write_templates,
@@ -59,14 +59,14 @@ CATEGORY: fashion"""
 )
 def test_lists_of_all_formats(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    found = read_source(Source(path=str(tmp_path / name), question="q", title="show"))
+    found = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
     assert [q.text for q in found] == ["Who is it?", "Why?"]
 
 
 def test_a_list_without_the_column(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question\nWhy?\n")
     with pytest.raises(UserError, match="'q'"):
-        read_source(Source(path=str(tmp_path / "q.csv"), question="q"))
+        read_source(QuestionList(path=str(tmp_path / "q.csv"), question="q"))
 
 
 LIST = [
@@ -117,7 +117,9 @@ def test_odd_places_of_names(question: str, expected: str) -> None:
 
 
 def test_equal_questions_become_one_and_are_counted() -> None:
-    rows = [Asked(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")]
+    rows = [
+        ListedQuestion(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")
+    ]
     assert [(q.text, q.times) for q in merge_equal(rows)] == [("Who left?", 2), ("Why?", 1)]
 
 
@@ -202,13 +204,26 @@ def test_over_specific_and_repeated_templates_go() -> None:
 
 
 def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
-    blank = Cluster(kind="reasoning", number=0, size=9, silhouette=0.1, cosine=0.5, title="Castle",
-                    share=0.7, list_share=1.0, words=("suspect",), nearest=())  # fmt: skip
+    blank = QuestionCluster(
+        kind="reasoning",
+        number=0,
+        size=9,
+        silhouette=0.1,
+        cosine=0.5,
+        title="Castle",
+        share=0.7,
+        list_share=1.0,
+        words=("suspect",),
+        nearest=(),
+    )
     mixed, plain = replace(blank, share=0.3), replace(blank, title="", share=0.0)
     assert one_sided([mixed, plain, blank], {"Castle": 0.1}, 0.5) == [blank]
     assert one_sided([blank], {"Castle": 0.9}, 0.5) == []
     asked = ["Who is the suspect?", "What does the suspect hold?"]
-    assert distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0] == "suspect"
+    assert (
+        distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0]
+        == "suspect"
+    )
     table = to_markdown([], [blank]).splitlines()[-1]
     assert table == "| reasoning | 0 | 9 | 0.100 | suspect | 70% Castle |"
     assert from_markdown(to_markdown([], [blank])) == []
@@ -231,9 +246,11 @@ def test_no_cluster_is_one_name_or_one_film() -> None:
     from mustsee.vectors import kmeans
     from ray_jobs.benches.align import hash_embed
 
-    show = Source(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
+    show = QuestionList(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
                   question="q", title="show_name")  # fmt: skip
-    daily = Source(path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video")
+    daily = QuestionList(
+        path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video"
+    )
     asked = [*read_source(show), *read_source(daily)]
     raw, names = [q.text for q in asked], names_in([q.text for q in asked])
     assert {"Sheldon", "Castle", "Joey"} <= names

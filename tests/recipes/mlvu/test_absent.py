@@ -15,10 +15,10 @@ from mustsee.errors import Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu.absent import Look, looked_for, sightings
+from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for, sightings
 from mustsee.records import Caption
 from mustsee.synth.absence import Absence, shows
-from mustsee.synth.insertions import Background, Clip, with_captions, plan_of
+from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.looker import Stills, row
 from tests.support.mlvu import making
 
@@ -30,7 +30,7 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
     said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
     place = Background(uri="film.mp4", duration=600.0, captions=said)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
-    (made,) = task.rows([place], [Clip(uri="c.mp4", end=8, label=label)])
+    (made,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
     return with_captions(made, [place])
 
 
@@ -56,7 +56,9 @@ def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_anoth
     told = (Caption(30.0, "People dance zumba."),)
     places = [Background(uri="told.mp4", duration=600.0, captions=told),
               Background(uri="other.mp4", duration=600.0)]  # fmt: skip
-    clips = [Clip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")]
+    clips = [
+        InsertedClip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")
+    ]
     task = mlvu.Count(making=making(items=24), most=1)
     used = {(row.segments[0].topic, row.uri) for row in task.rows(places, clips)}
     assert used == {
@@ -119,7 +121,9 @@ class Sees:
 def looked(video, sees: Sees):
     asker = Asker(llm=sees, prompts=Prompts())
     plan = plan_of(video)
-    return asyncio.run(looked_for(video, plan, Stills(row()), asker, Look(every=10, together=24)))
+    return asyncio.run(
+        looked_for(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
+    )
 
 
 def test_what_the_looker_sees_in_the_background_drops_the_video() -> None:

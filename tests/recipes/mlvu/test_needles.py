@@ -17,8 +17,14 @@ from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Caption, Span, Video
 from mustsee.synth import absence
 from mustsee.synth.absence import Absence
-from mustsee.synth.insertions import Background, Clip, with_captions, with_placement, plan_of
-from mustsee.synth.make import Settings
+from mustsee.synth.insertions import (
+    Background,
+    InsertedClip,
+    plan_of,
+    with_captions,
+    with_placement,
+)
+from mustsee.synth.make import CodingSettings
 from ray_jobs.mlvu import probe_videos
 from tests.support.films import FPS, cuts, write
 from tests.support.material import material
@@ -64,7 +70,9 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
     captions = tuple(Caption(200.0 * i + 50, text) for i, text in enumerate(said))
     place = Background(uri="film.mp4", duration=600.0, captions=captions)
     task = mlvu.Needle(making=making(items=1, background_seconds=None))
-    (row,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="Snow falls on a street.")])
+    (row,) = task.rows(
+        [place], [InsertedClip(uri="c.mp4", end=8, caption="Snow falls on a street.")]
+    )
     row = with_captions(row, [place])
     assert row.captions == captions
     plan = plan_of(row)
@@ -83,7 +91,9 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
     fallen = check_absence(row, plan, rule, embed)
     assert "nearest caption at 250.0 s, 1.00 alike: snow falls" in fallen.segments[0].visual_support
     assert fallen.drop.startswith("needle: ")
-    (other,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="A woman paints a door.")])
+    (other,) = task.rows(
+        [place], [InsertedClip(uri="c.mp4", end=8, caption="A woman paints a door.")]
+    )
     other = with_captions(other, [place])
     assert check_absence(other, plan_of(other), rule, embed).drop is None
     assert check_absence(row, plan, replace(rule, alike=None), embed).drop is None
@@ -91,12 +101,14 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
 
 def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     clips = [
-        Clip(uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors")
+        InsertedClip(
+            uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors"
+        )
     ]
     places = [Background(uri=str(material(FILM)), duration=231.4)]
     task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
     (row,) = task.rows(places, clips)
-    part = Synthesise(folder=str(tmp_path / "videos"), settings=Settings(preset="ultrafast"))
+    part = Synthesise(folder=str(tmp_path / "videos"), settings=CodingSettings(preset="ultrafast"))
     counted = Counted()
     context = counted.context(tmp_path / "store")
     check = Absent(rule=Absence(every=4.0)).open(context)

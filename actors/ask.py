@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext, watching
-from mustsee.conditions.watch import Watch
+from actors.part import LlmConfig, Opened, RunContext, video_input_of
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions.none import why_none
@@ -39,7 +39,9 @@ class Manner(Protocol):
     def tries(self) -> int: ...
 
 
-def asker_of(how: Manner, llm: LlmConfig, run: RunContext, watch: Watch | None = None) -> Asker:
+def asker_of(
+    how: Manner, llm: LlmConfig, run: RunContext, watch: VideoPreparer | None = None
+) -> Asker:
     """A model of a part, asked in its manner."""
     return Asker(
         llm=run.llm(llm),
@@ -50,7 +52,7 @@ def asker_of(how: Manner, llm: LlmConfig, run: RunContext, watch: Watch | None =
     )
 
 
-class Settings(Protocol):
+class RecipeSettings(Protocol):
     """A recipe's settings, a frozen dataclass. `area`: the folder of its prompts."""
 
     version: ClassVar[str]
@@ -75,7 +77,7 @@ class Ask:
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
     recipe: Recipe
-    settings: Settings
+    settings: RecipeSettings
     llm: LlmConfig
     prompts: str | None = None
     language: str = ENGLISH
@@ -98,17 +100,17 @@ class Ask:
             "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
             "settings": identity(self.settings),
             "llm": identity(self.llm),
-            "watch": identity(watching(self.llm)),
+            "watch": identity(video_input_of(self.llm)),
             "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = asker_of(self, self.llm, run, watching(self.llm, run.store))
+        asker = asker_of(self, self.llm, run, video_input_of(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
-            seen = asker.witnessed()
+            seen = asker.with_provenance()
             done = await self.recipe(video, seen, self.settings)
             if not done.questions:
                 by, reads = seen.llm.identity, self.settings.reads

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.endpoint import Connection
-from mustsee.errors import Transient, hidden
+from mustsee.errors import Transient, hide_secrets
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class BatchEntry:
     """What a batch holds for one call: an HTTP status and a body, or why it was `lost`."""
 
     status: int = 0
@@ -79,7 +79,7 @@ class BatchRoute:
         }
         return _job(await self._connection.post("/batches", body))
 
-    async def listed(self, since: float) -> list[Job] | None:
+    async def list_batches(self, since: float) -> list[Job] | None:
         """The batches made since a UNIX time, the newest first; None: there is no such route."""
         found: list[Job] = []
         after = ""
@@ -104,9 +104,9 @@ class BatchRoute:
     async def cancel(self, batch: str) -> None:
         await self._if_there(lambda c: c.post(f"/batches/{batch}/cancel", cast_to=object))
 
-    async def answers(self, job: Job) -> dict[str, Answer]:
+    async def answers(self, job: Job) -> dict[str, BatchEntry]:
         """By the calls' keys what a batch that is over holds: the first line of each."""
-        found: dict[str, Answer] = {}
+        found: dict[str, BatchEntry] = {}
         for file in job.files:
             for line in _lines(await self._content(file)):
                 answer = _answer(line)
@@ -127,7 +127,7 @@ class BatchRoute:
     ) -> T | None:
         import openai
 
-        async def tried(client: AsyncOpenAI) -> T | None:
+        async def call_route(client: AsyncOpenAI) -> T | None:
             try:
                 return await work(client)
             except openai.APIStatusError as error:
@@ -135,7 +135,7 @@ class BatchRoute:
                     return None
                 raise
 
-        return await self._connection.call(tried, seconds)
+        return await self._connection.call(call_route, seconds)
 
 
 def line(key: str, body: Mapping[str, Any]) -> bytes:
@@ -155,12 +155,12 @@ def _job(told: Any) -> Job:
             tag=str((told.get("metadata") or {}).get(TAG, "")),
             input=str(told.get("input_file_id") or ""),
             files=tuple(str(f) for f in files if f),
-            why=hidden(str(first.get("message") or first.get("code") or "")),
+            why=hide_secrets(str(first.get("message") or first.get("code") or "")),
             full=first.get("code") == FULL,
             created=_seconds(told.get("created_at")),
         )
     except (LookupError, TypeError, AttributeError):
-        raise Transient(f"the endpoint's batch is none: {hidden(repr(told))[:80]}") from None
+        raise Transient(f"the endpoint's batch is none: {hide_secrets(repr(told))[:80]}") from None
 
 
 def _seconds(told: Any) -> float:
@@ -179,11 +179,13 @@ def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
             yield told
 
 
-def _answer(told: Mapping[str, Any]) -> Answer | None:
+def _answer(told: Mapping[str, Any]) -> BatchEntry | None:
     response: Any = told.get("response")
     if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
-        return Answer(status=int(response.get("status_code") or 200), body=response["body"])
+        return BatchEntry(status=int(response.get("status_code") or 200), body=response["body"])
     error: Any = told.get("error")
     if isinstance(error, Mapping):
-        return Answer(lost=hidden(str(error.get("message") or error.get("code") or "an error")))
+        return BatchEntry(
+            lost=hide_secrets(str(error.get("message") or error.get("code") or "an error"))
+        )
     return None

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from actors.admission import Ask
-from actors.batch_route import Answer, BatchRoute, Job, line
-from actors.part import Asks
+from actors.batch_route import BatchEntry, BatchRoute, Job, line
+from actors.part import NamesModels
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.llm import Reply, Request
 from mustsee.store import Store, digest
@@ -38,7 +38,7 @@ Count = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batching:
+class BatchSettings:
     """What goes into a batch and how long it may take.
 
     `price`: of a call, as a share of the usual one. `rows`: that a worker holds at once, so that
@@ -75,12 +75,12 @@ class Batchable(Protocol):
     @property
     def rows_held(self) -> int: ...
 
-    def by_batch(self, store: Store, count: Count) -> Batched | None: ...
+    def by_batch(self, store: Store, count: Count) -> BatchClient | None: ...
 
 
 def blocks_held(part: Any, rows_per_block: int) -> int:
     """Blocks that a worker is to hold at once for the calls of its rows to fill a batch."""
-    models = part.roles.values() if isinstance(part, Asks) else ()
+    models = part.roles.values() if isinstance(part, NamesModels) else ()
     rows = max((m.rows_held for m in models if isinstance(m, Batchable)), default=0)
     return -(-rows // rows_per_block)
 
@@ -91,10 +91,10 @@ class _Waiting:
 
     key: str
     line: bytes
-    answer: asyncio.Future[Answer | None]
+    answer: asyncio.Future[BatchEntry | None]
 
 
-class Batched:
+class BatchClient:
     """The way by batch of one worker's calls to one model, on one event loop at a time."""
 
     def __init__(self, chat: OpenAIChat, config: OpenAI, store: Store, count: Count) -> None:
@@ -120,7 +120,7 @@ class Batched:
         self._read: set[str] = set()  # batches that are known, by their names in the store
         self._sent: dict[str, str] = {}  # key -> the batch that holds it
         self._joined: dict[str, dict[str, _Waiting]] = {}
-        self._answers: dict[str, Answer] = {}  # of batches that are over, not yet asked for
+        self._answers: dict[str, BatchEntry] = {}  # of batches that are over, not yet asked for
 
     async def ask(self, key: str, request: Request) -> Ask | None:
         """What the coordinator is to admit, apart from the limits of direct calls; None: no batch.
@@ -166,7 +166,7 @@ class Batched:
             raise
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
 
-    async def _gathered(self, key: str, request: Request) -> Answer | None:
+    async def _gathered(self, key: str, request: Request) -> BatchEntry | None:
         """The call's answer, once its batch is over."""
         loop = asyncio.get_running_loop()
         wanted = line(key, self._chat.body(request))
@@ -247,7 +247,7 @@ class Batched:
         waiting = self._forget(batch)
         self._answers |= {key: found[key] for key in found if key not in waiting}
         for key, each in waiting.items():
-            answer = found.get(key) or Answer(lost=lost)
+            answer = found.get(key) or BatchEntry(lost=lost)
             if answer.lost and late and self._config.batch == "auto":
                 self._direct.add(key)
             _settle([each], answer)
@@ -282,7 +282,7 @@ class Batched:
             await asyncio.sleep(pause)
         raise AssertionError("pauses never end")
 
-    async def _found(self, job: Job) -> dict[str, Answer]:
+    async def _found(self, job: Job) -> dict[str, BatchEntry]:
         """What a batch holds. It is paid for: what fails to come is fetched again, not bought."""
         began = time.monotonic()
         for pause in self._pauses():
@@ -329,7 +329,7 @@ class Batched:
         whole = [(name, batch) for name, batch in told if batch is not None]
         for name, batch in sorted(whole, key=lambda each: each[1]["created"]):
             self._learn(name, batch)
-        jobs = await self._route.listed(since)
+        jobs = await self._route.list_batches(since)
         self._none_such = jobs is None
         if jobs is None and self._config.batch == "always":
             raise UserError(
@@ -351,7 +351,7 @@ class Batched:
         return digest([self._tag, batch])
 
 
-def _settle(group: Iterable[_Waiting], answer: Answer | None) -> None:
+def _settle(group: Iterable[_Waiting], answer: BatchEntry | None) -> None:
     for waiting in group:
         if not waiting.answer.done():
             waiting.answer.set_result(answer)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, prompts_in
-from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
-from mustsee.conditions.film import Film
-from mustsee.conditions.seen import Plan, Seen, spread
+from actors.judge.seat import ConfiguredJudge
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.seen import Condition, FramePlan, spread
 from mustsee.errors import UserError
-from mustsee.evaluate.certificate import Certificate, Clip, Steps
+from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.filters.fewest import fewest
-from mustsee.filters.looks import OPEN, PROMPT, Eye, Poll
-from mustsee.filters.vetting import Vetting, judgeable
+from mustsee.filters.looks import OPEN, PROMPT, Verifier, VoteRule
+from mustsee.filters.vetting import VettingContext, judgeable
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
@@ -45,8 +45,8 @@ class Certify:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     looker: LlmConfig
-    see: Seen = field(default_factory=lambda: Seen(condition="evidence", fps=1.0))
-    steps: Steps = field(default_factory=Steps)
+    see: Condition = field(default_factory=lambda: Condition(condition="evidence", fps=1.0))
+    steps: CertificateSteps = field(default_factory=CertificateSteps)
     judge: JudgeConfig | None = None
     seed: int = 0
     prompts: str | None = None
@@ -61,7 +61,7 @@ class Certify:
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.looker, TakesPictures) and not self.looker.looks:
+        if isinstance(self.looker, TakesImages) and not self.looker.looks:
             raise UserError(
                 f"{self.looker.identity} takes no pictures, and a certificate is made by a model "
                 "that looks: set llm= to one that does"
@@ -91,12 +91,12 @@ class Certify:
             sampling=self.sampling,
             tries=self.tries,
         )
-        judge = Seat(self.judge, run).equivalent if self.judge else None
+        judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
-            vetting = Vetting(
+            vetting = VettingContext(
                 askers={"looker": asker},
-                film=Film(video),
+                film=VideoFrames(video),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,
@@ -114,13 +114,15 @@ class Certify:
 
         return work
 
-    async def _certified(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def _certified(
+        self, question: Question, video: Video, vetting: VettingContext
+    ) -> Question:
         known = question.answer_index is not None
         if not question.options:
             known = judgeable(question, vetting)
         if question.drop is not None or not known:
             return question
-        eye = Eye(question, video, vetting, Poll(runs=1, min_right=1), name=LOOKS)
+        eye = Verifier(question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS)
         ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(eye.film)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
         found = await fewest(eye, see, ladders, 1 + self.steps.verifiers)
@@ -150,13 +152,13 @@ class Certify:
         )
 
 
-def _plan(clip: Clip) -> Plan:
-    return Plan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
+def _plan(clip: CertificateClip) -> FramePlan:
+    return FramePlan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
 
 
-def _clip(shown: Plan, film: Span) -> Clip:
+def _clip(shown: FramePlan, film: Span) -> CertificateClip:
     """What is shown, as a clip; nothing: one of no length."""
     if not shown.times:
-        return Clip(span=Span(film.start, film.start), fps=0.0, frames=0)
+        return CertificateClip(span=Span(film.start, film.start), fps=0.0, frames=0)
     (span,) = shown.spans
-    return Clip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))
+    return CertificateClip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))

@@ -13,7 +13,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, ROOT, Prompts
 from mustsee.questions.none import why_none
-from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
 from mustsee.store import identity
@@ -33,14 +33,14 @@ class AskScene:
 
     llms: Mapping[str, LlmConfig]
     templates: str | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: CinePileSettings = field(default_factory=CinePileSettings)
     prompts: str | None = None
     language: str = ENGLISH
     sampling: Sampling = SAMPLING
     tries: int = 3
 
     @cached_property
-    def known(self) -> tuple[Template, ...]:
+    def all_templates(self) -> tuple[Template, ...]:
         """All templates: induced, perceptual, temporal. Raises UserError."""
         folder = (ROOT if self.prompts is None else Path(self.prompts)) / "cinepile"
         perceptual = read_templates(folder / "perceptual.md", kind="perceptual")
@@ -50,7 +50,7 @@ class AskScene:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the templates can be read. Raises UserError."""
-        _ = self.known
+        _ = self.all_templates
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
@@ -62,7 +62,7 @@ class AskScene:
             "class": "AskScene",
             "version": self.version,
             "settings": identity(self.settings),
-            "templates": identity(self.known),
+            "templates": identity(self.all_templates),
             "llms": identity(self.llms),
             "prompts": prompts_in(self.prompts, self.language).digest("cinepile"),
             "sampling": identity(self.sampling),
@@ -73,7 +73,7 @@ class AskScene:
         askers = _askers(
             self.llms, run, prompts_in(self.prompts, self.language), self.sampling, self.tries
         )
-        settings = replace(self.settings, templates=self.known)
+        settings = replace(self.settings, templates=self.all_templates)
 
         async def work(video: Video) -> Video:
             asked = await ask(video, askers, settings)

@@ -24,17 +24,17 @@ from functools import cached_property
 from typing import Any
 
 from actors.admission import Ask, Grant
-from actors.crews import Crews
-from actors.lifeline import Lifelines
+from actors.crews import HelperQuotas
+from actors.lifeline import LivenessServer
 from mustsee.errors import MustseeError
 from mustsee.run import other_runs
-from mustsee.run.budget import Budget, HeldBack
-from mustsee.run.daybook import Daybook, check_readable, run_name
-from mustsee.run.journal import Journal
-from mustsee.run.ledger import AGAIN, Entry, Ledger
+from mustsee.run.budget import Budget, HeldAmount
+from mustsee.run.daybook import CallLog, check_readable, run_name
+from mustsee.run.journal import RestartLog
+from mustsee.run.ledger import AGAIN, CallOutcome, UsageTotals
 from mustsee.run.limits import Admission, Limits, Rates
-from mustsee.run.record import NOTHING, Aborted, RowOutcome, Snapshot, StageCounts, Took
-from mustsee.store import Damage, is_local
+from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
+from mustsee.store import StoreDamage, is_local
 
 BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
 OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
@@ -57,7 +57,7 @@ class Coordinator:
     """Limits, budget, calls in flight, ledger, counters. All methods return at once.
 
     An owner of calls is `sender/number`, or a name of its own where it has no sender. `out`, `run`:
-    as `Daybook`; `journal`: the file from which a restarted one takes over; `store`: its other
+    as `CallLog`; `journal`: the file from which a restarted one takes over; `store`: its other
     runs' calls in flight are not made here.
     """
 
@@ -77,27 +77,27 @@ class Coordinator:
         self._gone: set[str] = set()  # senders whose worker is
         self._awaited: set[str] = set()  # senders who were there before a restart, ...
         self._until = math.inf  # ... and are until then
-        self._from_store = Ledger()  # what the daybook does not hold
+        self._from_store = UsageTotals()  # what the daybook does not hold
         self._stages: dict[str, StageCounts] = {}
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
         self._damaged: dict[str, str] = {}  # objects of the store, and what is wrong with each
-        self._crews = Crews()
-        self._aborted: Aborted | None = None
-        self._lifelines: Lifelines | None = None
-        self._journal = Journal()
-        kept = Journal(journal)
-        for name, arguments in kept.told():
+        self._crews = HelperQuotas()
+        self._aborted: RunAbort | None = None
+        self._lifelines: LivenessServer | None = None
+        self._journal = RestartLog()
+        kept = RestartLog(journal)
+        for name, arguments in kept.read_entries():
             getattr(self, name)(*arguments)
         self._journal = kept
 
     @cached_property
-    def daybook(self) -> Daybook:
+    def daybook(self) -> CallLog:
         """Opened when first used: who uses it is told why it cannot be read."""
-        found = Daybook(*self._book)
+        found = CallLog(*self._book)
         self._budget = Budget(self._limit, found.history)
-        for key, sent in found.out.items():  # by a predecessor
+        for key, sent in found.calls_in_flight.items():  # by a predecessor
             self._flights[key] = _Flight(owner=sent.by, account="")
             self._budget.start(key, self._budget.resume(sent.cost))
             self._awaited.add(_sender(sent.by))
@@ -108,7 +108,7 @@ class Coordinator:
         """Where senders tie theirs."""
         import ray
 
-        self._lifelines = self._lifelines or Lifelines(ray.util.get_node_ip_address())
+        self._lifelines = self._lifelines or LivenessServer(ray.util.get_node_ip_address())
         return self._lifelines.address
 
     def enroll(self, account: str, limits: Limits) -> None:
@@ -118,7 +118,9 @@ class Coordinator:
             self._rates[account] = Rates(limits, self._clock())
             self._journal.add("enroll", account, limits)
 
-    def exchange(self, owner: str, entries: Sequence[Entry], asks: Sequence[Ask]) -> list[Grant]:
+    def exchange(
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[Ask]
+    ) -> list[Grant]:
         """Settle the calls that ended, answer those that want to start: one message for many calls
         of one owner.
         """
@@ -140,12 +142,12 @@ class Coordinator:
             if sign.here:
                 self._gone.discard(sign.sender)  # the network had been, not the sender
             else:
-                self.left(sign.sender, sign.still)
+                self.release_worker(sign.sender, sign.still)
         if self._awaited and now > self._until:
             for sender in list(self._awaited):
-                self.left(sender)
+                self.release_worker(sender)
 
-    def left(self, sender: str, still: Collection[str] = ()) -> None:
+    def release_worker(self, sender: str, still: Collection[str] = ()) -> None:
         """The worker of a sender is gone, and only the calls `still` are out: the others are for
         whoever wants them. What the endpoint billed for those that were let go is not known: they
         count with the most that they may have cost.
@@ -158,7 +160,7 @@ class Coordinator:
                 self._release(key, now, used=0.0)
                 self.daybook.lose(key)
 
-    def _settle(self, entry: Entry, owner: str, now: float) -> None:
+    def _settle(self, entry: CallOutcome, owner: str, now: float) -> None:
         flight = self._flights.get(entry.key)
         if entry.outcome == "done" and flight is None and entry.key in self.daybook.done:
             return  # sent again by Ray: the predecessor had it, and died before it said so
@@ -167,19 +169,19 @@ class Coordinator:
                 self.from_store(entry)  # its owner is about to report it
                 return
             entry, owner = replace(entry, outcome="done"), flight.owner
-        elif entry.outcome == "cached" and self.daybook.unreported(entry.key):
+        elif entry.outcome == "cached" and self.daybook.is_unreported(entry.key):
             self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
             entry = replace(entry, outcome="done")
         own = flight is not None and flight.owner == owner
         expected = self._budget.release(entry.key) if own else None
-        if not self.daybook.ended(entry, expected):
+        if not self.daybook.record_end(entry, expected):
             self.from_store(entry)
             return
         self.daybook.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None:
             if entry.quotas:
-                rates.told(entry.quotas, now)
+                rates.record_quotas(entry.quotas, now)
             rates.said = entry.said or rates.said
             if entry.outcome in AGAIN and entry.retry_after is not None:
                 rates.pause(entry.retry_after, now)
@@ -191,13 +193,13 @@ class Coordinator:
             self._flights[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
             if entry.outcome == "done" and entry.seconds:
-                rates.answered(flight.call, entry.prompt, entry.seconds)
+                rates.record_answer(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.refused(flight.call, now, told=entry.retry_after is not None)
+                rates.record_refusal(flight.call, now, told=entry.retry_after is not None)
             elif entry.outcome == "retry":
-                rates.failed(now)
+                rates.record_failure(now)
 
-    def from_store(self, entry: Entry) -> None:
+    def from_store(self, entry: CallOutcome) -> None:
         """Count a call that cost nothing."""
         self._from_store.add(entry)
         self._journal.add("from_store", entry)
@@ -224,7 +226,7 @@ class Coordinator:
         else:
             spent = self.daybook.now.total.usd + self.daybook.usd
             held = self._budget.consider(cost, spent, batched=ask.batched)
-        if not isinstance(held, HeldBack):
+        if not isinstance(held, HeldAmount):
             return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
         tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
@@ -272,7 +274,7 @@ class Coordinator:
         self._alone[row] = OVERRAN
 
     def event(
-        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
@@ -287,29 +289,29 @@ class Coordinator:
         self._journal.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
-    def damaged(self, damage: Damage) -> None:
+    def note_damage(self, damage: StoreDamage) -> None:
         """Note a damaged object of the store, which nobody will find any more."""
-        self._journal.add("damaged", damage)
+        self._journal.add("note_damage", damage)
         self._damaged[damage.path] = damage.reason
 
     def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
-        """As `Crews.hire`. Who is restarted learns it anew from those that ask again."""
+        """As `HelperQuotas.hire`. Who is restarted learns it anew from those that ask again."""
         return self._crews.hire(stage, film, wanted, most)
 
     def disband(self, stage: str, film: str) -> None:
-        """As `Crews.disband`."""
+        """As `HelperQuotas.disband`."""
         self._crews.disband(stage, film)
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
         self._journal.add("abort", error, message)
-        self._aborted = self._aborted or Aborted(error=error, message=message)
+        self._aborted = self._aborted or RunAbort(error=error, message=message)
 
     def snapshot(self) -> Snapshot:
         """The counters as they are now."""
         held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
-            held.update(rates.held)
+            held.update(rates.held_seconds)
         trouble = {account: rates.trouble(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
@@ -328,7 +330,7 @@ def _sender(owner: str) -> str:
     return owner.partition("/")[0]
 
 
-class FarKept(Coordinator):
+class RemoteLogCoordinator(Coordinator):
     """One whose daybook takes a while to write (an object store): a message is answered when its
     entries are kept, and those that come meanwhile share the next write.
     """
@@ -336,13 +338,13 @@ class FarKept(Coordinator):
     _writing: asyncio.Lock | None = None
 
     async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, owner: str, entries: Sequence[Entry], asks: Sequence[Ask]
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[Ask]
     ) -> list[Grant]:
         grants = super().exchange(owner, entries, asks)
         self._writing = self._writing or asyncio.Lock()
-        mine = self.daybook.entered
+        mine = self.daybook.entry_count
         async with self._writing:
-            if self.daybook.kept < mine:
+            if self.daybook.kept_count < mine:
                 await asyncio.to_thread(self.daybook.write, *self.daybook.take())
         return grants
 
@@ -363,7 +365,7 @@ def start_coordinator(
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    kind = FarKept
+    kind = RemoteLogCoordinator
     if out is None or is_local(out):
         kind, out = Coordinator, out and os.path.abspath(out)
     if out is not None:
@@ -381,7 +383,7 @@ def start_coordinator(
     return started(budget_usd, out=out, run=run, journal=journal, store=store)
 
 
-def answered(reference: Any, timeout: float | None = None) -> Any:
+def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
     """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says, and
     TimeoutError after `timeout` seconds.
     """

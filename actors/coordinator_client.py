@@ -12,7 +12,7 @@ from typing import Any
 
 from actors.admission import Ask, Grant
 from actors.coordinator import Coordinator, own_error
-from mustsee.run.ledger import Entry
+from mustsee.run.ledger import CallOutcome
 
 GATHER = 0.005  # seconds for which messages are gathered into one
 
@@ -24,11 +24,11 @@ class CoordinatorClient:
 
     def __init__(self, coordinator: Any, owner: Callable[[], str]) -> None:
         self._coordinator, self._owner = coordinator, owner
-        self._entries: list[tuple[Entry, asyncio.Future[None]]] = []
+        self._entries: list[tuple[CallOutcome, asyncio.Future[None]]] = []
         self._asks: list[tuple[Ask, asyncio.Future[Grant]]] = []
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def report(self, entry: Entry) -> None:
+    async def report(self, entry: CallOutcome) -> None:
         """Report the end of a call. Returns when the coordinator has counted it."""
         future: asyncio.Future[None] = self._wake()
         self._entries.append((entry, future))
@@ -58,7 +58,7 @@ class CoordinatorClient:
 
     async def _exchange(
         self,
-        entries: list[tuple[Entry, asyncio.Future[None]]],
+        entries: list[tuple[CallOutcome, asyncio.Future[None]]],
         asks: list[tuple[Ask, asyncio.Future[Grant]]],
     ) -> None:
         message = self._owner(), [entry for entry, _ in entries], [ask for ask, _ in asks]

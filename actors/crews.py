@@ -5,7 +5,7 @@ workers that have such films are never more than `workers.max`.
 from __future__ import annotations
 
 
-class Crews:
+class HelperQuotas:
     """The films of each stage that are done in pieces now, each with one worker and its helpers."""
 
     def __init__(self) -> None:

@@ -19,7 +19,16 @@ from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
 from actors.trial import html_page, is_html, lists_nothing, no_credit, wrong_address
-from mustsee.errors import BadRow, Busy, KeyRefused, NoCredit, Transient, UserError, hidden, secret
+from mustsee.errors import (
+    BadRow,
+    Busy,
+    KeyRefused,
+    NoCredit,
+    Transient,
+    UserError,
+    hide_secrets,
+    secret,
+)
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
 from mustsee.run.quota import Quota, told_quotas
@@ -39,7 +48,7 @@ BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class CallEstimate:
     """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
     dollars for the tokens in.
     """
@@ -159,7 +168,7 @@ class Connection:
             reason = error.__cause__ or error
             raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
         except (openai.APIError, ValueError) as error:  # a body that is cut off, or no JSON
-            said = hidden(str(error))[:MOST_SAID]
+            said = hide_secrets(str(error))[:MOST_SAID]
             raise Transient(f"{self.place}: unreadable reply: {said}") from None
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,12 +198,12 @@ class Connection:
         except (ValueError, RecursionError) as error:  # a body that is cut off, or no JSON
             if is_html(raw):
                 raise await self._html() from None
-            said = hidden(str(error))[:MOST_SAID]
+            said = hide_secrets(str(error))[:MOST_SAID]
             raise Transient(f"{self.place}: unreadable reply: {said}") from None
         self._answered = True
         if not isinstance(reply, Mapping):
             raise Transient(
-                f"{self.place}: the reply is no JSON object: {hidden(str(reply))[:80]!r}"
+                f"{self.place}: the reply is no JSON object: {hide_secrets(str(reply))[:80]!r}"
             )
         return reply
 
@@ -313,7 +322,7 @@ def _said(body: Any) -> str:
     text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
     if is_html(text.encode()):
         return "an HTML page"
-    return " ".join(hidden(text).split())[:MOST_SAID]
+    return " ".join(hide_secrets(text).split())[:MOST_SAID]
 
 
 def retry_after(error: APIStatusError) -> float | None:

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, asker_of, prompts_in
-from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from actors.judge.seat import ConfiguredJudge
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
 from actors.vet import Vet
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.enrich import groups, traces, twins
-from mustsee.enrich.groups import Groups
+from mustsee.enrich.groups import GroupSettings
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.store import identity
 
-NONE, UNTRACED = Groups(), Traces()
+NONE, UNTRACED = GroupSettings(), Traces()
 Made = list[Question]
 PROMPTS = (*twins.PROMPTS, *groups.PROMPTS, *traces.PROMPTS)
 
@@ -47,7 +47,7 @@ class Enrich:
     writer: LlmConfig
     grader: LlmConfig
     twins: bool = False
-    groups: Groups = NONE
+    groups: GroupSettings = NONE
     traces: Traces = UNTRACED
     seed: int = 0
     prompts: str | None = None
@@ -98,12 +98,14 @@ class Enrich:
         writing, vetted = asker_of(self, self.writer, run), self.vet.open(run)
         grading, looker = asker_of(self, self.grader, run), self.vet.looker
         looking = self.vet.asker(looker, run) if self.traces.most and looker else None
-        judge = Seat(self.vet.judge, run).equivalent if self.vet.judge else None
+        judge = ConfiguredJudge(self.vet.judge, run).equivalent if self.vet.judge else None
         shown, near = self.groups, self.traces.near
         if _blind(self.writer):
             shown, near = replace(shown, see=None, near=None), None
 
-        async def made(question: Question, video: Video, writer: Asker, film: Film) -> Made:
+        async def make_variants(
+            question: Question, video: Video, writer: Asker, film: VideoFrames
+        ) -> Made:
             twin, some = None, list[Question]()
             if self.twins and judge is not None:
                 twin = await twins.twin(
@@ -116,19 +118,19 @@ class Enrich:
             return [*([twin] if twin is not None else []), *some]
 
         async def work(video: Video) -> Video:
-            writer, film = writing.witnessed(), Film(video)
+            writer, film = writing.with_provenance(), VideoFrames(video)
             passed = [q for q in video.questions or () if _passed(q)]
-            found = await asyncio.gather(*(made(q, video, writer, film) for q in passed))
+            found = await asyncio.gather(*(make_variants(q, video, writer, film) for q in passed))
             new = _new([q for some in found for q in some], video)
             checked = vetted(replace(video, questions=new))
             done = checked if isinstance(checked, Video) else await checked
             asked = _grouped((*(video.questions or ()), *(done.questions or ())))
             if looking is None:
                 return replace(video, questions=asked)
-            askers, grader = {"looker": looking.witnessed()}, grading.witnessed()
-            vetting = Vetting(askers=askers, film=film, seed=self.seed, count=run.count)
+            askers, grader = {"looker": looking.with_provenance()}, grading.with_provenance()
+            vetting = VettingContext(askers=askers, film=film, seed=self.seed, count=run.count)
             how = replace(self.traces, near=near)
-            steps = (traces.traced(q, video, writer, grader, how, vetting) for q in asked)
+            steps = (traces.add_trace(q, video, writer, grader, how, vetting) for q in asked)
             return replace(video, questions=tuple(await asyncio.gather(*steps)))
 
         return work
@@ -136,7 +138,7 @@ class Enrich:
 
 def _blind(llm: LlmConfig | None) -> bool:
     """Whether a model says that it takes no pictures."""
-    return isinstance(llm, TakesPictures) and not llm.looks
+    return isinstance(llm, TakesImages) and not llm.looks
 
 
 def _passed(question: Question) -> bool:

@@ -20,8 +20,8 @@ AGAIN = 60.0  # seconds after which an account that was out of order is asked ag
 OUT = (NoAnswer, NoCredit, KeyRefused)
 
 
-class Way(Llm, Protocol):
-    async def stored(self, request: Request) -> Reply | None:
+class FailoverRoute(Llm, Protocol):
+    async def stored_reply(self, request: Request) -> Reply | None:
         """The reply that was kept, if there is one."""
         ...
 
@@ -29,7 +29,9 @@ class Way(Llm, Protocol):
 class Failover:
     """An `Llm` over several, in the order in which they are preferred."""
 
-    def __init__(self, ways: Sequence[Way], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, ways: Sequence[FailoverRoute], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ways, self._clock = ways, clock
         self._out: dict[str, tuple[float, str]] = {}  # identity -> until when, and why
 
@@ -40,7 +42,7 @@ class Failover:
     async def complete(self, request: Request) -> Reply:
         """As `Llm.complete`. Raises MustseeError when all are out of order: it ends the run."""
         for way in self._ways:
-            if await way.stored(request) is not None:
+            if await way.stored_reply(request) is not None:
                 return self._marked(way, await way.complete(request))
         failed: Exception | None = None
         for way in self._ways:
@@ -63,5 +65,5 @@ class Failover:
             "what is finished is kept: run the same command again when one of them does"
         )
 
-    def _marked(self, way: Way, reply: Reply) -> Reply:
+    def _marked(self, way: FailoverRoute, reply: Reply) -> Reply:
         return reply if way is self._ways[0] else replace(reply, by=way.identity)

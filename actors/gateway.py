@@ -21,16 +21,16 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from actors.admission import Ask
-from actors.batches import Batchable, Batched, Count
-from actors.coordinator import Coordinator, answered
+from actors.batches import Batchable, BatchClient, Count
+from actors.coordinator import Coordinator, call_coordinator
 from actors.coordinator_client import CoordinatorClient
-from actors.endpoint import Endpoint, Estimate
+from actors.endpoint import CallEstimate, Endpoint
 from actors.failover import Failover
 from actors.part import LlmConfig
 from actors.sender import Sender, SenderDied
 from mustsee.errors import BudgetSpent, Busy, DiskFull, NoAnswer, Transient
 from mustsee.llm import Llm, Reply, Request
-from mustsee.run.ledger import Entry
+from mustsee.run.ledger import CallOutcome
 from mustsee.run.quota import Quota
 from mustsee.schemas import dump, load
 from mustsee.store import Store
@@ -45,17 +45,17 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 @runtime_checkable
-class Metered(Protocol):
+class MeteredModel(Protocol):
     """A configured model that is limited, paid for, and may fail for a while: any endpoint."""
 
     @property
     def endpoint(self) -> Endpoint: ...
 
-    def estimate(self, request: Request) -> Estimate: ...
+    def estimate(self, request: Request) -> CallEstimate: ...
 
 
 @runtime_checkable
-class TellsQuotas(Protocol):
+class ReportsQuotas(Protocol):
     """A connected model whose endpoint tells its limits: of "requests" and "tokens", by its last
     reply.
     """
@@ -66,11 +66,11 @@ class TellsQuotas(Protocol):
 
 def told_by(llm: object) -> Mapping[str, Quota]:
     """What a model's last reply told of its limits."""
-    return llm.quotas if isinstance(llm, TellsQuotas) else {}
+    return llm.quotas if isinstance(llm, ReportsQuotas) else {}
 
 
 @runtime_checkable
-class Substituted(Protocol):
+class HasSubstitutes(Protocol):
     """A configured model with others that may take its place: itself, and they in their order."""
 
     @property
@@ -87,9 +87,9 @@ class Gateway:
         llm: Llm,
         store: Store,
         coordinator: Any,
-        meter: Metered | None = None,
+        meter: MeteredModel | None = None,
         *,
-        batched: Batched | None = None,
+        batched: BatchClient | None = None,
         instead: str = "",
         sender: Sender | None = None,
         known_as: int = 0,
@@ -123,7 +123,7 @@ class Gateway:
 
         Raises UserError when the model cannot be opened (a missing key).
         """
-        ways = config.ways if isinstance(config, Substituted) else ()
+        ways = config.ways if isinstance(config, HasSubstitutes) else ()
         if len(ways) > 1:
             named = ["", *[ways[0].endpoint.model] * (len(ways) - 1)]
             return Failover(
@@ -145,13 +145,13 @@ class Gateway:
         stage: str,
         instead: str = "",
     ) -> Gateway:
-        meter = config if isinstance(config, Metered) else None
+        meter = config if isinstance(config, MeteredModel) else None
         if meter is not None:
             if isinstance(coordinator, Coordinator):
                 coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
             else:
                 endpoint = meter.endpoint
-                answered(coordinator.enroll.remote(endpoint.account, endpoint.limits))
+                call_coordinator(coordinator.enroll.remote(endpoint.account, endpoint.limits))
         batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
         sender = sender if meter is not None else None
         return cls(
@@ -170,7 +170,7 @@ class Gateway:
     def identity(self) -> str:
         return self._llm.identity
 
-    async def stored(self, request: Request) -> Reply | None:
+    async def stored_reply(self, request: Request) -> Reply | None:
         """The reply that was kept, if there is one."""
         return await self._stored(request.key(self.identity))
 
@@ -332,9 +332,11 @@ class Gateway:
             await self._sleep(on_time(grant.wait, now) if self._sender else grant.wait)
         return None
 
-    def _entry(self, outcome: Any, key: str, request: Request, reply: Reply | None = None) -> Entry:
+    def _entry(
+        self, outcome: Any, key: str, request: Request, reply: Reply | None = None
+    ) -> CallOutcome:
         named = self._meter.endpoint.model if self._meter else self.identity
-        return Entry(
+        return CallOutcome(
             outcome=outcome,
             model=named,
             prompt=request.prompt,

@@ -17,7 +17,7 @@ from mustsee.extras import need
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unpacked:
+class UnpackedModel:
     """What was written: the architecture, the weights, and how a chat is put to it."""
 
     kind: str
@@ -25,7 +25,7 @@ class Unpacked:
     chat: bool
 
 
-def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
+def unpack(gguf: str, out: str, dtype: str) -> UnpackedModel:
     """Write the dequantised weights, the tokenizer and the chat template of `gguf` to the folder
     `out`. Raises UserError for what is no GGUF file, or one of a model that is not known.
     """
@@ -55,7 +55,7 @@ def unpack(gguf: str, out: str, dtype: str) -> Unpacked:
         raise UserError(f"gguf={gguf!r} cannot be read: {said}") from error
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-    return Unpacked(
+    return UnpackedModel(
         kind=str(model.config.model_type),
         weights=sum(p.numel() for p in model.parameters()),
         chat=bool(tokenizer.chat_template),

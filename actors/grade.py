@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.judge.seat import Seat
+from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
-from mustsee.judge.judge import Item, JudgeConfig
+from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.llm import Asker
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
@@ -24,7 +24,7 @@ from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grade:
+class GradeReplies:
     """Every written reply gets a verdict of the filter "grade". A reply that cannot be graded is
     kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`; `own`:
     it may be the model under test.
@@ -42,7 +42,7 @@ class Grade:
     seed: int = 0
     own: bool = hardware(default=False)
 
-    def apart(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
+    def check_grader_differs(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
         """Raises UserError where a model would grade its own answers unasked: by rubrics, or as the
         judge. Rules are no model.
         """
@@ -60,7 +60,7 @@ class Grade:
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            "class": "Grade",
+            "class": "GradeReplies",
             "version": self.version,
             "judge": identity(self.judge),
             "llm": identity(self.llm),
@@ -72,7 +72,7 @@ class Grade:
     def open(self, run: RunContext) -> Opened:
         prompts = prompts_in(None, self.language)
         asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
-        seat = Seat(self.judge, run)
+        seat = ConfiguredJudge(self.judge, run)
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(
@@ -82,7 +82,7 @@ class Grade:
 
         return work
 
-    async def _graded(self, question: Question, asker: Asker, seat: Seat) -> Question:
+    async def _graded(self, question: Question, asker: Asker, seat: ConfiguredJudge) -> Question:
         written = [a for a in answers(question) if not a.rule and a.failed is None]
         if not written:
             return question
@@ -111,9 +111,11 @@ class Grade:
         )
 
 
-async def _judged(question: Question, written: Sequence[Answer], seat: Seat) -> list[Verdict]:
+async def _judged(
+    question: Question, written: Sequence[Answer], seat: ConfiguredJudge
+) -> list[Verdict]:
     items = [
-        Item(question=question.question, candidate=a.reply, references=question.references)
+        JudgeItem(question=question.question, candidate=a.reply, references=question.references)
         for a in written
     ]
     judge, scores = await seat.scores(items)

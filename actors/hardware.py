@@ -34,7 +34,7 @@ class Hardware:
         return self.workers if isinstance(self.workers, int) else self.workers.get("min", 1)
 
     @property
-    def most(self) -> int:
+    def max_workers(self) -> int:
         """Workers that there may be at once."""
         return self.workers if isinstance(self.workers, int) else self.workers.get("max", 1)
 
@@ -50,18 +50,21 @@ class Hardware:
             return None
         return self.limit["row"] + self.limit["film"] * (film or 0.0)
 
-    def apart(self, cores: float) -> Hardware:
+    def one_row_per_worker(self, cores: float) -> Hardware:
         """For a part that computes: a row at a time, and for as many rows as there were places more
         workers, one for each of the `cores` at most.
         """
-        most = max(self.most, min(self.most * self.concurrency, int(cores)))
-        workers = self.workers if most == self.most else {"min": self.least, "max": most}
+        most = max(self.max_workers, min(self.max_workers * self.concurrency, int(cores)))
+        workers = self.workers if most == self.max_workers else {"min": self.least, "max": most}
         return replace(self, workers=workers, concurrency=1)
 
-    def beside(self, other: Hardware) -> Hardware:
+    def merged_with(self, other: Hardware) -> Hardware:
         """What workers use that do the work of another stage as well: the more of each."""
         return Hardware(
-            workers={"min": max(self.least, other.least), "max": max(self.most, other.most)},
+            workers={
+                "min": max(self.least, other.least),
+                "max": max(self.max_workers, other.max_workers),
+            },
             cpus=max(self.cpus, other.cpus),
             gpus=max(self.gpus, other.gpus),
             tpus=max(self.tpus, other.tpus),
@@ -84,9 +87,9 @@ class Hardware:
             )
         if self.least < 1:
             raise UserError(f"{said}: at least 1")
-        if self.most < self.least:
+        if self.max_workers < self.least:
             raise UserError(f"{said}: max is less than min")
-        if self.tpus and self.most > self.least:
+        if self.tpus and self.max_workers > self.least:
             raise UserError(
                 f"{said}: a pool of TPU workers has a fixed size, for Ray Data counts no TPUs when "
                 "it grows a pool; give one number"

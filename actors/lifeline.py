@@ -21,7 +21,7 @@ SECONDS = 10.0  # in which a lifeline is to be tied
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
+class LivenessSignal:
     """Of a sender: it is `here`; or its worker is gone, and only the calls `still` are out."""
 
     sender: str
@@ -29,35 +29,35 @@ class Sign:
     still: Collection[str] = ()
 
 
-class Lifelines:
+class LivenessServer:
     """The coordinator's end of all of them, on threads of its own."""
 
     def __init__(self, host: str) -> None:
-        signs = self._signs = deque[Sign]()
+        signs = self._signs = deque[LivenessSignal]()
 
-        class Held(socketserver.StreamRequestHandler):
+        class LivenessHandler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 _probed(self.request)
                 with contextlib.suppress(OSError):
                     sender = self.rfile.readline().decode().strip()
-                    signs.append(Sign(sender=sender, here=True))
+                    signs.append(LivenessSignal(sender=sender, here=True))
                     with contextlib.suppress(OSError, ValueError):
                         for line in self.rfile:
-                            signs.append(Sign(sender=sender, still=json.loads(line)))
-                    signs.append(Sign(sender=sender))
+                            signs.append(LivenessSignal(sender=sender, still=json.loads(line)))
+                    signs.append(LivenessSignal(sender=sender))
 
-        server = socketserver.ThreadingTCPServer((host, 0), Held)
+        server = socketserver.ThreadingTCPServer((host, 0), LivenessHandler)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, name="lifelines", daemon=True).start()
         self.address = host, int(server.server_address[1])
 
-    def signs(self) -> Iterator[Sign]:
+    def signs(self) -> Iterator[LivenessSignal]:
         """What has come since the last look."""
         while self._signs:
             yield self._signs.popleft()
 
 
-class Lifeline:
+class LivenessConnection:
     """A sender's end. Raises OSError where the coordinator cannot be reached."""
 
     def __init__(self, address: tuple[str, int], sender: str) -> None:
@@ -66,7 +66,7 @@ class Lifeline:
         self.socket.sendall(f"{sender}\n".encode())
         self.socket.setblocking(False)
 
-    def left(self, still: Collection[str]) -> None:
+    def report_worker_gone(self, still: Collection[str]) -> None:
         """Tell that the worker is gone, and which of its calls are out. Where the coordinator is
         gone as well, nobody has to know.
         """

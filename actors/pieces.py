@@ -1,9 +1,9 @@
 """A long film piece by piece: by the stage's worker, and by helpers where the cluster has room.
 
-A part that is `Piecewise` gives the pieces of a film one after the other and takes their results in
-the same order, so that it makes no difference who did which. Each result is kept in the store: what
-a killed run has done of a film is not done again. A helper has what a worker of the stage has, does
-nothing but pieces of one film, and goes with it. A film of a single piece meets none of this.
+A part that is `ChunkedPart` gives the pieces of a film one after the other and takes their results
+in the same order, so that it makes no difference who did which. Each result is kept in the store:
+what a killed run has done of a film is not done again. A helper has what a worker of the stage has,
+does nothing but pieces of one film, and goes with it. A film of a single piece meets none of this.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from actors.coordinator import answered
+from actors.coordinator import call_coordinator
 from actors.hardware import Hardware
 from actors.meter import Meter
-from actors.part import Each, Piecewise
+from actors.part import ChunkedPart, Each
 from mustsee import schemas
-from mustsee.run.record import Took
+from mustsee.run.record import WorkTimes
 from mustsee.store import Store, digest, identity
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pieces:
+class ChunkRunner:
     """How the worker of a stage does its films. `took`: adds what a helper's work took;
     `coordinator`: says how many helpers there may be; `here`: the folder from which paths count.
     """
@@ -37,11 +37,11 @@ class Pieces:
     hardware: Hardware
     store: Store
     count: Callable[[str, int], None]
-    took: Callable[[Took], object]
+    took: Callable[[WorkTimes], object]
     coordinator: Any
     here: str
 
-    def __call__(self, part: Piecewise) -> Each:
+    def __call__(self, part: ChunkedPart) -> Each:
         """As `RunContext.pieces`: loads the part's model."""
         work = part.piecework()
 
@@ -54,19 +54,19 @@ class Pieces:
             film = self.key(part, first[0])
             with contextlib.ExitStack() as held:
                 held.callback(self.coordinator.disband.remote, self.stage, film)
-                yield from Crew(self, part, film, held).results(chain(first, left), work)
+                yield from ChunkPool(self, part, film, held).results(chain(first, left), work)
 
         return each
 
-    def key(self, part: Piecewise, piece: Any) -> str:
+    def key(self, part: ChunkedPart, piece: Any) -> str:
         """Of a piece's result in the store, in the form that it has now."""
         form = str(schemas.schema(part.result))
         return digest([self.stage, form, identity(part), identity(piece)])
 
-    def allowed(self, film: str, wanted: int) -> int:
+    def helper_quota(self, film: str, wanted: int) -> int:
         """How many helpers the film may have, of so many."""
-        most = self.hardware.most
-        return answered(self.coordinator.hire.remote(self.stage, film, wanted, most))
+        most = self.hardware.max_workers
+        return call_coordinator(self.coordinator.hire.remote(self.stage, film, wanted, most))
 
     def room(self) -> int:
         """How many more workers of this stage the cluster has room for."""
@@ -78,7 +78,7 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Task:
+class ChunkTask:
     """A piece at work: its place in the film, and the key of its result."""
 
     number: int
@@ -89,7 +89,7 @@ class Task:
 class Helper:
     """A process that does pieces, as a Ray actor."""
 
-    def __init__(self, part: Piecewise, here: str) -> None:
+    def __init__(self, part: ChunkedPart, here: str) -> None:
         if os.path.isdir(here):
             os.chdir(here)
         self._work, self._meter = part.piecework(), Meter()
@@ -97,7 +97,7 @@ class Helper:
     def ready(self) -> None:
         """Answers when the model is loaded."""
 
-    def work(self, piece: Any) -> tuple[Any, Took]:
+    def work(self, piece: Any) -> tuple[Any, WorkTimes]:
         """The result of a piece, and what it took."""
         stint = self._meter.stint()
         stint.begin()
@@ -105,26 +105,26 @@ class Helper:
 
 
 @dataclass(frozen=True)
-class Hand:
+class ChunkWorker:
     """One who does pieces, and how to dismiss it: the worker itself stays."""
 
     begin: Callable[[Any], Future[Any]]
     dismiss: Callable[[], object] | None = None
 
 
-class Crew:
+class ChunkPool:
     """Those who do the pieces of one film: the worker that has it, and helpers while pieces wait.
     What a helper fails to do is done by the others, and the helper dismissed; as is one that finds
     no piece waiting, or is one too many since another film has come.
     """
 
     def __init__(
-        self, pieces: Pieces, part: Piecewise, film: str, held: contextlib.ExitStack
+        self, pieces: ChunkRunner, part: ChunkedPart, film: str, held: contextlib.ExitStack
     ) -> None:
         self._pieces, self._part, self._film, self._held = pieces, part, film, held
         self._hired = self._helpers = 0
-        self._coming: dict[Future[Any], Hand] = {}
-        self._ready: deque[Task] = deque()
+        self._coming: dict[Future[Any], ChunkWorker] = {}
+        self._ready: deque[ChunkTask] = deque()
         self._done: dict[int, Any] = {}
 
     def results(self, pieces: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
@@ -133,8 +133,8 @@ class Crew:
         """
         # In a thread of its own, so that helpers need not wait for the worker.
         thread = self._held.enter_context(ThreadPoolExecutor(1))
-        free = [Hand(lambda piece: thread.submit(work, piece))]
-        at_work: dict[Future[Any], tuple[Task, Hand]] = {}
+        free = [ChunkWorker(lambda piece: thread.submit(work, piece))]
+        at_work: dict[Future[Any], tuple[ChunkTask, ChunkWorker]] = {}
         left, due = enumerate(pieces), 0
         while True:
             free = [hand for hand in free if self._stays(hand, left)]
@@ -165,11 +165,11 @@ class Crew:
                     self._keep(task, future.result())
                 free.append(hand)
 
-    def _stays(self, hand: Hand, left: Iterator[tuple[int, Any]]) -> bool:
+    def _stays(self, hand: ChunkWorker, left: Iterator[tuple[int, Any]]) -> bool:
         """Whether one who is free has more to do here; a helper that has not is dismissed."""
         if hand.dismiss is None:
             return True
-        allowed = self._pieces.allowed(self._film, self._helpers)
+        allowed = self._pieces.helper_quota(self._film, self._helpers)
         if self._helpers <= allowed and self._waits(left):
             return True
         self._let_go(hand.dismiss)
@@ -182,12 +182,12 @@ class Crew:
             key = self._pieces.key(self._part, piece)
             stored = self._pieces.store.get_table(self._kind, key)
             if stored is None:
-                self._ready.append(Task(number, piece, key))
+                self._ready.append(ChunkTask(number, piece, key))
             else:
                 self._done[number] = schemas.load(self._part.result, stored.to_pylist()[0])
         return bool(self._ready)
 
-    def _keep(self, task: Task, result: Any) -> None:
+    def _keep(self, task: ChunkTask, result: Any) -> None:
         table = schemas.table([result], self._part.result)
         self._pieces.store.put_table(self._kind, task.key, table)
         self._done[task.number] = result
@@ -205,8 +205,8 @@ class Crew:
 
         hard = self._pieces.hardware
         actor: Any = ray.remote(Helper)
-        more = min(self._pieces.room() - len(self._coming), hard.most - 1 - self._hired)
-        allowed = self._pieces.allowed(self._film, self._helpers + max(more, 0))
+        more = min(self._pieces.room() - len(self._coming), hard.max_workers - 1 - self._hired)
+        allowed = self._pieces.helper_quota(self._film, self._helpers + max(more, 0))
         for _ in range(allowed - self._helpers):
             helper = actor.options(
                 num_cpus=hard.cpus,
@@ -216,7 +216,7 @@ class Crew:
             ).remote(self._part, self._pieces.here)
             dismiss = self._held.callback(functools.partial(ray.kill, helper))
             self._hired, self._helpers = self._hired + 1, self._helpers + 1
-            hand = Hand(functools.partial(_asked, helper), dismiss)
+            hand = ChunkWorker(functools.partial(_asked, helper), dismiss)
             self._coming[helper.ready.remote().future()] = hand
 
     def _let_go(self, dismiss: Callable[[], object]) -> None:

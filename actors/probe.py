@@ -41,7 +41,7 @@ class Probe:
     max_seconds: float | None = None
 
     def open(self, run: RunContext) -> Opened:
-        from mustsee.media.video import content_digest, facts, held
+        from mustsee.media.video import content_digest, facts, last_packet_time
 
         def probe(video: Video) -> Video:
             found = facts(video.uri)
@@ -49,7 +49,7 @@ class Probe:
                 raise BadRow(f"no video stream in {video.uri!r}")
             if not found.duration > 0:
                 raise BadRow(f"zero duration: {video.uri!r} holds no moving picture")
-            there = held(video.uri, found.duration)
+            there = last_packet_time(video.uri, found.duration)
             if there < found.duration - max(MISSING_SECONDS, MISSING_SHARE * found.duration):
                 raise BadRow(
                     f"cut off: {video.uri!r} says that it lasts {found.duration:.1f} s, but holds "

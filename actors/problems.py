@@ -9,7 +9,7 @@ from mustsee.errors import MustseeError
 from mustsee.records import Problem
 
 
-def raised(stage: str, error: Exception) -> Problem:
+def problem_from_error(stage: str, error: Exception) -> Problem:
     """Of what a part raised; for an error that nobody foresaw, also where."""
     message = str(error)
     if not isinstance(error, MustseeError):
@@ -19,7 +19,7 @@ def raised(stage: str, error: Exception) -> Problem:
     return Problem(stage=stage, error=type(error).__name__, message=message, attempts=1)
 
 
-def killed(stage: str, deaths: int, most: float | None) -> Problem:
+def problem_from_deaths(stage: str, deaths: int, most: float | None) -> Problem:
     """Of so many workers that died with the row, which was allowed `most` seconds."""
     if deaths >= OVERRAN:
         message = (

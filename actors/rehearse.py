@@ -24,19 +24,19 @@ import pyarrow as pa
 
 from actors.coordinator import Coordinator
 from actors.endpoint import CHARACTERS_PER_TOKEN
-from actors.gateway import Gateway, Metered
+from actors.gateway import Gateway, MeteredModel
 from actors.hardware import Hardware
 from actors.llm.offline import OfflineLlm, revision
 from actors.part import LlmConfig, RunContext
 from actors.session import Session
-from actors.stage import Stage, Task, Worker
+from actors.stage import RowTask, Stage, StageWorker
 from mustsee import schemas
 from mustsee.errors import BadRow, MustseeError
 from mustsee.llm import RULES, Llm, Reply, Request
 from mustsee.records import Question, Span
-from mustsee.run.estimate import Tried, costs
-from mustsee.run.record import NOTHING, RowOutcome, Took
-from mustsee.store import Aside, Store
+from mustsee.run.estimate import TriedRow, costs
+from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
+from mustsee.store import ReadOnlyStore, Store
 from mustsee.text import LETTERS
 
 TYPICAL = 4.0  # characters per token of English text; the gateway reserves more than it expects
@@ -52,7 +52,7 @@ NARRATION = (
 )
 
 
-class Clock:
+class SimulatedClock:
     """Seconds that calls take, without waiting for them. When nothing moves any more but calls, the
     first of them to end ends, and what waited for it goes on. `slept`: seconds really spent on it.
     """
@@ -113,13 +113,13 @@ class _Threads(ThreadPoolExecutor):
 
 
 @dataclass(frozen=True)
-class StandIn:
+class RuleStandIn:
     """A paid model's place, taken by rules; `call_seconds`: of any call, None: by its tokens.
     `known`: the questions of the rows, by their texts.
     """
 
     config: Any
-    clock: Clock
+    clock: SimulatedClock
     call_seconds: float | None = None
     known: Mapping[str, Question] = field(default_factory=dict[str, Question])
 
@@ -167,7 +167,7 @@ class StandIn:
 def _found(asked: Question, shown: Mapping[str, Any]) -> str:
     """What a look comes to at a question that is sound."""
     options: Sequence[str] = shown.get("options", ())
-    cut = any(overlapping(c, e) for c in shown["cuts"] for e in asked.evidence)
+    cut = any(spans_overlap(c, e) for c in shown["cuts"] for e in asked.evidence)
     if not options:
         answer = "CANNOT BE TOLD" if cut else asked.answer
     elif cut or asked.answer not in options:
@@ -179,7 +179,7 @@ def _found(asked: Question, shown: Mapping[str, Any]) -> str:
     return f"* SEEN: {NARRATION[:120]}\n* EVIDENCE: {evidence}\n* LOOK: NONE\n* ANSWER: {answer}"
 
 
-def overlapping(one: Span, other: Span) -> bool:
+def spans_overlap(one: Span, other: Span) -> bool:
     return max(one.start, other.start) < min(one.end, other.end)
 
 
@@ -203,32 +203,32 @@ def _vectors(texts: Sequence[str]) -> str:
     """A vector for each text, in the form of `actors.embed.openai`."""
     import numpy as np
 
-    from actors.embed.openai import written
+    from actors.embed.openai import encode_vectors
 
     rng = np.random.default_rng(0)
-    return written(rng.normal(size=(len(texts), 384)).astype(np.float32))
+    return encode_vectors(rng.normal(size=(len(texts), 384)).astype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alone(Session):
+class LocalSession(Session):
     """The session of one process, with a plain `Coordinator`. `clock`: rules stand in for models
     that are paid for, by this clock; None: the models are asked.
     """
 
-    clock: Clock | None = None
+    clock: SimulatedClock | None = None
     call_seconds: float | None = None
     known: dict[str, Question] = field(default_factory=dict[str, Question])
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
 
-    def within(
+    def row_deadline(
         self, seconds: float | None, row: str, beside: Sequence[str]
     ) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()  # nobody would start its process again
 
     def event(
-        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         self.coordinator.event(stage, outcome, took, row, rows)
@@ -237,19 +237,22 @@ class Alone(Session):
         self.coordinator.abort(type(error).__name__, str(error))
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        def connected(config: LlmConfig) -> Llm:
-            if self.clock is None or not isinstance(config, Metered):
+        def connect_model(config: LlmConfig) -> Llm:
+            if self.clock is None or not isinstance(config, MeteredModel):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            standing = StandIn(config, self.clock, self.call_seconds, self.known)
+            standing = RuleStandIn(config, self.clock, self.call_seconds, self.known)
             return Gateway(standing, self.store, self.coordinator, stage=stage)
 
-        return RunContext(store=self.store, llm=connected, count=self.coordinator.count)
+        return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
 
 
-def rules_alone(store: str, call_seconds: float | None) -> Alone:
+def rules_alone(store: str, call_seconds: float | None) -> LocalSession:
     """A session in which nothing is asked and nothing is stored."""
-    return Alone(
-        store=Aside(store), coordinator=Coordinator(), clock=Clock(), call_seconds=call_seconds
+    return LocalSession(
+        store=ReadOnlyStore(store),
+        coordinator=Coordinator(),
+        clock=SimulatedClock(),
+        call_seconds=call_seconds,
     )
 
 
@@ -262,17 +265,17 @@ class Rehearsal:
         self, stage: Stage, store: Store, *, made_up: bool, budget_usd: float | None,
         call_seconds: float | None,
     ) -> None:  # fmt: skip
-        self._stage, self._clock = stage, Clock()
+        self._stage, self._clock = stage, SimulatedClock()
         self._coordinator = Coordinator(budget_usd)
-        session = Alone(
-            store=Aside(store.root) if made_up else store,
+        session = LocalSession(
+            store=ReadOnlyStore(store.root) if made_up else store,
             coordinator=self._coordinator,
             clock=self._clock if budget_usd is None else None,
             call_seconds=call_seconds,
         )
-        self._worker, self._known = Worker(stage, session), session.known
+        self._worker, self._known = StageWorker(stage, session), session.known
 
-    def play(self, row: pa.Table) -> tuple[pa.Table, Tried | None]:
+    def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
         """The row behind the stage, and what that took; None where the stage did not work on it."""
         before, clock = self._coordinator.snapshot(), self._clock
         if "questions" in row.column_names:
@@ -285,7 +288,7 @@ class Rehearsal:
         if after.stage(name).computed == before.stage(name).computed:
             return table, None
         seconds = after.stage(name).seconds - before.stage(name).seconds
-        return table, Tried(
+        return table, TriedRow(
             work=max(0.0, seconds - (clock.slept - slept)),
             waited=clock.now - started,
             took=seconds,
@@ -293,10 +296,10 @@ class Rehearsal:
         )
 
 
-class Lookup(Worker):
+class Lookup(StageWorker):
     """A stage that computes nothing: what the store lacks stays as it was."""
 
-    def found(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
+    def look_up(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
         """The rows that the store has, or that pass the stage by; the ids of the others."""
         self._lacking: list[str] = []
         if not table.num_rows:
@@ -306,5 +309,5 @@ class Lookup(Worker):
         pieces = [done.slice(i, 1) for i, keep in enumerate(kept) if keep]
         return pa.concat_tables(pieces) if pieces else done.slice(0, 0), self._lacking
 
-    def _compute(self, tasks: Sequence[Task], results: list[pa.Table | None]) -> None:
+    def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
         self._lacking = [task.row.video_id for task in tasks]

@@ -40,7 +40,7 @@ class SenderDied(Transient):
 
 
 @dataclass(frozen=True)
-class Begin:
+class SenderStart:
     """To the sender: who it is, the store's root, and where the coordinator holds lifelines."""
 
     name: str
@@ -49,14 +49,14 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Tie:
+class CoordinatorRestarted:
     """To the sender: the coordinator has started again, there."""
 
     address: tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Model:
+class SenderModel:
     """To the sender: the calls of this number go to this model."""
 
     number: int
@@ -74,7 +74,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CallEnded:
     """From the sender: the call's reply, which is stored, and the seconds that it took, or what
     went wrong. `quotas`: what the endpoint told of its limits meanwhile, for the model of that
     number.
@@ -89,14 +89,14 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Begun:
+class SenderStarted:
     """From the sender: it is there, or why it is of no use."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Severed:
+class CoordinatorLost:
     """From the sender: the coordinator is gone."""
 
 
@@ -156,7 +156,7 @@ class Sender:
         assert self._pipe is not None
         assert self._loop is not None
         for number in range(self._known, len(self._models)):
-            self._pipe.send(Model(number, self._models[number]))
+            self._pipe.send(SenderModel(number, self._models[number]))
         self._known, self._numbers = len(self._models), self._numbers + 1
         future = self._calls[self._numbers] = self._loop.create_future()
         # only rules read the variables
@@ -177,10 +177,10 @@ class Sender:
                 start_new_session=True,
             )
         await asyncio.to_thread(process.wait)
-        self._begun: asyncio.Future[Begun | None] = loop.create_future()
+        self._begun: asyncio.Future[SenderStarted | None] = loop.create_future()
         self._name, self._coming = name, Pipe(ours, self._got, self._lost)
         self._coming.attach(loop)
-        self._coming.send(Begin(name, self._store, address))
+        self._coming.send(SenderStart(name, self._store, address))
         begun = await self._begun
         if begun is not None and begun.reason:
             raise MustseeError(
@@ -188,18 +188,18 @@ class Sender:
             )
 
     def _got(self, message: Any) -> None:
-        if isinstance(message, Begun):
+        if isinstance(message, SenderStarted):
             self._begun.set_result(message)
             if not message.reason:
                 self.name, self._pipe, self._known = self._name, self._coming, 0
-        elif isinstance(message, Severed):
+        elif isinstance(message, CoordinatorLost):
             task = asyncio.ensure_future(self._tie())
             self._tying.add(task)
             task.add_done_callback(self._tying.discard)
         else:
             self._end(message)
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: CallEnded) -> None:
         if ended.quotas:
             self._quotas[ended.model] = ended.quotas
         if future := self._calls.pop(ended.number, None):  # else of an earlier event loop
@@ -211,7 +211,7 @@ class Sender:
     async def _tie(self) -> None:
         address = await self._address()
         if self._pipe is not None:
-            self._pipe.send(Tie(address))
+            self._pipe.send(CoordinatorRestarted(address))
 
     def _lost(self) -> None:
         if not self._begun.done():

@@ -14,10 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from actors.gateway import Metered, keep, told_by
-from actors.lifeline import Lifeline
+from actors.gateway import MeteredModel, keep, told_by
+from actors.lifeline import LivenessConnection
 from actors.pipe import Pipe
-from actors.sender import Begin, Begun, Call, Ended, Model, Severed, Tie
+from actors.sender import (
+    Call,
+    CallEnded,
+    CoordinatorLost,
+    CoordinatorRestarted,
+    SenderModel,
+    SenderStart,
+    SenderStarted,
+)
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Llm, Reply
 from mustsee.store import Store, is_local, resolve
@@ -29,10 +37,10 @@ PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
 RESERVE = 4 << 20  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
 FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
 FULL_PAUSE_S = 0.5  # between two tries
-Came = tuple[Ended, str, Reply, float]  # an end, its key, its reply, the seconds that it took
+Came = tuple[CallEnded, str, Reply, float]  # an end, its key, its reply, the seconds that it took
 
 
-class Sending:
+class SenderProcess:
     """The sender of one worker, until that is gone and nothing is out any more."""
 
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,8 +52,8 @@ class Sending:
         self._threads = ThreadPoolExecutor(THREADS)
         self._came: list[Came] = []
         self._takes = 0.0  # seconds, of late
-        self._lifeline: Lifeline | None = None
-        self._reserve: Reserve | None = None
+        self._lifeline: LivenessConnection | None = None
+        self._reserve: DiskReserve | None = None
         self._full: DiskFull | None = None
         self._unsaved: list[Came] = []  # for which there was no room
         self._over = loop.create_future()
@@ -60,23 +68,23 @@ class Sending:
             task = self._loop.create_task(self._call(message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        elif isinstance(message, Model):
-            assert isinstance(message.config, Metered)  # the others need no sender
+        elif isinstance(message, SenderModel):
+            assert isinstance(message.config, MeteredModel)  # the others need no sender
             room = asyncio.Semaphore(message.config.endpoint.max_connections)
             self._models[message.number] = message.config.open(), room
-        elif isinstance(message, Tie):
+        elif isinstance(message, CoordinatorRestarted):
             if self._tie(message.address):
-                self._loop.call_later(PAUSE, self._pipe.send, Severed())
-        elif isinstance(message, Begin):
+                self._loop.call_later(PAUSE, self._pipe.send, CoordinatorLost())
+        elif isinstance(message, SenderStart):
             self._name, self._store = message.name, Store(message.store)
             self._on_disk = is_local(message.store)
-            self._reserve = Reserve(message.store) if self._on_disk else None
-            self._pipe.send(Begun(self._tie(message.address)))
+            self._reserve = DiskReserve(message.store) if self._on_disk else None
+            self._pipe.send(SenderStarted(self._tie(message.address)))
 
     def _tie(self, address: tuple[str, int]) -> str:
         """Tie the lifeline; why not, where that fails."""
         try:
-            self._lifeline = Lifeline(address, self._name)
+            self._lifeline = LivenessConnection(address, self._name)
         except OSError as error:
             return (
                 f"it does not reach the call coordinator at {address[0]}:{address[1]} "
@@ -91,12 +99,12 @@ class Sending:
         self._loop.remove_reader(self._lifeline.socket)
         self._lifeline.socket.close()
         self._lifeline = None
-        self._pipe.send(Severed())
+        self._pipe.send(CoordinatorLost())
 
     def _worker_gone(self) -> None:
         if self._lifeline is not None:
             self._loop.remove_reader(self._lifeline.socket)
-            self._lifeline.left(self._out.values())
+            self._lifeline.report_worker_gone(self._out.values())
         self._alone = True
         self._end()
 
@@ -133,13 +141,13 @@ class Sending:
         took = self._loop.time() - began
         self._takes += (took - self._takes) / 16
         if not self._came:
-            self._loop.call_later(gathered(self._takes, len(self._out)), self._keep)
+            self._loop.call_later(gather_seconds(self._takes, len(self._out)), self._keep)
         self._came.append((self._ended(call), call.key, reply, took))
 
-    def _ended(self, call: Call) -> Ended:
+    def _ended(self, call: Call) -> CallEnded:
         """A call's end, with what its endpoint told of its limits."""
         llm, _ = self._models[call.model]
-        return Ended(call.number, None, model=call.model, quotas=told_by(llm) or None)
+        return CallEnded(call.number, None, model=call.model, quotas=told_by(llm) or None)
 
     def _keep(self) -> None:
         """Store what came, one after the other on a disk, side by side where each takes its time;
@@ -150,21 +158,21 @@ class Sending:
             kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
             kept.add_done_callback(lambda done: self._stored(done.result()))
 
-    def _stored(self, ended: Sequence[tuple[Came, Ended]]) -> None:
+    def _stored(self, ended: Sequence[tuple[Came, CallEnded]]) -> None:
         for came, each in ended:
             if isinstance(each.error, DiskFull):  # which ends the run
                 self._full = each.error
                 self._unsaved.append(came)
             self._hand(each)
 
-    def _hand(self, ended: Ended) -> None:
+    def _hand(self, ended: CallEnded) -> None:
         if not self._alone:
             self._pipe.send(ended)
         del self._out[ended.number]
         self._end()
 
 
-def gathered(takes: float, out: int) -> float:
+def gather_seconds(takes: float, out: int) -> float:
     """Seconds for which replies are gathered while so many calls are out, each of which takes so
     many seconds: none where no second one is to be expected meanwhile.
     """
@@ -172,7 +180,7 @@ def gathered(takes: float, out: int) -> float:
     return wait if out * wait > takes else 0.0
 
 
-class Reserve:
+class DiskReserve:
     """Room on the store's disk, held by a file without a name: who else writes there meets a full
     disk while there is still room for the replies that are out. It goes with its process.
     """
@@ -192,9 +200,9 @@ class Reserve:
             self._file = None
 
 
-def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, Ended]]:
+def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, CallEnded]]:
     """How calls ended whose replies are stored by now."""
-    ended: list[tuple[Came, Ended]] = []
+    ended: list[tuple[Came, CallEnded]] = []
     for each in came:
         end, key, reply, took = each
         try:
@@ -224,7 +232,7 @@ def main(descriptor: int) -> None:
     """Serve the worker at the other end of an inherited socket."""
 
     async def work() -> None:
-        sending = Sending(socket.socket(fileno=descriptor), asyncio.get_running_loop())
+        sending = SenderProcess(socket.socket(fileno=descriptor), asyncio.get_running_loop())
         await sending.wait()
 
     import uvloop

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.coordinator import answered
+from actors.coordinator import call_coordinator
 from actors.hardware import Hardware
 from actors.part import RunContext
-from actors.pieces import Pieces
-from actors.watchdog import SLACK, within
+from actors.pieces import ChunkRunner
+from actors.watchdog import SLACK, kill_after
 from mustsee.errors import MustseeError
-from mustsee.run.record import NOTHING, RowOutcome, Took
+from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import Store
 
 
@@ -35,18 +35,18 @@ class Session:
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         """As `Coordinator.begin`: one message, whose answer is waited for."""
-        return answered(self.coordinator.begin.remote(rows))
+        return call_coordinator(self.coordinator.begin.remote(rows))
 
-    def within(
+    def row_deadline(
         self, seconds: float | None, row: str, beside: Sequence[str]
     ) -> contextlib.AbstractContextManager[None]:
         """The block may take so long for this row. `beside`: those begun together with it."""
-        return within(
-            seconds, lambda: answered(self.coordinator.overran.remote(row, beside), SLACK)
+        return kill_after(
+            seconds, lambda: call_coordinator(self.coordinator.overran.remote(row, beside), SLACK)
         )
 
     def event(
-        self, stage: str, outcome: RowOutcome, took: Took = NOTHING, row: str | None = None,
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count rows; nobody waits for this message."""
@@ -56,7 +56,7 @@ class Session:
     def abort(self, error: MustseeError) -> None:
         """Note why a worker ends the whole run."""
         with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
-            answered(self.coordinator.abort.remote(type(error).__name__, str(error)))
+            call_coordinator(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         """What a part of that stage, and its hardware, may use; without one, the job itself."""
@@ -67,7 +67,9 @@ class Session:
             self.coordinator.count.remote(name, n)
 
         async def lifelines() -> tuple[str, int]:
-            return await asyncio.to_thread(lambda: answered(self.coordinator.lifelines.remote()))
+            return await asyncio.to_thread(
+                lambda: call_coordinator(self.coordinator.lifelines.remote())
+            )
 
         sender = Sender(self.store.root, lifelines)
         return RunContext(
@@ -76,7 +78,7 @@ class Session:
                 config, self.store, self.coordinator, count, sender, stage
             ),
             count=count,
-            pieces=Pieces(
+            pieces=ChunkRunner(
                 stage=stage,
                 hardware=hardware or Hardware(),
                 store=self.store,

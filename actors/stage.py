@@ -25,7 +25,7 @@ import pyarrow as pa
 from actors import problems
 from actors.batches import blocks_held
 from actors.hardware import Hardware
-from actors.meter import Meter, Stint
+from actors.meter import Meter, RowWork
 from actors.part import Opened, Part, Threaded, computes
 from actors.session import Session
 from mustsee import schemas
@@ -59,7 +59,7 @@ class Stage:
         """This stage on a cluster of so many cores."""
         if not computes(self.part):
             return self
-        return replace(self, hardware=self.hardware.apart(cores))
+        return replace(self, hardware=self.hardware.one_row_per_worker(cores))
 
     def apply(
         self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()
@@ -70,11 +70,11 @@ class Stage:
         from ray.data import ActorPoolStrategy
 
         stages = (self, *then)
-        hard = functools.reduce(Hardware.beside, [stage.hardware for stage in stages])
+        hard = functools.reduce(Hardware.merged_with, [stage.hardware for stage in stages])
         held = max(blocks_held(stage.part, rows_per_block) for stage in stages)
         concurrency = max(hard.concurrency, held)
         return rows.map_batches(
-            Workers,
+            WorkerChain,
             fn_constructor_args=(stages, session),
             batch_format="pyarrow",
             batch_size=rows_per_block,
@@ -85,7 +85,7 @@ class Stage:
             runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
             compute=ActorPoolStrategy(
                 min_size=hard.least,
-                max_size=hard.most,
+                max_size=hard.max_workers,
                 max_concurrent_calls_per_actor=concurrency,
                 max_tasks_in_flight_per_actor=2 * concurrency,
                 enable_true_multi_threading=concurrency > 1,
@@ -94,7 +94,7 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class RowTask:
     """A row to be computed: its place in the block, and the key of its result."""
 
     index: int
@@ -107,12 +107,12 @@ class Task:
         return digest([self.key, self.row.video_id])
 
 
-class Workers:
+class WorkerChain:
     """The stages that share a process, one after the other."""
 
     def __init__(self, stages: Sequence[Stage], session: Session) -> None:
         meter = Meter()
-        self._workers = [Worker(stage, session, meter) for stage in stages]
+        self._workers = [StageWorker(stage, session, meter) for stage in stages]
         for stage in stages:
             session.event(stage.name, "started")
 
@@ -122,7 +122,7 @@ class Workers:
         return table
 
 
-class Worker:
+class StageWorker:
     """A stage in one process. The part is opened when the first row is really to be computed.
     `meter`: of the process, where other stages work in it as well.
     """
@@ -171,14 +171,14 @@ class Worker:
         rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
         results: list[pa.Table | None] = [None] * len(rows)
         keys: list[str | None] = [None] * len(rows)
-        missing: list[Task] = []
+        missing: list[RowTask] = []
         for index, row in enumerate(rows):
             if row.drop is not None or row.problem is not None:
                 continue
             key = keys[index] = self.key(row)
             stored = results[index] = self._stored(key)
             if stored is None:
-                missing.append(Task(index=index, row=row, key=key))
+                missing.append(RowTask(index=index, row=row, key=key))
         reused = sum(result is not None for result in results)
         self.session.event(self.stage.name, "reused", rows=reused)
         self._compute(missing, results)
@@ -189,7 +189,7 @@ class Worker:
         failed = result is not None and result["problem"][0].is_valid
         return None if failed and self.session.retry_problems else result
 
-    def _compute(self, tasks: Sequence[Task], results: list[pa.Table | None]) -> None:
+    def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
         """Fill in the results of the rows that the store lacks: all together, or one by one where
         a worker has died with one of them, so that the row that kills becomes known.
         """
@@ -218,7 +218,7 @@ class Worker:
                 results[index] = result
 
     def _start(
-        self, task: Task, deaths: int, beside: Sequence[str]
+        self, task: RowTask, deaths: int, beside: Sequence[str]
     ) -> pa.Table | Coroutine[Any, Any, pa.Table]:
         """Compute a row: the result of a plain part, or the coroutine of an async one. `deaths`:
         workers that died with this row; `beside`: those begun together.
@@ -230,7 +230,7 @@ class Worker:
         stint = self._meter.stint()
         try:
             limit = self.stage.hardware.seconds(task.row.duration)
-            with self._turn, self.session.within(limit, task.name, beside):
+            with self._turn, self.session.row_deadline(limit, task.name, beside):
                 stint.begin()
                 result: Any = opened(task.row)
             if inspect.isawaitable(result):
@@ -239,26 +239,26 @@ class Worker:
         except Exception as error:
             return self._caught(task, error, stint)
 
-    async def _wait(self, task: Task, answer: Awaitable[Video], stint: Stint) -> pa.Table:
+    async def _wait(self, task: RowTask, answer: Awaitable[Video], stint: RowWork) -> pa.Table:
         try:
             return self._done(task, await answer, stint)
         except Exception as error:
             return self._caught(task, error, stint)
 
     def _settle(
-        self, task: Task, result: pa.Table, outcome: RowOutcome, stint: Stint, *, keep: bool
+        self, task: RowTask, result: pa.Table, outcome: RowOutcome, stint: RowWork, *, keep: bool
     ) -> pa.Table:
         if keep:
             self.session.store.put_table(self.stage.name, task.key, result)
         self.session.event(self.stage.name, outcome, stint.end(), task.name)
         return result
 
-    def _done(self, task: Task, row: Video, stint: Stint) -> pa.Table:
+    def _done(self, task: RowTask, row: Video, stint: RowWork) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
         return self._settle(task, pa.table(columns), "computed", stint, keep=True)
 
-    def _caught(self, task: Task, error: Exception, stint: Stint) -> pa.Table:
+    def _caught(self, task: RowTask, error: Exception, stint: RowWork) -> pa.Table:
         """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
         Ray) is let out.
         """
@@ -266,13 +266,13 @@ class Worker:
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
-        result = _failed(problems.raised(self.stage.name, error))
+        result = _failed(problems.problem_from_error(self.stage.name, error))
         return self._settle(task, result, "problem", stint, keep=isinstance(error, BadRow))
 
-    def _killed(self, task: Task, deaths: int) -> pa.Table:
+    def _killed(self, task: RowTask, deaths: int) -> pa.Table:
         most = self.stage.hardware.seconds(task.row.duration)
         self.session.event(self.stage.name, "problem")
-        return _failed(problems.killed(self.stage.name, deaths, most))
+        return _failed(problems.problem_from_deaths(self.stage.name, deaths, most))
 
     def _assemble(
         self,

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.records import Video
-from mustsee.synth.make import Settings
+from mustsee.synth.make import CodingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Synthesise:
     )
 
     folder: str
-    settings: Settings = field(default_factory=Settings)
+    settings: CodingSettings = field(default_factory=CodingSettings)
     kept_only: bool = False
 
     def open(self, run: RunContext) -> Opened:
@@ -39,7 +39,7 @@ class Synthesise:
 
         from mustsee.folders import file_name
         from mustsee.store import resolve
-        from mustsee.synth.insertions import placed, plan_of
+        from mustsee.synth.insertions import plan_of, with_placement
         from mustsee.synth.make import synthesise
 
         target, root = resolve(self.folder)
@@ -60,7 +60,7 @@ class Synthesise:
                     )
             run.count(f"synth.{made.mode}", 1)
             return dataclasses.replace(
-                placed(video, plan_of(video), made.spans()),
+                with_placement(video, plan_of(video), made.spans()),
                 uri=f"{root}/{name}" if local else f"{self.folder.rstrip('/')}/{name}",
                 duration=made.duration,
                 fps=made.fps,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
-from mustsee.errors import UserError, hidden
+from mustsee.errors import UserError, hide_secrets
 
 if TYPE_CHECKING:
     from actors.endpoint import Endpoint
@@ -33,7 +33,7 @@ NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # codes of an 
 
 
 @runtime_checkable
-class Chats(Protocol):
+class ChatEndpoint(Protocol):
     """An endpoint that can be asked for one token."""
 
     @property
@@ -43,7 +43,7 @@ class Chats(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class TrialReply:
     """Status 0: there was none, for the `reason`. `html`: it is a page."""
 
     status: int = 0
@@ -120,14 +120,14 @@ def no_credit(place: str, status: int, error: Any) -> str | None:
     told: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
     if status != 402 and str(told.get("code") or told.get("type")) not in NO_CREDIT:
         return None
-    said = " ".join(hidden(str(told.get("message") or error)).split())[:300]
+    said = " ".join(hide_secrets(str(told.get("message") or error)).split())[:300]
     return (
         f"{place}: the account has no credit left ({said}); add credit and run the same command "
         "again: what is finished is kept"
     )
 
 
-def _broken(endpoint: Endpoint, listing: Answer) -> str | None:
+def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
     """Why an answer is none of an endpoint that works."""
     if said := no_credit(endpoint.place, listing.status, _error(listing.body)):
         return None if _has_fallback(endpoint) else said
@@ -144,7 +144,7 @@ def _broken(endpoint: Endpoint, listing: Answer) -> str | None:
 def _without_credit(endpoint: Endpoint, key: str, seconds: float) -> str | None:
     """That the account of a model that costs money has no credit, by one token of chat."""
     price = endpoint.price
-    if not isinstance(endpoint, Chats) or not price.usd(1, 1) or _has_fallback(endpoint):
+    if not isinstance(endpoint, ChatEndpoint) or not price.usd(1, 1) or _has_fallback(endpoint):
         return None
     said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
     return no_credit(endpoint.place, said.status, _error(said.body))
@@ -159,7 +159,7 @@ def _error(body: Any) -> Any:
     return body.get("error", body) if isinstance(body, Mapping) else body
 
 
-def _one_token(endpoint: Endpoint, chat: Chats) -> dict[str, Any]:
+def _one_token(endpoint: Endpoint, chat: ChatEndpoint) -> dict[str, Any]:
     return {
         "model": endpoint.model,
         "messages": [{"role": "user", "content": "Hello"}],
@@ -175,7 +175,7 @@ def _unlisted(
     alone = _ask(endpoint, key, f"/models/{quote(endpoint.model, safe='')}", seconds)
     if alone.status == 200 and isinstance(alone.body, Mapping) and "error" not in alone.body:
         return None
-    if not isinstance(endpoint, Chats):
+    if not isinstance(endpoint, ChatEndpoint):
         return None if not names else _no_such_model(place, endpoint.model, names)
     said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
     if said.html and said.status < 400:
@@ -214,7 +214,7 @@ def _names(body: Any) -> list[str]:
     return [str(row["id"]) for row in rows or () if isinstance(row, Mapping) and "id" in row]
 
 
-def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> Answer:
+def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> TrialReply:
     """As `_ask`, once more where a proxy says that its server is down."""
     answer = _ask(endpoint, key, path, seconds)
     for _ in range(TRIES - 1):
@@ -227,7 +227,7 @@ def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> Ans
 
 def _ask(
     endpoint: Endpoint, key: str, path: str, seconds: float, body: Mapping[str, Any] | None = None
-) -> Answer:
+) -> TrialReply:
     request = urllib.request.Request(
         endpoint.base_url.rstrip("/") + path,
         data=None if body is None else json.dumps(body).encode(),
@@ -246,11 +246,11 @@ def _ask(
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         said = getattr(reason, "strerror", None) or reason
-        return Answer(reason=hidden(str(said)).lower() or type(error).__name__)
+        return TrialReply(reason=hide_secrets(str(said)).lower() or type(error).__name__)
 
 
-def _answer(status: int, body: bytes) -> Answer:
-    return Answer(status=status, body=_json(body), html=is_html(body))
+def _answer(status: int, body: bytes) -> TrialReply:
+    return TrialReply(status=status, body=_json(body), html=is_html(body))
 
 
 def _json(body: bytes) -> Any:

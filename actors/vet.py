@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.ask import SAMPLING, asker_of, prompts_in
-from actors.judge.seat import Seat
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures, watching
-from mustsee.conditions.film import Film
-from mustsee.conditions.watch import Watch
+from actors.judge.seat import ConfiguredJudge
+from actors.part import LlmConfig, Opened, RunContext, TakesImages, video_input_of
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.errors import UserError
-from mustsee.filters.repair import Mend
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import NOT_LOOKED_AT
-from mustsee.filters.vetting import QuestionFilter, Vetting, named, vet
+from mustsee.filters.vetting import QuestionFilter, VettingContext, check_unique_names, vet
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH
@@ -41,7 +41,7 @@ class Vet:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     filters: Sequence[QuestionFilter]
-    repair: Mend | None = None
+    repair: RepairRule | None = None
     guesser: LlmConfig | None = None
     guesser_2: LlmConfig | None = None
     guesser_3: LlmConfig | None = None
@@ -58,7 +58,7 @@ class Vet:
     tries: int = 3
 
     def __post_init__(self) -> None:
-        named(self.filters)
+        check_unique_names(self.filters)
         asked = {role: f.name for f in self.filters for role in f.roles}
         if self.repair:
             asked["repairer"] = "repair"
@@ -67,21 +67,21 @@ class Vet:
                 raise UserError(f"vet.{role}=None, but {name!r} asks it: set vet/{role}=openai")
 
     @property
-    def working(self) -> tuple[QuestionFilter, ...]:
+    def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do what they are asked."""
-        blind = isinstance(self.looker, TakesPictures) and not self.looker.looks
+        blind = isinstance(self.looker, TakesImages) and not self.looker.looks
         return tuple(f for f in self.filters if not (blind and "looker" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:
         mending = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
-        columns = ("questions", *(c for f in self.working for c in f.reads), *mending)
+        columns = ("questions", *(c for f in self.runnable_filters for c in f.reads), *mending)
         return tuple(dict.fromkeys(columns))
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
         """The models that are asked, by role."""
-        names = [role for f in self.working for role in f.roles]
+        names = [role for f in self.runnable_filters for role in f.roles]
         if self.repair:
             names.append("repairer")
         return {role: getattr(self, role) for role in names}
@@ -93,20 +93,20 @@ class Vet:
         return {
             "class": "Vet",
             "version": self.version,
-            "filters": identity(list(self.working)),
+            "filters": identity(list(self.runnable_filters)),
             "repair": identity(self.repair),
             "subset": self.subset,
             "roles": identity(self.roles),
             "watch": {role: identity(self._watch(llm)) for role, llm in self.roles.items()},
             "judge": identity(self.judge),
             "seed": self.seed,
-            "prompts": [prompts.digest(*f.prompts) for f in (*self.working, *mends)],
+            "prompts": [prompts.digest(*f.prompts) for f in (*self.runnable_filters, *mends)],
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
-    def _watch(self, llm: LlmConfig, store: Store | None = None) -> Watch | None:
-        return watching(llm, store) if self.watch else None
+    def _watch(self, llm: LlmConfig, store: Store | None = None) -> VideoPreparer | None:
+        return video_input_of(llm, store) if self.watch else None
 
     def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
         """A model of this part, with its manner of asking."""
@@ -114,13 +114,13 @@ class Vet:
 
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}
-        filters = self.working
-        judge = Seat(self.judge, run).equivalent if self.judge else None
+        filters = self.runnable_filters
+        judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
-            seen = {role: asker.witnessed() for role, asker in askers.items()}
-            vetting = Vetting(
-                askers=seen, film=Film(video), seed=self.seed, count=run.count, judge=judge
+            seen = {role: asker.with_provenance() for role, asker in askers.items()}
+            vetting = VettingContext(
+                askers=seen, film=VideoFrames(video), seed=self.seed, count=run.count, judge=judge
             )
             if len(filters) < len(self.filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))

@@ -17,7 +17,7 @@ SLACK = 15.0  # seconds: a coordinator that answers later is as good as dead
 
 
 @contextlib.contextmanager
-def within(seconds: float | None, tell: Callable[[], None]) -> Generator[None]:
+def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[None]:
     """After `seconds` in the block, `tell` and kill this process. Where the block lets no other
     thread run, nothing is told: the process ends `SLACK` later, as any that is killed.
     """

@@ -49,7 +49,7 @@ def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
         return 0
     known = jobs(root)
     if name in ("--help", "-h", "help"):
-        print(told(known))
+        print(help_text(known))
         return 0
     if not known:
         return _say(
@@ -86,7 +86,7 @@ def jobs(root: Path) -> dict[str, str]:
     }
 
 
-def told(known: dict[str, str]) -> str:
+def help_text(known: dict[str, str]) -> str:
     """What `--help` prints."""
     if not known:
         listed = ["this is the library alone; a checkout (pip install -e .) has the jobs"]

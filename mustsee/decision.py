@@ -30,7 +30,7 @@ class Decider(Protocol):
 
 
 @runtime_checkable
-class Sampler(Protocol):
+class RowSampler(Protocol):
     """A decider that keeps at most `size` rows; None: all."""
 
     @property

@@ -23,8 +23,8 @@ _secrets: set[str] = set()
 
 
 def secret(value: str) -> str:
-    """The value itself, which `hidden` knows from now on in this process, in URLs and in base64,
-    too.
+    """The value itself, which `hide_secrets` knows from now on in this process, in URLs and in
+    base64, too.
     """
     if len(value) >= SHORTEST and value not in _secrets:
         _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= SHORTEST)
@@ -57,7 +57,7 @@ def secrets_in(text: str) -> str:
     return text
 
 
-def hidden(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """A text that comes from elsewhere, without the secrets and the accounts in addresses: an
     endpoint may send back the key that it was sent. To be cut short, if at all, afterwards.
     """
@@ -73,7 +73,7 @@ class MustseeError(Exception):
     """
 
     def __init__(self, *said: object) -> None:
-        super().__init__(*(hidden(s) if isinstance(s, str) else s for s in said))
+        super().__init__(*(hide_secrets(s) if isinstance(s, str) else s for s in said))
 
 
 class UserError(MustseeError):
@@ -96,7 +96,7 @@ class Transient(MustseeError):
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message, retry_after)
-        self.message = hidden(message)
+        self.message = hide_secrets(message)
         self.retry_after = retry_after
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ class Shape(Generic[S]):
     schema: Mapping[str, Any]
     read: Callable[[Any, str], S]
 
-    def then(self, make: Callable[[S], U]) -> Shape[U]:
+    def map(self, make: Callable[[S], U]) -> Shape[U]:
         """What is made of the value; `make` may raise Unparsed."""
         return Shape(self.schema, lambda value, where: make(self.read(value, where)))
 
@@ -56,18 +56,18 @@ class Form(Generic[S]):
     schema: Mapping[str, Any] | None
     read: Callable[[str], S]
 
-    def then(self, make: Callable[[S], U]) -> Form[U]:
+    def map(self, make: Callable[[S], U]) -> Form[U]:
         """What is made of the value, whichever leg it came on; `make` may raise Unparsed."""
         return Form(self.schema, lambda reply: make(self.read(reply)))
 
-    def quoted(self) -> Form[tuple[str, S]]:
+    def with_reply(self) -> Form[tuple[str, S]]:
         """The reply as it was said, with its value."""
         return Form(self.schema, lambda reply: (reply, self.read(reply)))
 
 
 def free(text: Callable[[str], T]) -> Form[T]:
     """A reply in plain words."""
-    return Form(None, lambda reply: text(tidied(reply)))
+    return Form(None, lambda reply: text(strip_chat_markup(reply)))
 
 
 def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
@@ -83,11 +83,11 @@ def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
     once = tuple(_once(shape.schema))
 
     def in_words(reply: str) -> T:
-        said = tidied(reply)
+        said = strip_chat_markup(reply)
         _check_said_once(said, once)
         found = text(said)
         apart = _BLOCK.sub("\n", reply)
-        if apart != reply and (other := _tried(text, tidied(apart))) and other != found:
+        if apart != reply and (other := _tried(text, strip_chat_markup(apart))) and other != found:
             raise Unparsed("it answers once in a fence and once outside of it, and not the same")
         return found
 
@@ -95,13 +95,15 @@ def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
         value = in_json(reply, parts)
         if value is None:
             return in_words(reply)
-        there = named(cast(dict[str, Any], value)).keys() if isinstance(value, dict) else ()
+        there = (
+            normalize_keys(cast(dict[str, Any], value)).keys() if isinstance(value, dict) else ()
+        )
         if len(parts) > 1 and not parts <= set(there):
             with suppress(Unparsed):
                 return in_words(reply)
         found = shape.read(value, "the reply")
         if rest := without_json(reply, parts):
-            said = tidied(rest)
+            said = strip_chat_markup(rest)
             _check_said_once(said, once)
             if (other := _tried(text, said)) and other != found:
                 raise Unparsed("it answers once in JSON and once in words, and not the same")
@@ -218,7 +220,7 @@ def record(make: Callable[..., T], **parts: Shape[Any]) -> Shape[T]:
             value = {next(iter(parts)): value}
         if not isinstance(value, dict):
             raise Unparsed(f"{where} is {_short(value)}, not an object")
-        there = named(cast(dict[str, Any], value))
+        there = normalize_keys(cast(dict[str, Any], value))
         for name in parts:
             if name not in there:
                 raise Unparsed(f"{where} lacks {name!r}")
@@ -230,13 +232,13 @@ def record(make: Callable[..., T], **parts: Shape[Any]) -> Shape[T]:
 def only(name: str, part: Shape[T]) -> Shape[T]:
     """An object with one part: what a list must stand in, since a schema's root is an object."""
 
-    def alone(**parts: T) -> T:
+    def single_value(**parts: T) -> T:
         return parts[name]
 
-    return record(alone, **{name: part})
+    return record(single_value, **{name: part})
 
 
-def named(value: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object whose keys are in small letters, with underscores: "Wrong Answer 1" is
     `wrong_answer_1`.
     """
@@ -263,7 +265,7 @@ def in_json(reply: str, keys: Collection[str] = ()) -> Any:
     found = [v for v in map(_loaded, _FENCE.findall(text)) if isinstance(v, (dict, list))]
     if keys:
         among = (value for value, _, _ in _objects(text))
-        found += [o for o in among if set(keys) <= named(o).keys()]
+        found += [o for o in among if set(keys) <= normalize_keys(o).keys()]
     if any(other != found[0] for other in found[1:]):
         raise Unparsed("it holds several JSON objects that differ; one is wanted")
     if not found and re.match(r'(?:```(?:json)?\s*)?\{\s*"', text):
@@ -278,7 +280,7 @@ def without_json(reply: str, keys: Collection[str] = ()) -> str:
         return ""
     text = _FENCE.sub(lambda m: m[0] if _loaded(m[1]) is None else "\n", text)
     for value, start, end in reversed(list(_objects(text))):
-        if not keys or set(keys) <= named(value).keys():
+        if not keys or set(keys) <= normalize_keys(value).keys():
             text = f"{text[:start]}\n{text[end:]}"
     return text.strip()
 
@@ -312,7 +314,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&#39;": "'", "&amp;": "&"}
 
 
-def tidied(reply: str) -> str:
+def strip_chat_markup(reply: str) -> str:
     """A text reply without what chat adds on its way: Windows line ends, fences, marks that are
     escaped for Markdown or HTML.
     """
@@ -332,7 +334,7 @@ def in_lines(reply: str) -> str:
         return reply
     if not isinstance(value, dict):
         return reply
-    lines = named(cast(dict[str, Any], value)).items()
+    lines = normalize_keys(cast(dict[str, Any], value)).items()
     return "\n".join(f"* {name.replace('_', ' ').upper()}: {_line(v)}" for name, v in lines)
 
 

@@ -36,7 +36,7 @@ def is_rules(identity: str) -> bool:
     return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
 
 
-def untested(asked: Mapping[str, Collection[str]]) -> str:
+def untested_note(asked: Mapping[str, Collection[str]]) -> str:
     """What is to be said of verdicts: `asked` is by filter or condition the identities of those who
     were asked. Empty where a language model was asked everywhere.
     """
@@ -47,7 +47,7 @@ def untested(asked: Mapping[str, Collection[str]]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class VideoClip:
     """A stretch of a film as a model watches it: an MP4 file, or the `address` at which its
     endpoint finds the film. `digest`: of the film, the stretch and how it was made; it stands for
     the bytes, which an encoder of another version may make otherwise.
@@ -85,7 +85,7 @@ class VideoInput:
             raise UserError(f"video.part={self.part!r}: choose one of video_url, image_url")
 
 
-class Watches(Protocol):
+class PreparesVideo(Protocol):
     """How a model that watches is given films (`mustsee.conditions.watch`)."""
 
     @property
@@ -93,7 +93,7 @@ class Watches(Protocol):
 
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
-    ) -> tuple[Clip, ...] | None:
+    ) -> tuple[VideoClip, ...] | None:
         """A clip for each stretch; None where that is more than the model takes."""
         ...
 
@@ -107,10 +107,10 @@ class Message:
     role: str
     text: str
     images: tuple[bytes, ...] = ()
-    clips: tuple[Clip, ...] = ()
+    clips: tuple[VideoClip, ...] = ()
 
     @property
-    def parts(self) -> tuple[str | bytes | Clip, ...]:
+    def parts(self) -> tuple[str | bytes | VideoClip, ...]:
         """Films, text and pictures in the order in which the model is shown them."""
         first, *rest = self.text.split(PICTURE)
         if len(rest) != len(self.images):
@@ -202,7 +202,7 @@ class Llm(Protocol):
         ...
 
 
-class Witness:
+class ProvenanceRecorder:
     """A model, for one row, that knows who has answered for it: its identity is theirs."""
 
     def __init__(self, llm: Llm) -> None:
@@ -231,15 +231,15 @@ class Asker:
     prompts: Prompts
     sampling: Sampling = Sampling()
     tries: int = 3
-    watch: Watches | None = None
+    watch: PreparesVideo | None = None
 
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise UserError(f"tries={self.tries!r}: at least 1")
 
-    def witnessed(self) -> Asker:
+    def with_provenance(self) -> Asker:
         """The same for one row, whose records name who answered."""
-        return replace(self, llm=Witness(self.llm))
+        return replace(self, llm=ProvenanceRecorder(self.llm))
 
     async def ask(
         self,
@@ -248,7 +248,7 @@ class Asker:
         *,
         seed: int = 0,
         images: Sequence[bytes] = (),
-        clips: Sequence[Clip] = (),
+        clips: Sequence[VideoClip] = (),
         history: Sequence[Message] = (),
         **variables: Any,
     ) -> T:

@@ -23,14 +23,14 @@ def token_f1(candidate: str, reference: str, words: Tokenizer) -> float:
     c, r = words(candidate), words(reference)
     if not c and not r:
         return 1.0
-    both = shared(c, r)
+    both = shared_words(c, r)
     return harmonic(share(both, len(c)), share(both, len(r)))
 
 
 def token_recall(candidate: str, reference: str, words: Tokenizer) -> float:
     """Share of the reference's words that the candidate has."""
     c, r = words(candidate), words(reference)
-    return share(shared(c, r), len(r))
+    return share(shared_words(c, r), len(r))
 
 
 def common(a: Sequence[str], b: Sequence[str]) -> int:
@@ -43,7 +43,7 @@ def common(a: Sequence[str], b: Sequence[str]) -> int:
     return row[-1]
 
 
-def shared(a: Sequence[str], b: Sequence[str]) -> int:
+def shared_words(a: Sequence[str], b: Sequence[str]) -> int:
     """How many words both have, repeated ones counted."""
     return (Counter(a) & Counter(b)).total()
 

@@ -61,7 +61,7 @@ def inline(text: object) -> str:
     return " ".join(neutral(str(text)).split())
 
 
-def untrusted(text: object, *, marked: bool = True) -> str:
+def fence(text: object, *, marked: bool = True) -> str:
     """The text in a fence that it cannot close: both ends bear a mark that the text does not hold,
     from a hash of the text, so that the same text always has the same fence. `marked=False`: none,
     where the bytes around the text are a trained model's; then `neutral` alone keeps it in.
@@ -89,7 +89,7 @@ def without_fenced_texts(prompt: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedPrompt:
     """A prompt made ready: its name, its texts, and the hash of the file that it came from."""
 
     name: str
@@ -123,7 +123,7 @@ class Prompts:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        env.filters.update(untrusted=untrusted, neutral=neutral, inline=inline)
+        env.filters.update(untrusted=fence, neutral=neutral, inline=inline)
         return env
 
     @property
@@ -131,7 +131,7 @@ class Prompts:
         own = Path(self.root) / NOTE
         return own if own.is_file() else ROOT / NOTE
 
-    def render(self, name: str, **variables: Any) -> Rendered:
+    def render(self, name: str, **variables: Any) -> RenderedPrompt:
         """Prompt `name` ("neptune/questions") with its variables filled in.
 
         Raises UserError when there is no such file, jinja2.UndefinedError when a variable is
@@ -153,7 +153,7 @@ class Prompts:
         if self.language != ENGLISH:
             note = self._environment.from_string(self._note.read_text(encoding="utf-8"))
             user = f"{user}\n\n{note.render(language=self.language).strip()}"
-        return Rendered(name, block("system"), user, self.digest(name))
+        return RenderedPrompt(name, block("system"), user, self.digest(name))
 
     def digest(self, *names: str) -> str:
         """Hash (16 hex digits) of the named prompt files, or of every file in a named folder, and

@@ -299,7 +299,7 @@ class Video:
     source: str | None = None  # of a clip: the video_id of the video that it was cut from
     start: float | None = None
     end: float | None = None
-    plan: str | None = None  # of a synthesised video: JSON of its mustsee.synth.plan.Plan
+    plan: str | None = None  # of a synthesised video: JSON of its mustsee.synth.plan.InsertionPlan
     # probe
     digest: str | None = None
     duration: float | None = None

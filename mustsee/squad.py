@@ -11,10 +11,10 @@ from mustsee.overlap import token_f1
 
 def squad_f1(candidate: str, reference: str) -> float:
     """F1 of the two bags of normalised words, 0 to 1."""
-    return token_f1(candidate, reference, lambda text: normalised(text).split())
+    return token_f1(candidate, reference, lambda text: normalize(text).split())
 
 
-def normalised(text: str) -> str:
+def normalize(text: str) -> str:
     """SQuAD's normalisation: lower case, no punctuation, no articles, single spaces."""
     text = unicodedata.normalize("NFKC", text).lower()
     text = "".join(" " if c == "\u00a0" else c for c in text if c not in string.punctuation)

@@ -211,7 +211,7 @@ def macro(
     count = int(kinds.max()) + 1
     totals = np.bincount(kinds)
 
-    def weighted(weights: Floats) -> float:
+    def weighted_mean(weights: Floats) -> float:
         size = np.bincount(kinds, weights=weights, minlength=count)
         sums = np.bincount(kinds, weights=weights * scores, minlength=count)
         return float((sums[size > 0] / size[size > 0]).mean())
@@ -221,7 +221,7 @@ def macro(
     shared = len({(c, k) for c, k in zip(codes.tolist(), kinds.tolist(), strict=True)})
     if shared > len(np.unique(codes)):
         return bootstrap(
-            weighted, len(scores), codes.tolist(), draws=draws, seed=seed, level=level,
+            weighted_mean, len(scores), codes.tolist(), draws=draws, seed=seed, level=level,
             within=within,
         )  # fmt: skip
     errors = [_task_se(scores[kinds == k], codes[kinds == k], level) for k in range(count)]
@@ -248,7 +248,7 @@ def _task_se(scores: Floats, codes: NDArray[np.int64], level: float) -> float | 
     return (high - low) / (2 * _z(level))
 
 
-def paired(
+def paired_difference(
     a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Difference:
     """A minus B question by question: cluster-robust interval and t-test. Where the clusters do not
@@ -355,7 +355,7 @@ def rogan_gladen(
     )
     codes, groups = _codes(clusters, len(found)), _codes(sample.groups, len(labels))
 
-    def corrected(test: Floats, dev: Floats) -> float:
+    def correct_share(test: Floats, dev: Floats) -> float:
         positive, negative = dev * labels, dev * (1 - labels)
         if not positive.sum() or not negative.sum():
             return math.nan
@@ -366,7 +366,7 @@ def rogan_gladen(
         seen = float((test * found).sum() / test.sum())
         return min(1.0, max(0.0, (seen + spec - 1) / (sens + spec - 1)))
 
-    value = corrected(np.ones(len(found)), np.ones(len(labels)))
+    value = correct_share(np.ones(len(found)), np.ones(len(labels)))
     if math.isnan(value):
         raise ValueError(
             "sensitivity + specificity of the judge is at most 1.1 (or a class is missing in its "
@@ -375,7 +375,7 @@ def rogan_gladen(
     rng = np.random.default_rng(seed)
     many, few = int(codes.max()) + 1, int(groups.max()) + 1
     tries = np.array([
-        corrected(
+        correct_share(
             rng.multinomial(many, np.full(many, 1 / many))[codes].astype(np.float64),
             rng.multinomial(few, np.full(few, 1 / few))[groups].astype(np.float64),
         )

@@ -142,7 +142,7 @@ def digest(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Damage:
+class StoreDamage:
     """An object of the store that was not what had been written: its path below the root, and what
     is wrong with it.
     """
@@ -158,7 +158,9 @@ class Store:
     """
 
     root: str
-    on_damage: Callable[[Damage], object] | None = field(default=None, repr=False, compare=False)
+    on_damage: Callable[[StoreDamage], object] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @cached_property
     def _place(self) -> tuple[fs.FileSystem, str]:
@@ -206,7 +208,7 @@ class Store:
             else:
                 filesystem.delete_file(path)
         if self.on_damage is not None:
-            self.on_damage(Damage(path.removeprefix(f"{root}/"), reason))
+            self.on_damage(StoreDamage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Store a value. Raises MustseeError when the store cannot be written, DiskFull when it is
@@ -299,7 +301,7 @@ def _created(path: str) -> BinaryIO:
 
 
 @dataclass(frozen=True)
-class Aside(Store):
+class ReadOnlyStore(Store):
     """A store that is only read; what is put stays in this process."""
 
     own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])

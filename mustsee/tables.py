@@ -27,10 +27,10 @@ def read_table(source: str) -> list[dict[str, Any]]:
     """
     filesystem, path = resolve(source)
     rows = rows_of(filesystem, path)
-    return [placed(row, source) for row in rows]
+    return [resolve_uri(row, source) for row in rows]
 
 
-def placed(row: dict[str, Any], source: str) -> dict[str, Any]:
+def resolve_uri(row: dict[str, Any], source: str) -> dict[str, Any]:
     """The row with its `uri`, where that is relative, counted from the folder of `source`."""
     uri = row.get("uri")
     if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):

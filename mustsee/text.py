@@ -73,7 +73,7 @@ def length(text: str) -> int:
     return len(UNSPACED.sub(" ", text).split()) + math.ceil(unspaced / LETTERS_PER_WORD)
 
 
-def beginning(text: str, most: int) -> str:
+def first_words(text: str, most: int) -> str:
     """The first `most` words of a text."""
     room, end = most * LETTERS_PER_WORD, 0
     for match in _MEASURED.finditer(text):
@@ -109,7 +109,7 @@ def terms(text: str) -> list[str]:
     ]
 
 
-class Terms:
+class TermVectors:
     """Texts as weighted bags of terms (tf-idf), for likeness between them and to others."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
     """
     if not sentences:
         return []
-    mutual = Terms(sentences).mutual
+    mutual = TermVectors(sentences).mutual
     centre = mutual.mean(axis=1)
     chosen: list[int] = []
     room = most

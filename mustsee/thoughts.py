@@ -28,7 +28,7 @@ _ENDS = re.compile(r"\s*(?:<\|(?:end|return|call)\|>\s*)+$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spoken:
+class SplitReply:
     """`said`: the reply. `thoughts`: what came before it. `unfinished`: the thoughts never ended,
     and nothing is said.
     """
@@ -38,7 +38,7 @@ class Spoken:
     unfinished: bool = False
 
 
-def apart(text: str, *, opened: bool = False) -> Spoken:
+def split_reasoning(text: str, *, opened: bool = False) -> SplitReply:
     """The thoughts at the beginning of a model's text, and the rest. `opened`: the chat template
     has written the opening tag, so that the text begins in the midst of thoughts.
 
@@ -53,15 +53,15 @@ def apart(text: str, *, opened: bool = False) -> Spoken:
         thoughts, end, rest = _partition(_CLOSES, text)
         found.append(thoughts.strip())
         if not end:
-            return Spoken(said="", thoughts=found[0], unfinished=True)
+            return SplitReply(said="", thoughts=found[0], unfinished=True)
     while match := _BLOCK.match(rest):
         found.append((match[2] or match[3] or "").strip())
         rest = rest[match.end() :]
     if opening := _OPENS.match(rest):
         found.append(rest[opening.end() :].strip())
-        return Spoken(said="", thoughts="\n".join(found), unfinished=True)
+        return SplitReply(said="", thoughts="\n".join(found), unfinished=True)
     said = rest.strip() if found else rest
-    return Spoken(said=said, thoughts="\n".join(t for t in found if t))
+    return SplitReply(said=said, thoughts="\n".join(t for t in found if t))
 
 
 def leaves_open(prompt: str) -> bool:
@@ -77,15 +77,15 @@ def half_marked(text: str) -> bool:
     return closing is not None and not _OPENS.search(text)
 
 
-def _channels(text: str) -> Spoken:
+def _channels(text: str) -> SplitReply:
     """A reply on channels: the message of the one that is called final, to its end. Where a second
     one follows, it cannot be told which is meant, and nothing is said; within JSON it is a text.
     """
     thoughts, final, said = _partition(_FINAL, text)
     said = _ENDS.sub("", said).strip()
     if not final or ("<|channel|>final" in said and not said.startswith(("{", "["))):
-        return Spoken(said="", thoughts=_CHANNEL.sub(" ", text).strip(), unfinished=True)
-    return Spoken(said=said, thoughts=_CHANNEL.sub(" ", thoughts).strip())
+        return SplitReply(said="", thoughts=_CHANNEL.sub(" ", text).strip(), unfinished=True)
+    return SplitReply(said=said, thoughts=_CHANNEL.sub(" ", thoughts).strip())
 
 
 def _partition(mark: re.Pattern[str], text: str) -> tuple[str, str, str]:

@@ -22,31 +22,31 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.text import Text
 
-from actors.answer.battery import Battery, Put, puts
+from actors.answer.battery import Battery, ConditionAnswerer, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
-from mustsee.audit.audit import FAILS, Audit, Repeated, audit, why_not
+from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, why_not
 from mustsee.audit.clean import write_clean
-from mustsee.audit.guessers import asked
+from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
-from mustsee.layouts import Reading, read, table
-from mustsee.layouts.table import Columns
+from mustsee.layouts import QuestionFile, read, table
+from mustsee.layouts.table import TableColumns
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.evaluate import rows_of
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditJob:
     """`also`: further models, each by what differs from `answer.llm`."""
 
-    run: Run
+    run: JobSettings
     questions: str
     videos: str | None
     format: str | None
@@ -89,17 +89,17 @@ class AuditJob:
                 run.stage("answer", battery)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                found = self.found(tables, reading, battery, others, embed)
+                found = self.audit_table(tables, reading, battery, others, embed)
                 return self.report(folder, found, tables, reading, earlier)
 
             return run.publish(files=files, page=page.write)
 
-    def check(self, reading: Reading) -> None:
+    def check(self, reading: QuestionFile) -> None:
         """Raises UserError where none of the questions can be audited."""
         stand = [q for q in reading if q.drop is None]
-        if asked(stand):
+        if askable_questions(stand):
             return
-        why = Counter(reading.broken.get(q.question_id) or why_not(q) for q in stand)
+        why = Counter(reading.unusable_reasons.get(q.question_id) or why_not(q) for q in stand)
         told = ", ".join(f"{what} ({n})" for what, n in why.most_common()) or "there are none"
         hint = ""
         if reading.layout == "table" and self.table is None:
@@ -109,17 +109,17 @@ class AuditJob:
         )
 
     @cached_property
-    def columns(self) -> Columns | None:
+    def columns(self) -> TableColumns | None:
         if self.table is None:
             return None
-        known = {f.name for f in fields(Columns)}
+        known = {f.name for f in fields(TableColumns)}
         if wrong := sorted(set(self.table) - known):
             raise UserError(f"table: {wrong} are none of {', '.join(sorted(known))}")
         if missing := {"video", "question", "options"} - set(self.table):
             raise UserError(f"table: {sorted(missing)} must be named, too")
-        return Columns(**self.table)
+        return TableColumns(**self.table)
 
-    def puts(self, reading: Reading) -> tuple[Put, ...]:
+    def puts(self, reading: QuestionFile) -> tuple[ConditionAnswerer, ...]:
         """What is asked. Raises UserError for an answerer that asks no model."""
         if not isinstance(self.answer, AnswerLlm):
             raise UserError(
@@ -145,12 +145,12 @@ class AuditJob:
             raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
         return every
 
-    def found(
+    def audit_table(
         self,
         tables: Tables,
-        reading: Reading,
+        reading: QuestionFile,
         battery: Battery,
-        others: Mapping[str, Reading],
+        others: Mapping[str, QuestionFile],
         embed: repeats.Embed | None,
     ) -> Audit:
         questions, videos = list(tables.questions()), list(tables.videos())
@@ -158,39 +158,39 @@ class AuditJob:
         return audit(
             questions,
             videos,
-            [put.asked for put in battery.puts],
-            self.repeated(standing, videos, others, embed),
-            broken=reading.broken,
+            [put.condition_run for put in battery.puts],
+            self.find_repeats(standing, videos, others, embed),
+            broken=reading.unusable_reasons,
             drops=self.drops,
             seed=self.seed,
         )
 
-    def repeated(
+    def find_repeats(
         self,
         questions: Sequence[Question],
         videos: Sequence[Video],
-        others: Mapping[str, Reading],
+        others: Mapping[str, QuestionFile],
         embed: repeats.Embed | None,
-    ) -> Repeated:
+    ) -> RepeatReport:
         overlap = [
             pair
             for name, reading in others.items()
             for pair in repeats.overlap(questions, reading.questions, name, embed, alike=self.alike)
         ]
-        return Repeated(
-            duplicates=repeats.within(questions, embed, alike=self.alike),
+        return RepeatReport(
+            duplicates=repeats.repeats_within(questions, embed, alike=self.alike),
             overlap=overlap,
             films=self.films(videos, others),
         )
 
     def films(
-        self, videos: Sequence[Video], others: Mapping[str, Reading]
-    ) -> list[repeats.SameFilm]:
+        self, videos: Sequence[Video], others: Mapping[str, QuestionFile]
+    ) -> list[repeats.SharedVideo]:
         """Those that a benchmark has, too: by id; by content and looks where it has films."""
         folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
         mine = {v.uri: found for v in videos if folders and v.uri
                 if (found := looks(v.uri)) is not None}  # fmt: skip
-        same: list[repeats.SameFilm] = []
+        same: list[repeats.SharedVideo] = []
         for name, reading in others.items():
             known = list(reading.videos)
             theirs = dict[str, NDArray[np.float32]]()
@@ -219,8 +219,8 @@ class AuditJob:
         folder: Path,
         found: Audit,
         tables: Tables,
-        reading: Reading,
-        earlier: Sequence[versions.Version],
+        reading: QuestionFile,
+        earlier: Sequence[versions.AuditVersion],
     ) -> list[RenderableType]:
         """Write what was found; returns what is said at the end."""
         compared = [versions.compare(found, tables, old) for old in earlier]
@@ -235,11 +235,11 @@ class AuditJob:
         write_clean(folder / "clean", reading, found, Path(self.questions), self.columns)
         return [
             *([show.findings(reading.findings)] if reading.findings else []),
-            Text(show.counted(found)),
+            Text(show.count_sentence(found)),
             show.battery(found.battery),
             Text(show.rules(found), style="bold"),
             show.headline(found),
-            show.leaving(found),
+            show.drop_reasons_table(found),
             *map(versions.table, compared),
         ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 from ray_jobs.running.launch import launch
 
 WIDTH = 140  # characters, where the output is no terminal
@@ -20,7 +20,7 @@ WIDTH = 140  # characters, where the output is no terminal
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    what: Callable[[], Figures]
+    what: Callable[[], BenchTable]
     json: str | None = None
 
     def __call__(self) -> int:

@@ -21,12 +21,12 @@ from mustsee.layouts import read
 from mustsee.run.tables import Tables
 from ray_jobs.evaluate import rows_of
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificates:
-    run: Run
+    run: JobSettings
     questions: str
     videos: str
     format: str | None

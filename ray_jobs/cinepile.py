@@ -26,7 +26,7 @@ from mustsee.records import Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 NOTES = (
     "The columns are those of tomg-group-umd/cinepile, with `videoID` beside: `hard_split` and "
@@ -36,7 +36,7 @@ NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class CinePile:
-    run: Run
+    run: JobSettings
     videos: str
     probe: Part
     hear: Part

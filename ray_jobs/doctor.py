@@ -44,7 +44,7 @@ CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class DoctorCheck:
     """`ok` None: not there, and only some choices need it."""
 
     what: str
@@ -87,7 +87,7 @@ class Doctor:
         return int(any(one.ok is False for one in found))
 
 
-def codecs(names: Sequence[str]) -> Iterator[Finding]:
+def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
     """Whether films of the usual kinds can be decoded."""
     from av.codec import Codec
     from av.codec.codec import UnknownCodecError
@@ -101,37 +101,37 @@ def codecs(names: Sequence[str]) -> Iterator[Finding]:
     told = f"PyAV {importlib.metadata.version('av')} decodes {', '.join(names)}"
     if lacking:
         told = f"PyAV cannot decode {', '.join(lacking)}: pip install --force-reinstall av"
-    yield Finding(what="codecs", ok=not lacking, told=told)
+    yield DoctorCheck(what="codecs", ok=not lacking, told=told)
 
 
-def disk(what: str, place: str, least_gib: float) -> Finding:
+def disk(what: str, place: str, least_gib: float) -> DoctorCheck:
     """Free space where a folder is, or would be made."""
     filesystem, path = resolve(place)
     if not isinstance(filesystem, fs.LocalFileSystem):
-        return Finding(what=what, ok=True, told=f"{place}: an object store, not measured")
+        return DoctorCheck(what=what, ok=True, told=f"{place}: an object store, not measured")
     there = Path(path)
     while not there.exists():
         there = there.parent
     free = shutil.disk_usage(there).free / GIB
     if not os.access(there, os.W_OK):
-        return Finding(what=what, ok=False, told=f"{there} may not be written: choose another")
+        return DoctorCheck(what=what, ok=False, told=f"{there} may not be written: choose another")
     if free < least_gib:
         told = f"{free:.1f} GiB free at {there}: free some, at least {least_gib:g} GiB, or move it"
-        return Finding(what=what, ok=False, told=told)
-    return Finding(what=what, ok=True, told=f"{free:.0f} GiB free at {there}")
+        return DoctorCheck(what=what, ok=False, told=told)
+    return DoctorCheck(what=what, ok=True, told=f"{free:.0f} GiB free at {there}")
 
 
-def machine() -> Finding:
+def machine() -> DoctorCheck:
     memory = psutil.virtual_memory()
     total, free = memory.total / GIB, memory.available / GIB
     told = f"{os.cpu_count()} cores, {total:.0f} GiB of memory, {free:.0f} free"
     told += f"; Python {sys.version.split()[0]} on {sys.platform}"
     if total < 4:
         told += ": Ray and the models want 4 GiB"
-    return Finding(what="machine", ok=total >= 4, told=told)
+    return DoctorCheck(what="machine", ok=total >= 4, told=told)
 
 
-def accelerators() -> Iterator[Finding]:
+def accelerators() -> Iterator[DoctorCheck]:
     """GPUs as the driver names them, TPUs by their device files."""
     gpus: list[str] = []
     if shutil.which("nvidia-smi"):
@@ -141,67 +141,69 @@ def accelerators() -> Iterator[Finding]:
     if gpus:
         cuda = any(importlib.util.find_spec(f"jax_cuda{n}_plugin") for n in (12, 13))
         hint = "" if cuda else "; JAX is without CUDA: pip install 'mustsee[cuda]'"
-        yield Finding(what="GPU", ok=True, told="; ".join(gpus) + hint)
+        yield DoctorCheck(what="GPU", ok=True, told="; ".join(gpus) + hint)
     else:
-        yield Finding(what="GPU", ok=None, told="none; +experiment=gpu needs one")
+        yield DoctorCheck(what="GPU", ok=None, told="none; +experiment=gpu needs one")
     tpus = [*Path("/dev").glob("accel[0-9]*")]
     told = f"{len(tpus)} chips" if tpus else "none; +experiment=tpu needs some"
-    yield Finding(what="TPU", ok=True if tpus else None, told=told)
+    yield DoctorCheck(what="TPU", ok=True if tpus else None, told=told)
 
 
-def ray() -> Iterator[Finding]:
+def ray() -> Iterator[DoctorCheck]:
     """Its version, and the cluster that a job would join."""
     try:
         version = importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
         told = "not installed: pip install -e ."
-        yield Finding(what="Ray", ok=False, told=told)
+        yield DoctorCheck(what="Ray", ok=False, told=told)
         return
-    yield Finding(what="Ray", ok=True, told=version)
+    yield DoctorCheck(what="Ray", ok=True, told=version)
     address = os.environ.get("RAY_ADDRESS")
     if address and not answers(address):
         told = f"nobody answers at RAY_ADDRESS={address!r}: ray start --head, or unset it"
-        yield Finding(what="cluster", ok=False, told=told)
+        yield DoctorCheck(what="cluster", ok=False, told=told)
     elif address:
-        yield Finding(what="cluster", ok=True, told=f"jobs join the one at {address}")
+        yield DoctorCheck(what="cluster", ok=True, told=f"jobs join the one at {address}")
     elif CURRENT.is_file() and answers(here := CURRENT.read_text().strip()):
         told = f"one runs at {here}; RAY_ADDRESS={here} joins it, else a job starts its own"
-        yield Finding(what="cluster", ok=None, told=told)
+        yield DoctorCheck(what="cluster", ok=None, told=told)
     else:
-        yield Finding(what="cluster", ok=None, told="none runs; a job starts one on this machine")
+        yield DoctorCheck(
+            what="cluster", ok=None, told="none runs; a job starts one on this machine"
+        )
 
 
-def keys(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Finding]:
+def keys(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Whether they are set; nobody is asked whether they are right."""
     for name in names:
         there = bool(environment.get(name))
         told = "set" if there else "not set; only what asks an endpoint needs a key"
-        yield Finding(what=f"key {name}", ok=True if there else None, told=told)
+        yield DoctorCheck(what=f"key {name}", ok=True if there else None, told=told)
 
 
-def modules(named: Mapping[str, str]) -> Iterator[Finding]:
+def modules(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for module, use in named.items():
         there = importlib.util.find_spec(module) is not None
         told = "installed" if there else "not installed: pip install -e '.[offline]'"
-        yield Finding(what=f"{use} ({module})", ok=there, told=told)
+        yield DoctorCheck(what=f"{use} ({module})", ok=there, told=told)
 
 
-def models(named: Mapping[str, str]) -> Iterator[Finding]:
+def models(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Whether the weights are found that no hub is asked for."""
     for what, place in named.items():
         try:
-            yield Finding(what=f"weights of {what}", ok=True, told=str(weights.find(place)))
+            yield DoctorCheck(what=f"weights of {what}", ok=True, told=str(weights.find(place)))
         except UserError as error:
-            yield Finding(what=f"weights of {what}", ok=False, told=str(error))
+            yield DoctorCheck(what=f"weights of {what}", ok=False, told=str(error))
 
 
-def judge() -> Finding:
+def judge() -> DoctorCheck:
     """The judge that comes with the package; its sentences are MiniLM's."""
     from mustsee.judge import mini
 
     file = Path(mini.__file__).parents[1] / "assets" / "judge_mini.safetensors"
     told = str(file) if file.is_file() else f"no {file}: is the checkout whole? git status"
-    return Finding(what="weights of judge=mini", ok=file.is_file(), told=told)
+    return DoctorCheck(what="weights of judge=mini", ok=file.is_file(), told=told)
 
 
 if __name__ == "__main__":

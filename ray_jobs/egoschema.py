@@ -28,26 +28,26 @@ from mustsee.errors import UserError
 from mustsee.filters.duplicates import Duplicates
 from mustsee.folders import file_name
 from mustsee.layouts import egoschema as layout
-from mustsee.layouts.reading import Again, Questions, by_id, first
+from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
 from mustsee.recipes.egoschema import clips, narrations
-from mustsee.recipes.egoschema.clips import Cut, HeatMap
-from mustsee.recipes.egoschema.narrations import Columns
+from mustsee.recipes.egoschema.clips import ClipGrid, HeatMap
+from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import UNSEEN, Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run, standing
+from ray_jobs.running.run import JobSettings, standing_questions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class NarrationSource:
     """Narrations, and how clips are cut from them (`conf/egoschema.yaml` explains the fields)."""
 
     narrations: str
-    columns: Columns
+    columns: NarrationColumns
     durations: str | None = None
     durations_video: str = "video_id"
     durations_seconds: str = "duration"
@@ -67,7 +67,7 @@ class Source:
                 self.durations, video=self.durations_video, duration=self.durations_seconds
             )
         cuts = [
-            Cut(seconds=s, grid=self.grid, least=clips.per_minute(self.density, s))
+            ClipGrid(seconds=s, grid=self.grid, least=clips.per_minute(self.density, s))
             for s in self.seconds
         ]
         rows = clips.clips(told.lines, lengths, cuts, self._uris(told.lines))
@@ -78,7 +78,7 @@ class Source:
             )
         if self.clips is not None and self.clips < len(rows):
             rows = random.Random(f"{self.seed}/clips").sample(rows, self.clips)
-        return [planned(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
+        return [plan_clip(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
 
     def _uris(self, told: Mapping[str, Any]) -> dict[str, str]:
         if self.videos is None:
@@ -93,16 +93,16 @@ class Source:
         return found
 
 
-def planned(row: Video) -> Video:
+def plan_clip(row: Video) -> Video:
     """The clip with the plan by which it is cut, where there is a file to cut it from."""
     if row.uri.startswith(UNSEEN) or row.start is None or row.end is None:
         return row
-    plan = Plan(background=row.uri, start=row.start, end=row.end)
+    plan = InsertionPlan(background=row.uri, start=row.start, end=row.end)
     return replace(row, plan=json.dumps(schemas.dump(plan), sort_keys=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeats:
+class DuplicateSettings:
     """Near-duplicate questions over all clips. `alike`: null keeps all."""
 
     encoder: str
@@ -118,7 +118,7 @@ class Repeats:
             return Decision()
         from mustsee.nn.bert import Encoder
 
-        asked = standing(rows)
+        asked = standing_questions(rows)
         encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
@@ -127,10 +127,10 @@ class Repeats:
 
 @dataclass(frozen=True, kw_only=True)
 class EgoSchema:
-    run: Run
-    source: Source
+    run: JobSettings
+    source: NarrationSource
     ask: Part
-    repeats: Repeats
+    repeats: DuplicateSettings
     vet: Part
     enrich: Skippable
     analysis: Part
@@ -168,12 +168,12 @@ class EgoSchema:
         most = len(order) if self.public is None else min(self.public, len(order))
         shown = set(random.Random(f"{self.seed}/public").sample(order, most))
 
-        def marked() -> Iterator[Question]:
+        def mark_questions() -> Iterator[Question]:
             for question in asked:
                 public = (layout.PUBLIC,) if question.question_id in shown else ()
                 yield replace(question, subsets=(*question.subsets, *public))
 
-        layout.write(Again(marked), folder, rows.values())
+        layout.write(Rereadable(mark_questions), folder, rows.values())
         right = {q.question_id: q.answer_index for q in asked if q.answer_index is not None}
         layout.submission(right, folder / "submission.csv")
         if self.cut:

@@ -23,26 +23,26 @@ from rich.text import Text
 
 import mustsee
 from actors.answer.llm import AnswerLlm
-from actors.grade import Grade
-from actors.part import Answerer, Named, Part
+from actors.grade import GradeReplies
+from actors.part import Answerer, NamedAnswerer, Part
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.evaluate.rubric import SCALES
-from mustsee.layouts import Reading, read
+from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.reading import answer_of, first
 from mustsee.media import transcript
 from mustsee.records import Question, Verdict, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    run: Run
+    run: JobSettings
     questions: str
     videos: str | None
     format: str | None
@@ -52,14 +52,14 @@ class Evaluate:
     probe: Part
     hear: Part
     answer: Part
-    grade: Grade
+    grade: GradeReplies
 
     def __call__(self) -> int:
         reading = read(self.questions, self.format)
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
             judged = self.answer.open_ended or False in kinds
-            self.grade.apart(self.answer.llm, rubrics=True in kinds, judged=judged)
+            self.grade.check_grader_differs(self.answer.llm, rubrics=True in kinds, judged=judged)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
@@ -77,14 +77,18 @@ class Evaluate:
             )
 
     def report(
-        self, folder: Path, tables: Tables, reading: Reading, others: Sequence[Earlier]
+        self,
+        folder: Path,
+        tables: Tables,
+        reading: QuestionFile,
+        others: Sequence[EarlierEvaluation],
     ) -> list[RenderableType]:
         """Score what came back and write it; returns what is said at the end, the score last."""
         videos = list(tables.videos())
         mine = list(tables.questions())
-        name = self.answer.name if isinstance(self.answer, Named) else ""
+        name = self.answer.name if isinstance(self.answer, NamedAnswerer) else ""
         results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
-        joined = merged(mine, others)
+        joined = merge_replies(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         about = {
             "questions": self.questions,
@@ -97,7 +101,7 @@ class Evaluate:
         self.share(folder, results, list(first(mine)))
         records = [*(other.record for other in others), record]
         failed = score_show.draw(folder, results, records)
-        said: list[RenderableType] = [score_show.made(folder), *failed]
+        said: list[RenderableType] = [score_show.describe_folder(folder), *failed]
         if reading.findings:
             said.append(f"{len(reading.findings)} findings in the questions: see results.json")
         heads = score_show.labels(results, compared)
@@ -107,11 +111,11 @@ class Evaluate:
         return [*said, score_show.table(results, heads), *score_show.legend(heads), lines]
 
     def share(
-        self, folder: Path, results: Sequence[score.Results], asked: Sequence[Question]
+        self, folder: Path, results: Sequence[score.EvaluationResults], asked: Sequence[Question]
     ) -> None:
         """The results in the forms that others read."""
         uses = self.answer if isinstance(self.answer, Answerer) else None
-        told = every_eval_ever.About(
+        told = every_eval_ever.RecordInfo(
             dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
             when=time.time(),
             version=mustsee.__version__,
@@ -126,12 +130,12 @@ class Evaluate:
             inspect_log.write(folder, results, asked, told)
 
 
-def _written(reading: Reading) -> bool:
+def _written(reading: QuestionFile) -> bool:
     return any(not q.options for q in reading)
 
 
 def rows_of(
-    reading: Reading, videos: str | None, *, limit: int | None = None, seed: int = 0
+    reading: QuestionFile, videos: str | None, *, limit: int | None = None, seed: int = 0
 ) -> pa.Table:
     """One row per video with its questions. Films are found by id: their file's name without its
     ending. Raises UserError where no film belongs to any question.
@@ -204,7 +208,7 @@ def whole(video: Video) -> Video:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Earlier:
+class EarlierEvaluation:
     """Another evaluation: its questions with their replies, and its record."""
 
     folder: str
@@ -212,17 +216,17 @@ class Earlier:
     record: Mapping[str, Any]
 
 
-def earlier(folder: str) -> Earlier:
+def earlier(folder: str) -> EarlierEvaluation:
     """Raises UserError where the folder is no output of this job."""
     place = Path(folder)
     try:
         record = json.loads((place / "results.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"against={folder!r} is no evaluation: {error}") from error
-    return Earlier(folder=folder, questions=read(place, "ours").questions, record=record)
+    return EarlierEvaluation(folder=folder, questions=read(place, "ours").questions, record=record)
 
 
-def merged(mine: Sequence[Question], others: Sequence[Earlier]) -> list[Question]:
+def merge_replies(mine: Sequence[Question], others: Sequence[EarlierEvaluation]) -> list[Question]:
     """My questions with the replies of the others to the same questions beside my own. An answerer
     of a name that is there already (another prompt, another seed) is named with its folder.
     """

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.text import Text
 
 from mustsee.errors import UserError, secret
-from mustsee.layouts.detect import opened
-from mustsee.layouts.reading import Again, kept
+from mustsee.layouts.detect import open_streamed
+from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.raters import modalities
 from mustsee.records import Question
 from mustsee.store import resolve
@@ -49,13 +49,13 @@ class Export:
     def __call__(self) -> int:
         if self.push is not None and self.push.count("/") != 1:
             raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
-        source, counts = opened(self.questions, self.format), Counter[str]()
+        source, counts = open_streamed(self.questions, self.format), Counter[str]()
         asked = source.questions
         if self.modalities is not None:
             marks = modalities.from_table(read_table(self.modalities))
             asked = modalities.human(list(asked), marks)
 
-        def some() -> Iterator[Question]:
+        def selected_questions() -> Iterator[Question]:
             counts.clear()
             for question in asked:
                 if self.subset is None or self.subset in question.subsets:
@@ -63,8 +63,8 @@ class Export:
                     counts["kept"] += question.drop is None
                     yield question
 
-        chosen = Again(some)
-        if not any(True for _ in kept(chosen)):
+        chosen = Rereadable(selected_questions)
+        if not any(True for _ in kept_questions(chosen)):
             known = sorted({s for q in asked for s in q.subsets})
             raise UserError(
                 f"nothing to export from {self.questions!r}: {sum(1 for _ in asked)} questions, "

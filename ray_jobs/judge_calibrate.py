@@ -28,8 +28,8 @@ from mustsee.evaluate import metrics
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
-from mustsee.judge.data import Pair, Sources
-from mustsee.judge.judge import Engine, Item, Judge, JudgeConfig, Record, sigmoid
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.judge import Engine, Judge, JudgeConfig, JudgeItem, Record, sigmoid
 from ray_jobs.running import trials
 from ray_jobs.running.launch import launch
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class JudgeCalibrate:
     judge: JudgeConfig
-    sources: Sources
+    sources: JudgeDataSources
     out: str
     bem_model: str | None = None
     pairs: int | None = None
@@ -96,13 +96,14 @@ class JudgeCalibrate:
         return 0
 
 
-def read(engine: Engine, pairs: Sequence[Pair]) -> tuple[list[Pair], list[float]]:
+def read(engine: Engine, pairs: Sequence[LabelledPair]) -> tuple[list[LabelledPair], list[float]]:
     """(pairs that could be judged, their best logit difference)."""
     plain = Judge(engine, Record(threshold=0.5, identity=engine.identity, dev="none"))
     items = [
-        Item(question=p.question, candidate=p.candidate, references=p.references) for p in pairs
+        JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
+        for p in pairs
     ]
-    found: list[tuple[Pair, float]] = []
+    found: list[tuple[LabelledPair, float]] = []
     for at in range(0, len(items), 256):
         part = plain.score(items[at : at + 256])
         for pair, score in zip(pairs[at : at + 256], part, strict=True):
@@ -115,10 +116,10 @@ def read(engine: Engine, pairs: Sequence[Pair]) -> tuple[list[Pair], list[float]
 
 def table(
     name: str,
-    pairs: Sequence[Pair],
+    pairs: Sequence[LabelledPair],
     scores: Sequence[float],
     said: Sequence[bool],
-    sources: Sources,
+    sources: JudgeDataSources,
     *,
     bem: str | None = None,
 ) -> dict[str, Any]:

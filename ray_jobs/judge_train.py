@@ -12,12 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mustsee.judge.data import Pair, Sources
+from mustsee.judge.data import JudgeDataSources, LabelledPair
 from ray_jobs.running.launch import launch
 
 
 class Trainer(Protocol):
-    def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
         """Train, write to `out`, and say in a line what came of it."""
         ...
 
@@ -25,7 +31,7 @@ class Trainer(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class JudgeTrain:
     train: Trainer
-    sources: Sources
+    sources: JudgeDataSources
     out: str
     pairs: int | None = None
 

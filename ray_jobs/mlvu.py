@@ -24,7 +24,7 @@ from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
-from mustsee.layouts.reading import Again, Questions
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
 from mustsee.questions import balance
@@ -35,14 +35,14 @@ from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.store import resolve
-from mustsee.synth.insertions import Background, Clip, Making, captioned
+from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
 from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run, standing
+from ray_jobs.running.run import JobSettings, standing_questions
 
 
-class Task(Protocol):
+class MlvuTask(Protocol):
     """What `conf/task/*.yaml` names: the rows of a run."""
 
     def rows(self) -> list[Video]: ...
@@ -50,9 +50,11 @@ class Task(Protocol):
 
 class Planner(Protocol):
     @property
-    def making(self) -> Making: ...
+    def make_settings(self) -> SynthesisSettings: ...
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]: ...
+    def rows(
+        self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]
+    ) -> list[Video]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class Synthetic:
     lengths: Sequence[float] = ()
 
     def rows(self) -> list[Video]:
-        near = self.plan.making.spread.near_cut is not None
+        near = self.plan.make_settings.spread.near_cut is not None
         places = [
             Background(
                 uri=v.uri,
@@ -77,17 +79,17 @@ class Synthetic:
                 shots=(v.shots or shots_of(v.uri)) if near else (),
                 captions=v.captions or (),
             )
-            for v in measured(_needed("backgrounds", self.backgrounds))
+            for v in probe_videos(_needed("backgrounds", self.backgrounds))
         ]
         pool = [_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
-        return [captioned(row, places) for row in self._planned(places, pool)]
+        return [with_captions(row, places) for row in self._planned(places, pool)]
 
-    def _planned(self, places: Sequence[Background], pool: Sequence[Clip]) -> list[Video]:
+    def _planned(self, places: Sequence[Background], pool: Sequence[InsertedClip]) -> list[Video]:
         if not self.lengths:
             return self.plan.rows(places, pool)
         done: list[Video] = []
         for length in self.lengths:
-            making = replace(self.plan.making, total_seconds=length)
+            making = replace(self.plan.make_settings, total_seconds=length)
             for row in replace(self.plan, making=making).rows(places, pool):  # type: ignore[type-var]
                 name = f"ladder_{length:g}"
                 asked = row.questions and tuple(
@@ -99,7 +101,7 @@ class Synthetic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
+class LabelledVideos:
     """Anomaly recognition: `videos` is a table with uri and label."""
 
     anomaly: Anomaly
@@ -110,12 +112,12 @@ class Labelled:
         if "label" not in table.column_names:
             raise UserError(f"videos={self.videos!r}: a table with a 'label' column is needed")
         labels = dict(zip(table["video_id"].to_pylist(), table["label"].to_pylist(), strict=True))
-        rows = measured(_needed("videos", self.videos))
+        rows = probe_videos(_needed("videos", self.videos))
         return self.anomaly.rows([(row, str(labels[row.video_id])) for row in rows])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Annotated:
+class AnnotatedForms:
     """TR, VS, PQA, SSC and ER from a table of filled-in forms. Summaries of a video's beginning are
     for the ladder.
     """
@@ -131,11 +133,11 @@ class Annotated:
         if len(whole) < len(filled):
             print(f"left out: {len(filled) - len(whole)} summaries of a part (task=ladder)")
         made = questions_of(whole, options=self.options, seed=self.seed)
-        return joined(measured(_needed("videos", self.videos)), made)
+        return join_questions(probe_videos(_needed("videos", self.videos)), made)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ego:
+class EgoQueries:
     """ER from Ego4D's `nlq_*.json` and a table of answers (query_id, answer)."""
 
     queries: str | None
@@ -154,7 +156,7 @@ class Ego:
         answers = {str(r["query_id"]): str(r["answer"]) for r in table if r.get("answer")}
         filled = ego_forms(asked, answers, options=self.options, seed=self.seed)
         made = questions_of(filled, options=self.options, seed=self.seed)
-        return joined(measured(_needed("videos", self.videos)), made)
+        return join_questions(probe_videos(_needed("videos", self.videos)), made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +178,7 @@ class Ladder:
             if question.drop is None:
                 made.setdefault(question.video_id, []).append(question)
         found, left = list[Video](), Counter[str]()
-        for row in joined(measured(_needed("videos", self.videos)), made):
+        for row in join_questions(probe_videos(_needed("videos", self.videos)), made):
             rungs, missing = ladder.rungs(row, self.lengths, self.seed)
             found += rungs
             left += missing
@@ -199,7 +201,7 @@ class Ladder:
             yield from read_questions(_needed("questions", self.questions))
 
 
-def measured(source: str) -> list[Video]:
+def probe_videos(source: str) -> list[Video]:
     """The videos of a folder, list or table with their lengths; what cannot be read is left out and
     said.
     """
@@ -217,7 +219,7 @@ def measured(source: str) -> list[Video]:
     return done
 
 
-def joined(videos: Sequence[Video], made: Mapping[str, Sequence[Question]]) -> list[Video]:
+def join_questions(videos: Sequence[Video], made: Mapping[str, Sequence[Question]]) -> list[Video]:
     """The videos that are asked about, with their questions. UserError where one is missing."""
     known = {v.video_id: v for v in videos}
     lost = sorted(set(made) - set(known))
@@ -238,12 +240,12 @@ def _table(key: str, value: str | None) -> list[dict[str, Any]]:
     return read_table(_needed(key, value))
 
 
-def _clip(number: int, row: Mapping[str, Any]) -> Clip:
+def _clip(number: int, row: Mapping[str, Any]) -> InsertedClip:
     if not row.get("uri"):
         raise UserError(f"clips, row {number}: no 'uri'; the columns are {sorted(row)}")
     end = row.get("end")
     try:
-        return Clip(
+        return InsertedClip(
             uri=str(row["uri"]),
             start=float(row.get("start") or 0.0),
             end=float(end) if end is not None else facts(str(row["uri"])).duration,
@@ -259,7 +261,7 @@ def _clip(number: int, row: Mapping[str, Any]) -> Clip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fair:
+class GuesserBalance:
     """Drops what lets guessers beat chance. `least`: the share of a task that stays in any case."""
 
     fair: bool = True
@@ -273,8 +275,8 @@ class Fair:
     def __call__(self, rows: pa.Table) -> Decision:
         if not self.fair:
             return Decision()
-        asked = standing(rows)
-        done = balance.resampled(asked, self.seed, self.least)
+        asked = standing_questions(rows)
+        done = balance.balance_questions(asked, self.seed, self.least)
         fell = {
             a.question_id: a.drop
             for a, b in zip(done, asked, strict=True)
@@ -285,14 +287,14 @@ class Fair:
 
 @dataclass(frozen=True, kw_only=True)
 class Mlvu:
-    run: Run
-    task: Task
+    run: JobSettings
+    task: MlvuTask
     absent: Part
     make: Part
     ask: Part
     vet: Part
     enrich: Skippable
-    balance: Fair
+    balance: GuesserBalance
     options: int = 4
 
     def __call__(self) -> int:
@@ -308,7 +310,7 @@ class Mlvu:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 
-    def write(self, kept: Questions, folder: Path, videos: Again[Video]) -> None:
+    def write(self, kept: Questions, folder: Path, videos: Rereadable[Video]) -> None:
         """The dev lists, and with six options the test file as well."""
         layout.write(kept, folder, videos)
         if self.options == 6:
@@ -322,7 +324,7 @@ def notes(tables: Tables) -> Mapping[str, object]:
     asked = list(tables.questions("options", "answer_index", "drop"))
     before = [replace(q, drop=None) if (q.drop or "").startswith("balance:") else q for q in asked]
 
-    def found(some: Sequence[Question]) -> list[dict[str, Any]]:
+    def find_notes(some: Sequence[Question]) -> list[dict[str, Any]]:
         return [{**schemas.dump(f), "fair": f.fair} for f in balance.report(some)]
 
     nearest = [
@@ -337,7 +339,7 @@ def notes(tables: Tables) -> Mapping[str, object]:
         for s in row.segments or ()
         if s.visual_support
     ]
-    reports = {"before": found(before), "after": found(asked)}
+    reports = {"before": find_notes(before), "after": find_notes(asked)}
     off = {when: sum(not f["fair"] for f in some) for when, some in reports.items()}
     fell = sum((q.drop or "").startswith("balance:") for q in asked)
     told = (

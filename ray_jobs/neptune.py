@@ -15,7 +15,7 @@ from actors.part import Part, Skippable
 from actors.people import People
 from actors.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import Guess, sweep
+from mustsee.filters.blind import BlindGuess, sweep
 from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
@@ -23,12 +23,12 @@ from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neptune:
-    run: Run
+    run: JobSettings
     videos: str
     probe: Part
     look: Part
@@ -72,7 +72,7 @@ class Neptune:
         each kind of video.
         """
         filters = self.vet.filters if isinstance(self.vet, Vet) else ()
-        guessers = [f.name for f in filters if isinstance(f, Guess)]
+        guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
         fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
         sampled = any(cluster is not None for cluster, _ in fates)
         bars = clusters_before_after(*zip(*fates, strict=True)) if sampled else ()

@@ -23,16 +23,16 @@ from typing import Any, Literal
 
 from mustsee.errors import UserError
 from mustsee.raters import exchange, films, label_studio, potato, training
-from mustsee.raters.ballots import TRAINING, Ballots, Item, hashed
-from mustsee.raters.box import named
+from mustsee.raters.ballots import TRAINING, Ballots, RatedItem, hash_token
+from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
-from mustsee.raters.deal import items, needed
-from mustsee.raters.form import Form
-from mustsee.raters.kept import completed, recorded, replaced
-from mustsee.raters.results import Results, results, said
-from mustsee.raters.settle import fallen, settle
+from mustsee.raters.deal import items, needed_raters
+from mustsee.raters.form import RatingForm
+from mustsee.raters.kept import complete_replacement, record_results, replace_table
+from mustsee.raters.results import RatingResults, results, summary_lines
+from mustsee.raters.settle import drop_reason, settle
 from mustsee.raters.training import Training
-from mustsee.raters.written import written
+from mustsee.raters.written import apply_votes
 from mustsee.records import Question, Video
 from mustsee.run.inputs import with_films
 from mustsee.run.outputs import check_writable
@@ -47,11 +47,11 @@ TOOLS = {"label_studio": label_studio, "potato": potato}
 
 
 @dataclass(frozen=True)
-class Rate:
+class RateJob:
     questions: str
     videos: str | None
     do: Literal["serve", "write", "export", "import"]
-    form: Form
+    form: RatingForm
     folder: str | None
     votes: str | None
     raters: int
@@ -81,7 +81,7 @@ class Rate:
         return act()
 
     def _check(self) -> None:
-        completed(self._run / "questions.parquet")
+        complete_replacement(self._run / "questions.parquet")
         for file in ("questions.parquet", "videos.parquet"):
             if not (self._run / file).exists():
                 raise UserError(
@@ -111,8 +111,8 @@ class Rate:
         check_writable("folder", str(self._folder))
 
     def _serve(self) -> int:
-        from serve.rater import Desk, create_app
-        from serve.rater_film import Films
+        from serve.rater import RatingDesk, create_app
+        from serve.rater_film import ServedVideos
         from serve.rater_show import Tasks
 
         self._check_films()
@@ -124,14 +124,14 @@ class Rate:
                 items={i.name: i for i in asked},
                 questions={i.question_id: self._questions[i.question_id] for i in asked},
                 videos=self._videos,
-                films=Films(self._videos.values(), self._folder / "stretches"),
+                films=ServedVideos(self._videos.values(), self._folder / "stretches"),
                 training=self._training,
             )
-            desk = Desk(
+            desk = RatingDesk(
                 tasks=tasks,
                 ballots=self._ballots,
                 results=lambda: self._results(asked),
-                admin=hashed(key),
+                admin=hash_token(key),
                 trained=self.trained,
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
@@ -146,7 +146,7 @@ class Rate:
 
     def _stopped(self) -> str:
         """What is said when the page has been served."""
-        kept = f"the votes are kept in {named(self._ballots.where)}"
+        kept = f"the votes are kept in {display_name(self._ballots.where)}"
         into = "annotations.jsonl" if self.form.films else "the questions"
         return (
             f"stopped: the page is no longer served; {kept}. The same command serves it again, "
@@ -161,15 +161,15 @@ class Rate:
             path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
             print(f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations=")
             return 0
-        done = written(self.form, list(self._questions.values()), asked, votes)
-        kept = replaced(self._run / "questions.parquet", done)
+        done = apply_votes(self.form, list(self._questions.values()), asked, votes)
+        kept = replace_table(self._run / "questions.parquet", done)
         found = self._results(asked)
         record = self._run / "run.json"
         if record.is_file():
-            recorded(record, found)
+            record_results(record, found)
         before = "as before" if kept is None else f"the table of before is {kept}"
         print(f"{self._run / 'questions.parquet'}: verdicts of {found.votes} votes; {before}")
-        for line in said(found):
+        for line in summary_lines(found):
             print(line)
         return 0
 
@@ -189,7 +189,7 @@ class Rate:
             raise UserError(f"file={self.file!r} is not there")
         self._open()
         said = TOOLS[self.tool or ""].read(path)
-        found = exchange.taken(self.form, said, self._questions, self._videos)
+        found = exchange.import_votes(self.form, said, self._questions, self._videos)
         new = self._ballots.take_in(found.votes, time.time())
         old = len(found.votes) - new
         print(f"{path}: {new} votes new, {old} there already or more than were wanted")
@@ -197,10 +197,10 @@ class Rate:
             print(printable(f"  left out: {reason}"))
         return 0
 
-    def _rated(self) -> tuple[list[Item], list[Any]]:
+    def _rated(self) -> tuple[list[RatedItem], list[Any]]:
         if not self._ballots.there():
             raise UserError(
-                f"{named(self._ballots.where)} holds no votes: nobody has rated "
+                f"{display_name(self._ballots.where)} holds no votes: nobody has rated "
                 f"form={self.form.name} yet"
             )
         return self._open(), self._ballots.votes()
@@ -233,7 +233,7 @@ class Rate:
 
     @property
     def _needed(self) -> tuple[int, int]:
-        return needed(self.form, self.raters)
+        return needed_raters(self.form, self.raters)
 
     @property
     def _people(self) -> Sequence[str]:
@@ -250,7 +250,7 @@ class Rate:
             where=self.votes or self._folder / "votes.sqlite",
             lease=60 * self.lease_minutes,
             goes_on=lambda name, votes: (
-                not fallen(
+                not drop_reason(
                     form.round(name), settle(form, form.round(name), [v.answers for v in votes])
                 )
             ),
@@ -291,7 +291,7 @@ class Rate:
                     "films from their beginning"
                 )
 
-    def _open(self) -> list[Item]:
+    def _open(self) -> list[RatedItem]:
         """The items that are asked: those of before, else of a sample drawn now."""
         self._folder.mkdir(parents=True, exist_ok=True)
         drawn = [q.question_id for q in self._drawn]
@@ -305,13 +305,13 @@ class Rate:
         known = {TRAINING, *(r.name for r in self.form.rounds)}
         if other := {i.round for i in asked} - known:
             raise UserError(
-                f"{named(self._ballots.where)} holds the votes of another form (round "
+                f"{display_name(self._ballots.where)} holds the votes of another form (round "
                 f"{min(other)!r}): give another folder= or votes="
             )
         names = {i.question_id for i in asked}
         if missing := [name for name in names if name not in self._questions]:
             raise UserError(
-                f"{len(missing)} questions of {named(self._ballots.where)} are not in "
+                f"{len(missing)} questions of {display_name(self._ballots.where)} are not in "
                 f"{self.questions!r} any more: give another folder= or votes= for a new sample"
             )
         if {i.name for i in asked} != {i.name for i in fresh} and self.do == "serve":
@@ -334,7 +334,7 @@ class Rate:
             else:
                 print(f"{name}: {address}/r/{token}")
 
-    def _results(self, asked: Sequence[Item]) -> Results:
+    def _results(self, asked: Sequence[RatedItem]) -> RatingResults:
         return results(self.form, self._questions, asked, self._ballots.votes(), wanted=self.wanted)
 
 

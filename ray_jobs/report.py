@@ -74,17 +74,17 @@ class Report:
 
     def _serve(self, folder: Path) -> int:
         """The page with its films, until Ctrl-C."""
-        from serve.rater_film import Films
-        from serve.report import Watched, create_app
+        from serve.rater_film import ServedVideos
+        from serve.report import ReportApp, create_app
 
         found = Tables(folder).videos("start", "end", "duration", "drop", "problem")
         videos = with_films({v.video_id: v for v in found}, self.videos)
         kept = Path(self.out.removeprefix("file://")) if is_local(self.out) else folder
         with port(self.host, self.port) as listening:
-            watched = Watched(
+            watched = ReportApp(
                 page=(folder / "report/index.html").read_text(encoding="utf-8"),
                 videos=videos,
-                films=Films(videos.values(), kept / "report/stretches"),
+                films=ServedVideos(videos.values(), kept / "report/stretches"),
                 token=secrets.token_urlsafe(32),
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )

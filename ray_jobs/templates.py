@@ -33,30 +33,30 @@ from mustsee.prompts import Prompts
 from mustsee.questions.drafts import fields
 from mustsee.questions.numbered import Items, complete, items
 from mustsee.recipes.cinepile.question_lists import (
-    Asked,
-    Source,
-    apart,
-    merged,
+    ListedQuestion,
+    QuestionList,
+    keep_distinct,
+    merge_equal,
     names_in,
-    neutralised,
+    neutralize_pronouns,
     read_source,
 )
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
-    Cluster,
+    QuestionCluster,
     Template,
     distinct,
-    induced,
+    distinctive_words,
     one_sided,
-    telling,
+    templates_form,
     too_specific,
     write_templates,
 )
 from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
-from ray_jobs.running.heartbeat import doing
+from ray_jobs.running.heartbeat import show_step
 from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 REVIEW = "templates.md"
@@ -70,7 +70,7 @@ class Templates:
     cluster with more than this share of its questions on one film or show gives no templates.
     """
 
-    run: Run
+    run: JobSettings
     questions: str | Sequence[Any]
     llm: LlmConfig
     encoder: str
@@ -96,7 +96,7 @@ class Templates:
         _not_reviewed(target, root)
         report: dict[str, Any] = {"sets": {}}
         found: list[Template] = []
-        clusters: list[Cluster] = []
+        clusters: list[QuestionCluster] = []
         with self.run.open("templates") as running:
             asker = Asker(
                 llm=running.model(self.llm),
@@ -129,18 +129,18 @@ class Templates:
         return 0
 
     def induce(
-        self, asked: Sequence[Asked], k: int, kind: str, asker: Asker, embed: Embed
-    ) -> tuple[list[Template], list[Cluster], dict[str, Any]]:
+        self, asked: Sequence[ListedQuestion], k: int, kind: str, asker: Asker, embed: Embed
+    ) -> tuple[list[Template], list[QuestionCluster], dict[str, Any]]:
         """The templates of one set of questions, its clusters, and what there is to say of them."""
-        unique = neutralised(asked)
+        unique = neutralize_pronouns(asked)
         if self.pronouns == "llm":
             unique = asyncio.run(_without_names(unique, asker))
-        with doing(f"embedding {len(unique)} {kind} questions"):
+        with show_step(f"embedding {len(unique)} {kind} questions"):
             vectors = embed([q.neutral for q in unique])
-        with doing(f"leaving out repeats among {len(unique)} {kind} questions"):
-            rows = apart(vectors, alike=self.alike)
+        with show_step(f"leaving out repeats among {len(unique)} {kind} questions"):
+            rows = keep_distinct(vectors, alike=self.alike)
         unique, vectors = [unique[row] for row in rows], vectors[rows]
-        with doing(f"clustering {len(unique)} {kind} questions into {k}"):
+        with show_step(f"clustering {len(unique)} {kind} questions into {k}"):
             found = kmeans(vectors, k, seed=self.run.seed)
         members = [np.flatnonzero(found.labels == c).tolist() for c in range(len(found.sizes))]
         groups = [[unique[row] for row in rows] for rows in members]
@@ -163,18 +163,18 @@ class Templates:
         return made, clusters, report
 
     async def _ask(
-        self, groups: Mapping[int, Sequence[Asked]], kind: str, asker: Asker
+        self, groups: Mapping[int, Sequence[ListedQuestion]], kind: str, asker: Asker
     ) -> list[Template]:
         done = 0
 
-        async def one(number: int, group: Sequence[Asked]) -> list[Template]:
+        async def ask_group(number: int, group: Sequence[ListedQuestion]) -> list[Template]:
             nonlocal done
             rng = random.Random(f"{self.run.seed}/{kind}/{number}/templates")
             chosen = rng.sample(list(group), min(self.sample, len(group)))
             try:
                 made = await asker.ask(
                     "cinepile/templates",
-                    induced(self.each),
+                    templates_form(self.each),
                     seed=rng.randrange(2**31),
                     questions=[q.neutral for q in chosen],
                     count=self.each,
@@ -188,8 +188,8 @@ class Templates:
             size = sum(q.times for q in group)
             return [replace(t, kind=kind, cluster=number, members=size) for t in made]
 
-        with doing(lambda: f"templates of {kind} questions: {done} of {len(groups)} clusters"):
-            made = await asyncio.gather(*(one(n, g) for n, g in groups.items()))
+        with show_step(lambda: f"templates of {kind} questions: {done} of {len(groups)} clusters"):
+            made = await asyncio.gather(*(ask_group(n, g) for n, g in groups.items()))
         return [t for part in made for t in part]
 
 
@@ -210,71 +210,71 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _sources(value: str | Sequence[Any]) -> list[Source]:
+def _sources(value: str | Sequence[Any]) -> list[QuestionList]:
     return [_source(item) for item in ([value] if isinstance(value, str) else value)]
 
 
-def _source(value: Any) -> Source:
-    if isinstance(value, Source):
+def _source(value: Any) -> QuestionList:
+    if isinstance(value, QuestionList):
         return value
     fields = {"path": value} if isinstance(value, str) else value
-    known = {f.name for f in dataclasses.fields(Source)}
+    known = {f.name for f in dataclasses.fields(QuestionList)}
     if not isinstance(fields, Mapping) or not set(fields) <= known or "path" not in fields:
         raise UserError(
             f"questions={value!r}: a path, or {{path: ..., question: column, title: ...}}"
         )
-    return Source(**{str(k): v for k, v in fields.items()})
+    return QuestionList(**{str(k): v for k, v in fields.items()})
 
 
-async def _without_names(asked: Sequence[Asked], asker: Asker) -> list[Asked]:
+async def _without_names(asked: Sequence[ListedQuestion], asker: Asker) -> list[ListedQuestion]:
     """Names replaced by the model, `BATCH` questions a call; equal ones merged again."""
 
     done = 0
 
-    async def some(questions: Sequence[Asked]) -> list[Asked]:
+    async def neutralize_group(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
         nonlocal done
         texts = await asker.ask(
             "cinepile/pronouns",
-            rewritten(len(questions)),
+            rewrites_form(len(questions)),
             questions=[q.neutral for q in questions],
         )
         done += len(questions)
         return [replace(q, neutral=t) for q, t in zip(questions, texts, strict=True)]
 
     parts = [asked[at : at + BATCH] for at in range(0, len(asked), BATCH)]
-    with doing(lambda: f"names in questions: {done} of {len(asked)}"):
-        made = await asyncio.gather(*map(some, parts))
-    return merged([q for part in made for q in part])
+    with show_step(lambda: f"names in questions: {done} of {len(asked)}"):
+        made = await asyncio.gather(*map(neutralize_group, parts))
+    return merge_equal([q for part in made for q in part])
 
 
-def rewritten(count: int) -> Form[tuple[str, ...]]:
+def rewrites_form(count: int) -> Form[tuple[str, ...]]:
     """`count` questions, each under its number."""
 
-    def written(reply: str) -> Items:
+    def parse_rewrites(reply: str) -> Items:
         found = [f for f in fields(reply) if f.label == "question" and f.text]
         return [(int(f.number) if f.number.isdecimal() else n, f.text)
                 for n, f in enumerate(found, 1)]  # fmt: skip
 
     shape = items("questions", "number", "question")
-    return form(text=written, shape=shape).then(lambda found: complete(found, count))
+    return form(text=parse_rewrites, shape=shape).map(lambda found: complete(found, count))
 
 
 def _described(
     kind: str,
-    groups: Sequence[Sequence[Asked]],
+    groups: Sequence[Sequence[ListedQuestion]],
     members: Sequence[Sequence[int]],
     vectors: NDArray[np.float32],
     found: Clusters,
-) -> list[Cluster]:
+) -> list[QuestionCluster]:
     everything = [q.neutral for group in groups for q in group]
-    done: list[Cluster] = []
+    done: list[QuestionCluster] = []
     for number, (group, rows) in enumerate(zip(groups, members, strict=True)):
         titles = Counter(q.title for q in group if q.title).most_common(1) or [("", 0)]
         lists = Counter(q.source for q in group)
         near = vectors[rows] @ found.centroids[number]
         texts = [q.neutral for q in group]
         done.append(
-            Cluster(
+            QuestionCluster(
                 kind=kind,
                 number=number,
                 size=len(group),
@@ -283,7 +283,7 @@ def _described(
                 title=titles[0][0],
                 share=titles[0][1] / len(group),
                 list_share=max(lists.values()) / len(group),
-                words=telling(texts, everything),
+                words=distinctive_words(texts, everything),
                 nearest=tuple(texts[i] for i in np.argsort(-near)[:3].tolist()),
             )
         )

@@ -44,14 +44,14 @@ def replay(body: bytes, receive: Receive) -> Receive:
     """What the app receives: the body that was read, then what comes after it."""
     sent = False
 
-    async def again() -> MutableMapping[str, Any]:
+    async def receive_again() -> MutableMapping[str, Any]:
         nonlocal sent
         if sent:
             return await receive()
         sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return receive_again
 
 
 @dataclass(eq=False)

@@ -23,9 +23,9 @@ from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
 from mustsee.errors import Transient, UserError
-from mustsee.judge.judge import Item, JudgeConfig, Score
+from mustsee.judge.judge import JudgeConfig, JudgeItem, Score
 from serve.judge_batch import Full
-from serve.judge_guard import Keys, Limits
+from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
@@ -36,7 +36,7 @@ CONNECTIONS = 100_000
 BURST = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
 
 
-class Settings(BaseModel):
+class JudgeServeSettings(BaseModel):
     """What `serve run serve.judge:app key=value` and the `args` of a Serve config may set.
 
     `judge` names a file of conf/judge; `engine.KEY`, `record` and `uncalibrated` override what is
@@ -71,7 +71,7 @@ class Replica:
     .score.remote(items)` with items as plain dicts.
     """
 
-    def __init__(self, name: str, config: JudgeConfig, settings: Settings) -> None:
+    def __init__(self, name: str, config: JudgeConfig, settings: JudgeServeSettings) -> None:
         judge = config.open()
         self._backend = LocalBackend(
             judge, name, budget=settings.budget, patience=settings.seconds / 2
@@ -99,9 +99,9 @@ class Replica:
         await self._backend.drain()
 
 
-def _item(plain: Mapping[str, Any]) -> Item:
+def _item(plain: Mapping[str, Any]) -> JudgeItem:
     fields: dict[str, Any] = {**plain, "references": tuple(plain["references"])}
-    return Item(**fields)
+    return JudgeItem(**fields)
 
 
 class HandleBackend:
@@ -117,7 +117,7 @@ class HandleBackend:
             about = self._about = await self._call("describe")
         return about
 
-    async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
+    async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
         reply = await self._call("score", [asdict(item) for item in items], threshold)
         if "full" in reply:
             raise Full("the judge has more work than it can take", reply["full"])
@@ -145,7 +145,7 @@ class HandleBackend:
 @serve.deployment(name="Front")
 @serve.ingress()  # pyright: ignore[reportUntypedClassDecorator]
 class Front:
-    def __init__(self, judge: DeploymentHandle[Any], keys: Keys, limits: Limits) -> None:
+    def __init__(self, judge: DeploymentHandle[Any], keys: Keys, limits: RequestLimits) -> None:
         self._arguments = HandleBackend(judge), keys, limits
 
     def __serve_build_asgi_app__(self) -> Any:
@@ -176,7 +176,7 @@ def _given(name: str) -> str:
     return text
 
 
-def configured(settings: Settings) -> JudgeConfig:
+def configure_judge(settings: JudgeServeSettings) -> JudgeConfig:
     """The judge of conf/judge with what the settings override. Raises UserError."""
     import hydra
     from hydra.errors import MissingConfigException
@@ -192,7 +192,9 @@ def configured(settings: Settings) -> JudgeConfig:
     for key, value in (settings.model_extra or {}).items():
         part = config if key in ("base_url", "key_env") else config.judge
         if part is not config and key not in ("record", "uncalibrated") and key[:7] != "engine.":
-            raise UserError(f"there is no setting {key!r}: see `Settings` in serve/judge.py")
+            raise UserError(
+                f"there is no setting {key!r}: see `JudgeServeSettings` in serve/judge.py"
+            )
         typed = OmegaConf.from_dotlist([f"{key}={value}"]) if isinstance(value, str) else None
         OmegaConf.update(part, key, OmegaConf.select(typed, key) if typed else value)
     # a record beside the checkpoint is missing because the checkpoint's path is
@@ -215,14 +217,14 @@ def _missing(config: Any, place: str = "") -> list[str]:
     return found
 
 
-def app(settings: Settings) -> Application:
+def app(settings: JudgeServeSettings) -> Application:
     """The application for `serve run`, `serve deploy` and `serve.run`.
 
     What is wrong in the settings is said in one line: the command shows a `ClickException` without
     a traceback.
     """
     try:
-        keys, config = keys_from_environment(settings.no_auth), configured(settings)
+        keys, config = keys_from_environment(settings.no_auth), configure_judge(settings)
     except UserError as error:
         raise click.ClickException(str(error)) from None
     scaling: dict[str, Any] = {"num_replicas": settings.replicas}
@@ -243,7 +245,7 @@ def app(settings: Settings) -> Application:
         graceful_shutdown_timeout_s=settings.drain,
         max_constructor_retry_count=2,
     ).bind(settings.judge, config, settings)
-    limits = Limits(
+    limits = RequestLimits(
         body=settings.body,
         items=settings.items,
         seconds=settings.seconds,
@@ -260,4 +262,4 @@ def app(settings: Settings) -> Application:
     ).bind(judge, keys, limits)
 
 
-__all__ = ["Settings", "app"]
+__all__ = ["JudgeServeSettings", "app"]

@@ -47,7 +47,7 @@ class _Waiting(Generic[T, R]):
     in_work: bool = False
 
 
-class Batcher(Generic[T, R]):
+class RequestBatcher(Generic[T, R]):
     """`do` from any number of callers on one event loop.
 
     `work` gives one result for each item, in order; `cost` says about how many tokens an item has.
@@ -76,7 +76,7 @@ class Batcher(Generic[T, R]):
         self._loop: asyncio.Task[None] | None = None
 
     @property
-    def held(self) -> int:
+    def held_tokens(self) -> int:
         """Tokens waiting or in work."""
         return self._held
 

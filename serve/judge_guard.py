@@ -44,7 +44,7 @@ LATEST = 30.0  # seconds; nobody is told to come back later
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class RequestLimits:
     """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
     item's error), `seconds` for one request, `arrival` seconds for its body to be whole;
     `waiting`: requests at once, more are answered 429.
@@ -104,7 +104,7 @@ def _loopback(host: str | None) -> bool:
         return False
 
 
-class Door:
+class LatencyGate:
     """Lets in what is expected to be answered in time, by what the last requests took for each byte
     that was inside with them: a request may wait at places that no queue of the judge counts.
 
@@ -117,7 +117,7 @@ class Door:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RequestLimits,
         *,
         sharing: bool = False,
         clock: Callable[[], float] = time.perf_counter,
@@ -175,7 +175,7 @@ class Door:
             del self._inside_of[client], self._bytes_of[client]
 
 
-def waited(header: str, now: float) -> float:
+def waited_seconds(header: str, now: float) -> float:
     """Seconds since a request was sent, by the header X-Request-Start that proxies set: `t=` and
     the time since 1970 in seconds, milliseconds or microseconds. 0 where it says nothing sensible.
     """
@@ -213,7 +213,7 @@ def failure(
     return Response(text, status, dict(headers or {}), "application/json")
 
 
-class Guard:
+class JudgeGuard:
     """The outermost layer: request ids, keys, the size of bodies, whether there is time for them,
     metrics, the access log.
 
@@ -221,9 +221,9 @@ class Guard:
     inside once its body is whole.
     """
 
-    def __init__(self, app: Any, keys: Keys, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
-        self._door = Door(limits, sharing=len(keys.digests) > 1)
+        self._door = LatencyGate(limits, sharing=len(keys.digests) > 1)
         self._arrivals = Arrivals(seconds=limits.arrival, count=ARRIVING, size=ARRIVING_BYTES)
         self._rest = Arrivals(seconds=REFUSED_SECONDS, count=REFUSED)
 
@@ -282,13 +282,13 @@ class Guard:
             return
         status = 500
 
-        async def noting(message: MutableMapping[str, Any]) -> None:
+        async def note_status(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
-            await self.app(scope, replay(body, receive), noting)
+            await self.app(scope, replay(body, receive), note_status)
         finally:
             leave(status)
 
@@ -331,11 +331,11 @@ class Guard:
         connection is closed while it sends never sees the answer.
         """
 
-        async def unfinished(message: MutableMapping[str, Any]) -> None:
+        async def send_unfinished(message: MutableMapping[str, Any]) -> None:
             body = message["type"] == "http.response.body"
             await send({**message, "more_body": True} if body else message)
 
-        await refusal(scope, receive, unfinished)
+        await refusal(scope, receive, send_unfinished)
         with contextlib.suppress(TimeoutError, ClientDisconnect):
             await self._rest.read(client, receive, 0)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -371,7 +371,7 @@ def _client(scope: Scope, headers: Mapping[str, str]) -> str:
 
 
 def _waited_before(headers: Mapping[str, str]) -> float:
-    return waited(headers.get("x-request-start", ""), time.time())
+    return waited_seconds(headers.get("x-request-start", ""), time.time())
 
 
-__all__ = ["Door", "Guard", "Keys", "Limits", "Metrics", "failure"]
+__all__ = ["JudgeGuard", "Keys", "LatencyGate", "Metrics", "RequestLimits", "failure"]

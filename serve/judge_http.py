@@ -21,9 +21,9 @@ from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 
 from mustsee.errors import Transient
-from mustsee.judge.judge import Item, Score
+from mustsee.judge.judge import JudgeItem, Score
 from serve.judge_batch import Full
-from serve.judge_guard import Guard, Keys, Limits, Metrics, failure
+from serve.judge_guard import JudgeGuard, Keys, Metrics, RequestLimits, failure
 from serve.judge_page import page
 from serve.judge_shapes import (
     ERRORS,
@@ -49,7 +49,7 @@ class Backend(Protocol):
         """`model`, `prompt_version`, `threshold`, `record`, `limit`."""
         ...
 
-    async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
+    async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
         """Raises Transient (try again after `retry_after`) when it cannot take them."""
         ...
 
@@ -58,11 +58,11 @@ class Backend(Protocol):
         ...
 
 
-def create_app(backend: Backend, keys: Keys, limits: Limits) -> FastAPI:
+def create_app(backend: Backend, keys: Keys, limits: RequestLimits) -> FastAPI:
     """The app. Bearer keys on every route but those of `judge_guard.OPEN`."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
     metrics, start = Metrics(), Start(backend)
-    app.add_middleware(Guard, keys=keys, limits=limits, metrics=metrics)
+    app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics)
     _handle_errors(app)
     _add_checks(app, backend, limits, metrics, start)
     judge = Routes(backend, limits, metrics, start)
@@ -84,7 +84,7 @@ def _handle_errors(app: FastAPI) -> None:
         return failure(status, f"{place or 'body'}: {first['msg']}", param=place or None)
 
     @app.exception_handler(HTTPException)
-    async def known(request: Request, error: HTTPException) -> Response:
+    async def handle_http_error(request: Request, error: HTTPException) -> Response:
         detail = str(error.detail)
         if error.status_code == 400 and "parsing the body" in detail:  # FastAPI's word for it
             detail = "the body is not JSON"
@@ -102,7 +102,7 @@ def _handle_errors(app: FastAPI) -> None:
         return failure(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
 
     @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
+    async def handle_error(request: Request, error: Exception) -> Response:
         logging.getLogger("mustsee.judge").exception("request failed", exc_info=error)
         return failure(503, "the judge failed on this request; its log says why")
 
@@ -116,7 +116,7 @@ class Start:
         self._backend, self._scored = backend, False
         self._trial: asyncio.Task[str | None] | None = None
 
-    async def wrong(self, patience: float) -> str | None:
+    async def find_fault(self, patience: float) -> str | None:
         """None once a fixed pair was scored right; else what is wrong, after so many seconds at
         most. One trial at a time, and none after one that went well.
         """
@@ -133,14 +133,14 @@ class Start:
 
 
 def _add_checks(
-    app: FastAPI, backend: Backend, limits: Limits, metrics: Metrics, start: Start
+    app: FastAPI, backend: Backend, limits: RequestLimits, metrics: Metrics, start: Start
 ) -> None:
     refusals: dict[int | str, dict[str, Any]] = {s: ERRORS[s] for s in (401, 503)}
 
     @app.get("/health", response_model=Health, responses={503: ERRORS[503]})
     async def health() -> Any:
         """The process is up, and has scored a fixed pair right since it was started."""
-        wrong = await start.wrong(GLANCE)
+        wrong = await start.find_fault(GLANCE)
         return {"status": "ok"} if wrong is None else failure(503, wrong, AGAIN)
 
     @app.get("/ready", response_model=Health, responses=refusals)
@@ -172,7 +172,9 @@ def _add_checks(
 class Routes:
     """The scoring routes over a backend."""
 
-    def __init__(self, backend: Backend, limits: Limits, metrics: Metrics, start: Start) -> None:
+    def __init__(
+        self, backend: Backend, limits: RequestLimits, metrics: Metrics, start: Start
+    ) -> None:
         self.backend, self.limits, self.metrics, self._start = backend, limits, metrics, start
 
     async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
@@ -240,7 +242,7 @@ class Routes:
         }
 
     async def _about(self, version: str | None) -> Mapping[str, Any]:
-        wrong = await self._start.wrong(self.limits.seconds / 2)
+        wrong = await self._start.find_fault(self.limits.seconds / 2)
         if wrong is not None:
             raise Transient(wrong, 5.0)
         async with asyncio.timeout(self.limits.seconds):
@@ -254,7 +256,7 @@ class Routes:
         return about
 
     async def _score(
-        self, request: Request, items: list[Item], threshold: float | None
+        self, request: Request, items: list[JudgeItem], threshold: float | None
     ) -> list[Score]:
         if len(items) > self.limits.items:
             raise HTTPException(
@@ -272,7 +274,7 @@ class Routes:
         self.metrics.tokens.inc(sum(score.prompt_tokens for score in scores))
         return scores
 
-    def _too_long(self, item: Item) -> str | None:
+    def _too_long(self, item: JudgeItem) -> str | None:
         limit = self.limits.characters
         for name, text in (
             ("question", item.question),

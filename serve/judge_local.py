@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from mustsee.judge.judge import Item, Judge, Plan, Reading, Score
+from mustsee.judge.judge import ForwardPass, Judge, JudgeItem, PreparedItem, Score
 from mustsee.judge.prompt import WORDS
-from serve.judge_batch import Batcher
+from serve.judge_batch import RequestBatcher
 
-LIKE = Item(
+LIKE = JudgeItem(
     question="What colour is the car?", candidate="The car is red.", references=("It is red.",)
 )
-UNLIKE = Item(
+UNLIKE = JudgeItem(
     question="What colour is the car?",
     candidate="I cannot tell from the video.",
     references=("It is red.",),
@@ -22,14 +22,14 @@ UNLIKE = Item(
 
 
 @runtime_checkable
-class Warmed(Protocol):
+class WarmedEngine(Protocol):
     """An engine whose first call is slow (it compiles), unless `warm` has made it before."""
 
     def warm(self) -> None: ...
 
 
 class LocalBackend:
-    """A judge in this process. `budget`, `patience` and `clock` are the `Batcher`'s."""
+    """A judge in this process. `budget`, `patience` and `clock` are the `RequestBatcher`'s."""
 
     def __init__(
         self,
@@ -41,10 +41,12 @@ class LocalBackend:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.judge, self.name = judge, name
-        if isinstance(judge.engine, Warmed):
+        if isinstance(judge.engine, WarmedEngine):
             judge.engine.warm()
         # planned and read in one place, so that the time of both is in the estimate
-        self.batcher = Batcher(self._read, cost, budget=budget, patience=patience, clock=clock)
+        self.batcher = RequestBatcher(
+            self._read, cost, budget=budget, patience=patience, clock=clock
+        )
 
     async def describe(self) -> Mapping[str, Any]:
         record, identity = self.judge.record, self.judge.engine.identity
@@ -56,11 +58,11 @@ class LocalBackend:
             "record": json.loads(record.dump()),
         }
 
-    async def score(self, items: list[Item], threshold: float | None) -> list[Score]:
+    async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
         found = await self.batcher.do(items)
         return [self.judge.verdict(plan, readings, threshold) for plan, readings in found]
 
-    def _read(self, items: Sequence[Item]) -> list[tuple[Plan, list[Reading]]]:
+    def _read(self, items: Sequence[JudgeItem]) -> list[tuple[PreparedItem, list[ForwardPass]]]:
         plans = [self.judge.plan(item) for item in items]
         readings = iter(self.judge.engine.score([p for plan in plans for p in plan.prepared]))
         return [(plan, [next(readings) for _ in plan.prepared]) for plan in plans]
@@ -80,7 +82,7 @@ class LocalBackend:
         await self.batcher.drain()
 
 
-def cost(item: Item) -> int:
+def cost(item: JudgeItem) -> int:
     """About how many tokens are read for an item: those of the texts, and of the prompt round them,
     once for each reference.
     """

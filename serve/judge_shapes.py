@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from mustsee.judge.judge import Item
+from mustsee.judge.judge import JudgeItem
 
 MAX_ITEMS = 512
 
@@ -34,12 +34,12 @@ class AskedItem(_Strict):
     reference: Text | None = None
     references: list[Text] | None = None
 
-    def item(self) -> Item:
+    def item(self) -> JudgeItem:
         given = [
             *([self.reference] if self.reference is not None else []),
             *(self.references or []),
         ]
-        return Item(
+        return JudgeItem(
             id=self.id, question=self.question, candidate=self.candidate, references=tuple(given)
         )
 
@@ -58,7 +58,7 @@ class Usage(BaseModel):
     completion_tokens: int = 0
 
 
-class Verdict(BaseModel):
+class EquivalenceVerdict(BaseModel):
     """`reference` is the index of the reference that fitted best. Where `error` is set the item was
     not judged.
     """
@@ -84,7 +84,7 @@ class VerdictReply(BaseModel):
     model: str
     prompt_version: str
     threshold: float
-    data: list[Verdict]
+    data: list[EquivalenceVerdict]
     usage: Usage
 
 
@@ -98,7 +98,7 @@ class ScoreRequest(BaseModel):
     text_2: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_ITEMS)]
     question: Text = "(not given)"
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[JudgeItem]:
         candidates = [self.text_2] if isinstance(self.text_2, str) else self.text_2
         one = isinstance(self.text_1, str)
         references = [self.text_1] * len(candidates) if one else list(self.text_1)
@@ -110,7 +110,7 @@ class ScoreRequest(BaseModel):
                 f"text_1 has {len(references)} texts, text_2 {len(candidates)}: as many, or one",
             )
         return [
-            Item(question=self.question, candidate=c, references=(str(r),))
+            JudgeItem(question=self.question, candidate=c, references=(str(r),))
             for c, r in zip(candidates, references, strict=True)
         ]
 
@@ -145,7 +145,7 @@ class ChatRequest(BaseModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=64)]
     stream: Literal[False] | None = None
 
-    def item(self) -> Item:
+    def item(self) -> JudgeItem:
         try:
             return AskedItem.model_validate_json(self.messages[-1].content).item()
         except ValueError:
@@ -165,24 +165,24 @@ class ChatReply(BaseModel):
     usage: Usage
 
 
-class Problem(BaseModel):
+class ErrorDetail(BaseModel):
     message: str
     type: str
     param: str | None = None
     code: str | None = None
 
 
-class Failure(BaseModel):
+class ErrorReply(BaseModel):
     """Every error, in OpenAI's shape."""
 
-    error: Problem
+    error: ErrorDetail
 
 
 class Health(BaseModel):
     status: str
 
 
-class Model(BaseModel):
+class ModelRecord(BaseModel):
     model_config = ConfigDict(extra="allow")
     id: str
     object: Literal["model"]
@@ -195,7 +195,7 @@ class Model(BaseModel):
 
 class Models(BaseModel):
     object: Literal["list"]
-    data: list[Model]
+    data: list[ModelRecord]
 
 
 _MEANING = {
@@ -209,5 +209,5 @@ _MEANING = {
     503: "not able to answer now",
 }
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Failure, "description": text} for status, text in _MEANING.items()
+    status: {"model": ErrorReply, "description": text} for status, text in _MEANING.items()
 }

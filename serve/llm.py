@@ -20,7 +20,7 @@ from mustsee.errors import UserError
 from mustsee.extras import need
 
 
-class Settings(BaseModel):
+class LlmServeSettings(BaseModel):
     """What `serve run serve.llm:app key=value` and the `args` of a Serve config may set.
 
     `model`: a folder or Hugging Face id; `name`: what clients ask for (`llm.model`). `gpus`: GPUs
@@ -45,7 +45,7 @@ class Settings(BaseModel):
     engine: str = "{}"
 
 
-def arguments(settings: Settings) -> dict[str, Any]:
+def arguments(settings: LlmServeSettings) -> dict[str, Any]:
     """The one entry of Ray Serve LLM's `llm_configs`. Raises UserError."""
     try:
         more = json.loads(settings.engine)
@@ -79,7 +79,7 @@ def arguments(settings: Settings) -> dict[str, Any]:
     }
 
 
-def app(settings: Settings) -> Application:
+def app(settings: LlmServeSettings) -> Application:
     """The application for `serve run` and `serve deploy`. Raises UserError without vLLM."""
     need("serve.llm (llm=openai asks an endpoint instead)", "ray[llm]", "vllm", "ray.serve.llm")
     from ray.serve.llm import LLMConfig, build_openai_app
@@ -87,4 +87,4 @@ def app(settings: Settings) -> Application:
     return build_openai_app({"llm_configs": [LLMConfig(**arguments(settings))]})
 
 
-__all__ = ["Settings", "app"]
+__all__ = ["LlmServeSettings", "app"]

@@ -26,12 +26,12 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from mustsee.errors import MustseeError, Transient
-from mustsee.raters.ballots import TRAINING, Ballots, Cast, hashed
-from mustsee.raters.results import Results
+from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
+from mustsee.raters.results import RatingResults
 from serve.media import media
-from serve.rater_film import Film
-from serve.rater_guard import Guard, Rate
-from serve.rater_show import Tasks, clock, told
+from serve.rater_film import ServedVideo
+from serve.rater_guard import RaterGuard, RequestRate
+from serve.rater_show import Tasks, answer_text, clock
 
 HERE = Path(__file__).parent / "rater_page"
 STATIC = ("rater.js", "player.js", "film.js", "parts.js", "rater.css")
@@ -39,7 +39,7 @@ COOKIE = "mustsee_rater"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class RatingDesk:
     """What is rated. `results`: what the votes come to, for whoever has the key of which
     `admin` is the SHA-256. `trained`: the share of training items that a rater must have right to
     go on. `clock`: seconds since 1970.
@@ -47,15 +47,15 @@ class Desk:
 
     tasks: Tasks
     ballots: Ballots
-    results: Callable[[], Results]
+    results: Callable[[], RatingResults]
     admin: str
     trained: float = 0.0
     clock: Callable[[], float] = time.time
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
-    rate: Rate = field(default_factory=Rate)
+    rate: RequestRate = field(default_factory=RequestRate)
 
 
-def create_app(desk: Desk) -> Starlette:
+def create_app(desk: RatingDesk) -> Starlette:
     """The application; it answers only requests that name one of `desk.hosts`."""
     page = _Pages(desk)
     return Starlette(
@@ -73,7 +73,7 @@ def create_app(desk: Desk) -> Starlette:
         ],
         exception_handlers={Transient: _later},
         middleware=[
-            Middleware(Guard),
+            Middleware(RaterGuard),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(desk.hosts)),
         ],
     )
@@ -87,7 +87,7 @@ def csrf(token: str) -> str:
 class _Pages:
     """The handlers. Those that wait for nothing run in a thread of their own each."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: RatingDesk) -> None:
         self._desk, self._tasks, self._ballots = desk, desk.tasks, desk.ballots
         room = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True)
         room.filters["clock"] = clock
@@ -145,13 +145,13 @@ class _Pages:
         if known is None or not mine:
             return _plain("there is no such question", 404)
         given, question = mine[0].answers, self._tasks.questions[name]
-        missed = known.missed(given)
+        missed = known.missed_fields(given)
         fields = {f.name: f for f in self._tasks.form.rounds[0].fields}
         rows = [
             {
                 "ask": fields[key].ask, "hit": key not in missed,
-                "said": told(fields[key], given.get(key), question),
-                "agreed": told(fields[key], value, question),
+                "said": answer_text(fields[key], given.get(key), question),
+                "agreed": answer_text(fields[key], value, question),
             }
             for key, value in known.answers.items()
         ]  # fmt: skip
@@ -182,7 +182,7 @@ class _Pages:
     def results(self, request: Request) -> Response:
         """For whoever sends `Authorization: Bearer KEY`."""
         kind, _, key = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(hashed(key), self._desk.admin):
+        if kind.lower() != "bearer" or not hmac.compare_digest(hash_token(key), self._desk.admin):
             return self._stranger(request)
         return JSONResponse(self._desk.results().plain())
 
@@ -206,14 +206,14 @@ class _Pages:
             return _plain("too many requests: wait a minute", 429)
         return _plain("this needs a link of yours that has not expired; ask for a new one", 401)
 
-    def _watched(self, request: Request) -> tuple[Film, float | None] | Response:
+    def _watched(self, request: Request) -> tuple[ServedVideo, float | None] | Response:
         """The film that the rater's step shows, where it is the one that is asked for, and at how
         many pictures a second.
         """
         rater = self._who(request)
         if isinstance(rater, Response):
             return rater
-        item = self._ballots.held(rater, self._desk.clock())  # who watches is at it
+        item = self._ballots.current_item(rater, self._desk.clock())  # who watches is at it
         step = self._ballots.draft(item, rater).step if item else 0
         film = self._tasks.film(item, step) if item else None
         if item is None or film is None or film.key != request.path_params["key"]:
@@ -287,7 +287,7 @@ class _Pages:
         else:
             question = self._tasks.items[name].question_id
             known = self._tasks.training.get(question)
-            right = None if known is None else not known.missed(answers)
+            right = None if known is None else not known.missed_fields(answers)
             done = self._ballots.vote(name, rater, answers, now, active=active, correct=right)
             where = "/task" if known is None else f"/feedback/{question}"
         if not done:
@@ -308,14 +308,16 @@ class _Pages:
         faults: Sequence[str] = (),
     ) -> Response:
         item, draft = self._tasks.items[name], self._ballots.draft(name, rater)
-        votes: list[Cast] = []
+        votes: list[CastVote] = []
         if item.after is not None:
             votes = self._ballots.votes_on(item.question_id, item.after)
         done, left = self._ballots.progress(rater)
         seconds = self._tasks.round(name).seconds
         if seconds is not None:
-            seconds -= self._desk.clock() - self._ballots.opened(name, rater)
-        shown = self._tasks.shown(name, draft, draft.answers if given is None else given, votes)
+            seconds -= self._desk.clock() - self._ballots.opened_at(name, rater)
+        shown = self._tasks.template_values(
+            name, draft, draft.answers if given is None else given, votes
+        )
         return self._shown(
             422 if faults else 200, title=self._tasks.form.title, faults=faults,
             csrf=csrf(request.cookies[COOKIE]), done=done, left=left, seconds=seconds,

@@ -17,8 +17,8 @@ from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
 from mustsee.llm import VideoInput
-from mustsee.media.clips import coded
-from mustsee.media.files import opened, picture_stream
+from mustsee.media.clips import encode_span
+from mustsee.media.files import open_container, picture_stream
 from mustsee.media.video import facts
 from mustsee.records import Span, Video
 from mustsee.store import resolve
@@ -30,7 +30,7 @@ LONGEST, FPS, MOST = 960, 25.0, 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class ServedVideo:
     """`whole`: a browser plays the file; else it comes in stretches. Without a `duration` it cannot
     be read, and `problem` says why.
     """
@@ -43,7 +43,7 @@ class Film:
     problem: str = ""
 
 
-class Films:
+class ServedVideos:
     """The films of `videos`; stretches are kept in `folder`. A film is looked into when it is first
     asked for.
     """
@@ -51,10 +51,10 @@ class Films:
     def __init__(self, videos: Iterable[Video], folder: Path) -> None:
         self._uris = {key_of(v.video_id): v.uri for v in videos if v.uri}
         self._folder = folder
-        self._known: dict[str, Film] = {}
+        self._known: dict[str, ServedVideo] = {}
         self._one = threading.Lock()  # coding takes a core: one after the other
 
-    def known(self, video_id: str) -> Film | None:
+    def find_video(self, video_id: str) -> ServedVideo | None:
         """What is known of a video's film; None where there is no file of it."""
         return self._film(key_of(video_id))
 
@@ -79,7 +79,7 @@ class Films:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
                 span = Span(begin, min(begin + LENGTH, film.duration))
-                cut = coded(
+                cut = encode_span(
                     film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
                 )
                 if cut is None:
@@ -90,7 +90,7 @@ class Films:
                 os.replace(fresh, path)
         return path
 
-    def _film(self, key: str) -> Film | None:
+    def _film(self, key: str) -> ServedVideo | None:
         if key not in self._uris:
             return None
         if key not in self._known:
@@ -98,7 +98,7 @@ class Films:
         return self._known[key]
 
 
-def part_of(video: Video | None, film: Film | None) -> Span | None:
+def part_of(video: Video | None, film: ServedVideo | None) -> Span | None:
     """From where to where a video's film goes: a clip is a part of one. None where there is none to
     be seen.
     """
@@ -114,19 +114,21 @@ def key_of(video_id: str) -> str:
     return hashlib.sha256(video_id.encode()).hexdigest()[:20]
 
 
-def _looked(key: str, uri: str) -> Film:
+def _looked(key: str, uri: str) -> ServedVideo:
     try:
-        with opened(uri) as container:
+        with open_container(uri) as container:
             picture: Any = picture_stream(container)
             names = [s.codec_context.codec.canonical_name for s in container.streams.audio]
             shown = picture and picture.codec_context.codec.canonical_name in PICTURES
         found = facts(uri)
     except MustseeError as error:
-        return Film(key=key, uri=uri, problem=f"the film cannot be read ({type(error).__name__})")
+        return ServedVideo(
+            key=key, uri=uri, problem=f"the film cannot be read ({type(error).__name__})"
+        )
     local = "://" not in uri and uri.lower().endswith(CONTAINERS)
     whole = local and bool(shown) and all(name in SOUNDS for name in names)
     if not found.has_video:
-        return Film(key=key, uri=uri, problem="the film has no pictures")
-    return Film(
+        return ServedVideo(key=key, uri=uri, problem="the film has no pictures")
+    return ServedVideo(
         key=key, uri=uri, whole=whole, duration=found.duration, fps=found.fps or FPS
     )  # fmt: skip

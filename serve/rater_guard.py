@@ -27,7 +27,7 @@ HEADERS = {
 
 
 @dataclass(kw_only=True)
-class Rate:
+class RequestRate:
     """Requests a minute: of a rater (films come in many ranges), and of an address that has no
     link that counts.
     """
@@ -48,7 +48,7 @@ class Rate:
             return self._counts[who] <= most
 
 
-class Guard:
+class RaterGuard:
     """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over `BODY` is
     refused.
     """
@@ -69,7 +69,7 @@ class Guard:
         await self._app(scope, receive, self._guarded(send))
 
     def _guarded(self, send: Send) -> Send:
-        async def sending(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
@@ -78,7 +78,7 @@ class Guard:
                 headers["cache-control"] = "private, max-age=3600" if film else "no-store"
             await send(message)
 
-        return sending
+        return send_guarded
 
 
 async def _refuse(send: Send) -> None:

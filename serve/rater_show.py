@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mustsee.raters.ballots import TRAINING, Cast, Draft, Item
-from mustsee.raters.form import Field, Form, Round, Step, part
+from mustsee.raters.ballots import TRAINING, CastVote, RatedItem, UnfinishedVote
+from mustsee.raters.form import FormField, FormStep, RatingForm, Round, part
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from serve.rater_film import STEP, Film, Films, part_of
+from serve.rater_film import STEP, ServedVideo, ServedVideos, part_of
 
 AROUND = 60.0  # seconds of transcript before and behind the evidence
 
@@ -20,11 +20,11 @@ AROUND = 60.0  # seconds of transcript before and behind the evidence
 class Tasks:
     """The items that are rated, with all that is shown of them."""
 
-    form: Form
-    items: Mapping[str, Item]
+    form: RatingForm
+    items: Mapping[str, RatedItem]
     questions: Mapping[str, Question]
     videos: Mapping[str, Video]
-    films: Films
+    films: ServedVideos
     training: Mapping[str, Training] = field(default_factory=dict[str, Training])
 
     def question(self, item: str) -> Question:
@@ -35,7 +35,7 @@ class Tasks:
         name = self.items[item].round
         return self.form.rounds[0] if name == TRAINING else self.form.round(name)
 
-    def step(self, item: str, number: int) -> Step:
+    def step(self, item: str, number: int) -> FormStep:
         return self.round(item).steps[number]
 
     def last(self, item: str, number: int) -> bool:
@@ -46,15 +46,15 @@ class Tasks:
 
     def stretch(self, item: str) -> Span | None:
         """From where to where the item's film goes."""
-        return part_of(self.video(item), self.films.known(self.question(item).video_id))
+        return part_of(self.video(item), self.films.find_video(self.question(item).video_id))
 
-    def film(self, item: str, number: int) -> Film | None:
+    def film(self, item: str, number: int) -> ServedVideo | None:
         """The film, where the step shows it."""
         shown = "film" in self.step(item, number).shows
-        return self.films.known(self.question(item).video_id) if shown else None
+        return self.films.find_video(self.question(item).video_id) if shown else None
 
-    def shown(
-        self, item: str, draft: Draft, given: Mapping[str, str], votes: Sequence[Cast]
+    def template_values(
+        self, item: str, draft: UnfinishedVote, given: Mapping[str, str], votes: Sequence[CastVote]
     ) -> dict[str, Any]:
         """What the template needs. `given`: what was answered so far; `votes`: of the round before,
         which only a step that shows them passes on.
@@ -104,21 +104,21 @@ class Tasks:
             "speech": [[round(x.start, 2), round(x.end, 2)] for x in lines],
         }
 
-    def _votes(self, question: Question, votes: Sequence[Cast]) -> list[dict[str, Any]]:
+    def _votes(self, question: Question, votes: Sequence[CastVote]) -> list[dict[str, Any]]:
         """By field what each said, names left out."""
         fields = {f.name: f for r in self.form.rounds for f in r.fields}
         names = [n for n in fields if any(n in v.answers for v in votes)]
         return [
             {
                 "field": fields[name],
-                "said": [told(fields[name], v.answers.get(name), question) for v in votes],
+                "said": [answer_text(fields[name], v.answers.get(name), question) for v in votes],
                 "raw": [v.answers.get(name) for v in votes],
             }
             for name in names
         ]
 
 
-def told(of: Field, value: Any, question: Question) -> str:
+def answer_text(of: FormField, value: Any, question: Question) -> str:
     """An answer in words; of a correction that was not made, nothing."""
     if value is None or value == []:
         return "–"

@@ -25,8 +25,8 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from serve.media import media
-from serve.rater_film import STEP, Films, part_of
-from serve.rater_guard import POLICY, Guard, Rate
+from serve.rater_film import STEP, ServedVideos, part_of
+from serve.rater_guard import POLICY, RaterGuard, RequestRate
 
 HERE = Path(__file__).parent
 STATIC = {
@@ -45,32 +45,32 @@ ADDED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class ReportApp:
     """`page`: the report. `token`: of the link. `clock`: seconds since 1970."""
 
     page: str
     videos: Mapping[str, Video]
-    films: Films
+    films: ServedVideos
     token: str = field(repr=False)
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
-    rate: Rate = field(default_factory=Rate)
+    rate: RequestRate = field(default_factory=RequestRate)
     clock: Callable[[], float] = time
 
 
-def create_app(watched: Watched) -> Starlette:
+def create_app(watched: ReportApp) -> Starlette:
     """The application; it answers only requests that name one of `watched.hosts`."""
     pages = _Pages(watched)
     return Starlette(
         routes=[
             Route("/r/{token}", pages.enter),
             Route("/", pages.report),
-            Route("/films", pages.known),
+            Route("/films", pages.video_facts),
             Route("/film/{key}", pages.film),
             Route("/film/{key}/{number:int}", pages.stretch),
             Route("/page/{name}", pages.static),
         ],
         middleware=[
-            Middleware(Guard, policy=pages.policy),
+            Middleware(RaterGuard, policy=pages.policy),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(watched.hosts)),
         ],
     )
@@ -79,7 +79,7 @@ def create_app(watched: Watched) -> Starlette:
 class _Pages:
     """The handlers, in a thread of their own each."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: ReportApp) -> None:
         self._watched, self._films = watched, watched.films
         own = OWN.search(watched.page)
         script = own[1] if own else ""
@@ -101,12 +101,12 @@ class _Pages:
     def report(self, request: Request) -> Response:
         return self._refused(request) or Response(self._page, media_type="text/html")
 
-    def known(self, request: Request) -> Response:
+    def video_facts(self, request: Request) -> Response:
         """What is known of the film of `?video=ID`: what film.js needs, or its `problem`."""
         if refused := self._refused(request):
             return refused
         name = request.query_params.get("video", "")
-        film = self._films.known(name)
+        film = self._films.find_video(name)
         if film is None:
             return _plain("there is no film of this video", 404)
         shown = part_of(self._watched.videos.get(name), film)

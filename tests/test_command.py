@@ -12,7 +12,7 @@ import pytest
 
 from mustsee.command import FOLDERS, SECTIONS, jobs, run
 from ray_jobs.running.completion import words
-from ray_jobs.running.compose import CONF, composed
+from ray_jobs.running.compose import CONF, compose_job
 
 ROOT = CONF.parent
 FILMS = ROOT / "examples" / "videos"
@@ -58,7 +58,7 @@ def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
     assert [words[0] for words in begin] == ["neptune", "report", "evaluate"]
     for name, *given in begin:
         overrides = [word for word in given if "=" in word]
-        assert composed(name, overrides)["out"] in ("runs/mine", "runs/test")
+        assert compose_job(name, overrides)["out"] in ("runs/mine", "runs/test")
     assert {name for names in SECTIONS.values() for name in names} < set(jobs(ROOT))
 
 

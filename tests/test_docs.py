@@ -22,8 +22,8 @@ from omegaconf import OmegaConf
 from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN
-from mustsee.run.tables import Failure
-from ray_jobs.running.compose import CONF, compose, composed
+from mustsee.run.tables import ProblemRow
+from ray_jobs.running.compose import CONF, compose, compose_job
 
 ROOT = CONF.parent
 README = ROOT / "README.md"
@@ -100,7 +100,7 @@ COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in comma
 def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
     assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
-    missing = unset(OmegaConf.to_container(composed(job, given)))
+    missing = unset(OmegaConf.to_container(compose_job(job, given)))
     compose(job, [*given, *(f"{key}=x" for key in missing)])
 
 
@@ -134,7 +134,7 @@ def records(*classes: type) -> Iterator[type]:
 
 
 @pytest.mark.parametrize(
-    "cls", dict.fromkeys(records(Question, Video, Failure)), ids=lambda c: c.__name__
+    "cls", dict.fromkeys(records(Question, Video, ProblemRow)), ids=lambda c: c.__name__
 )
 def test_every_column_is_explained(cls: type) -> None:
     page = (ROOT / "docs" / "outputs.md").read_text()

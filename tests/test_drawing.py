@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate import certificate_show, score, score_show
-from mustsee.evaluate.certificate import Certificate, Clip
+from mustsee.evaluate.certificate import Certificate, CertificateClip
 from mustsee.judge.judge import Identity, Record
 from mustsee.recipes.egoschema.clips import HeatMap
 from mustsee.records import Span
@@ -58,12 +58,12 @@ def test_scores_are_written_without_matplotlib(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "results.json").read_text())["results"]) == len(results)
     assert (tmp_path / "replies.parquet").exists()
     assert not (tmp_path / "pictures").exists()
-    assert "pictures" not in score_show.made(tmp_path)
+    assert "pictures" not in score_show.describe_folder(tmp_path)
 
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_certificates_a_heat_map_and_a_calibration_say_what_is_missing(tmp_path: Path) -> None:
-    clip = Clip(span=Span(start=0.0, end=1.0), fps=1.0, frames=1)
+    clip = CertificateClip(span=Span(start=0.0, end=1.0), fps=1.0, frames=1)
     one = Certificate(
         question_id="q", video_id="v", duration=2.0, clip=clip, most_wrong=0, calls=1, unanswered=0
     )

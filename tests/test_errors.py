@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee import errors
-from mustsee.errors import UserError, hidden, secret, secrets_in
+from mustsee.errors import UserError, hide_secrets, secret, secrets_in
 from mustsee.store import resolve
 
 KEY = "sk-üb/er+geheim?~17"
@@ -29,7 +29,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 ])  # fmt: skip
 def test_a_key_is_hidden_in_every_form_that_it_is_sent_in(form: str) -> None:
     secret(KEY)
-    assert hidden(f"before {form} behind") == "before (key) behind"
+    assert hide_secrets(f"before {form} behind") == "before (key) behind"
 
 
 @settings(max_examples=200, deadline=None)
@@ -41,7 +41,7 @@ def test_a_key_within_a_longer_base64_is_hidden(
 ) -> None:
     assert callable(encode)
     secret(KEY)
-    assert "(key)" in hidden(encode(before + KEY.encode() + behind).decode())
+    assert "(key)" in hide_secrets(encode(before + KEY.encode() + behind).decode())
 
 
 @pytest.mark.parametrize(("address", "shown"), [
@@ -57,7 +57,7 @@ def test_the_account_of_an_address_is_hidden(address: str, shown: str) -> None:
 
 def test_an_account_that_was_seen_is_hidden_elsewhere_too() -> None:
     secrets_in("base_url=http://somebody:a%2Fsecret%21@host/v1")
-    assert hidden("denied to somebody with a/secret!") == "denied to (key) with (key)"
+    assert hide_secrets("denied to somebody with a/secret!") == "denied to (key) with (key)"
 
 
 def test_a_web_address_is_refused_without_its_account() -> None:

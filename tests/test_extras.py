@@ -179,7 +179,7 @@ def test_need_says_in_one_line_what_to_install() -> None:
 
 CHOICES = {
     "torch": "from actors.judge.gem import Gem; Gem(path='x').open()",
-    "whisperx": "from actors.hear.whisperx import Ears, WhisperX; Ears(WhisperX(model='x'))",
+    "whisperx": "from actors.hear.whisperx import WhisperXModels, WhisperX; WhisperXModels(WhisperX(model='x'))",
     "torch, whatever transformers says": (
         "from actors.llm.transformers import Transformers; Transformers(model='x').open()"
     ),
@@ -189,8 +189,8 @@ CHOICES = {
     ),
     "rapidocr": "from mustsee.media.lettering import RapidReader; RapidReader()",
     "faster_whisper": (
-        "import numpy; from mustsee.media.speech import Voice, _speech; "
-        "_speech(numpy.zeros(9, 'float32'), Voice())"
+        "import numpy; from mustsee.media.speech import VoiceDetection, _speech; "
+        "_speech(numpy.zeros(9, 'float32'), VoiceDetection())"
     ),
 }
 

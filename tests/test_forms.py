@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
-from mustsee.enrich.groups import related
+from mustsee.enrich.groups import related_form
 from mustsee.enrich.traces import stepwise
-from mustsee.enrich.twins import Wording, worded
+from mustsee.enrich.twins import Wording, twin_form
 from mustsee.errors import Unparsed
-from mustsee.evaluate.rubric import Grade, in_levels
+from mustsee.evaluate.rubric import RubricGrade, in_levels
 from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
-from mustsee.filters.repair import mended
+from mustsee.filters.repair import repair_form
 from mustsee.forms import Form, free, in_json, in_lines
 from mustsee.llm import Message, Request
 from mustsee.prompts import Prompts
@@ -30,30 +30,45 @@ from mustsee.questions.drafts import Draft
 from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.cinepile.ask import shortlist
-from mustsee.recipes.cinepile.mcq import Choice, choice, mcqs
-from mustsee.recipes.cinepile.templates import induced
+from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
+from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
 from mustsee.recipes.neptune.replies import PROSE, expected, shots, topics
 from mustsee.records import Span
 from mustsee.text import LETTERS
 from ray_jobs.benches.loopback_schemas import as_object, instance
-from ray_jobs.templates import rewritten
+from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls
 from tests.support.looker import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
-    "questions": questions(3, evidence=True), "decoys": decoys(ASKED, 2), "ranking": ranking(4),
-    "look": told_by(3), "look in words": told_by(0), "mended": mended(2),
+    "questions": questions(3, evidence=True),
+    "decoys": decoys(ASKED, 2),
+    "ranking": ranking(4),
+    "look": told_by(3),
+    "look in words": told_by(0),
+    "mended": repair_form(2),
     "needle": about_needle(2, 2),
-    "frames": sentences(3), "one frame": sentences(1), "shots": shots(3), "topics": topics(9),
-    "expected": expected(2, 2), "prose": PROSE, "shortlist": shortlist(9, 3), "mcqs": mcqs(),
-    "choice": choice(("a", "b", "c")), "templates": induced(2), "rewritten": rewritten(2),
-    "twin": worded(("amber", "boat")), "guess": ANSWER,
-    "steps": stepwise(Span(0.0, 90.0), 4), "levels": in_levels({"logic": (0, 1, 2)}),
-    "siblings": related(question(), question().options[1:], 3),
-    "labelled": labelled.drafts(2, wrong=2, with_question=True), "asked": labelled.questions_in(2),
-}  # fmt: skip
+    "frames": sentences(3),
+    "one frame": sentences(1),
+    "shots": shots(3),
+    "topics": topics(9),
+    "expected": expected(2, 2),
+    "prose": PROSE,
+    "shortlist": shortlist(9, 3),
+    "mcqs": mcqs(),
+    "choice": choice(("a", "b", "c")),
+    "templates": templates_form(2),
+    "rewritten": rewrites_form(2),
+    "twin": twin_form(("amber", "boat")),
+    "guess": ANSWER,
+    "steps": stepwise(Span(0.0, 90.0), 4),
+    "levels": in_levels({"logic": (0, 1, 2)}),
+    "siblings": related_form(question(), question().options[1:], 3),
+    "labelled": labelled.drafts(2, wrong=2, with_question=True),
+    "asked": labelled.questions_in(2),
+}
 
 ELSE = ("filters/sight_open", "caption/")
 SEA = ("amber", "boat", "cliff", "drum", "eel", "fog", "gull", "hull")
@@ -89,7 +104,7 @@ def meant(value: Any, reply: str) -> Any:
     """A value without the reply that is quoted with it."""
     if isinstance(value, tuple) and value[:1] == (reply,):
         return value[1]
-    return replace(value, reply="") if isinstance(value, (Choice, Grade)) else value
+    return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
 def test_the_rules_replies_are_the_same_on_both_legs(asked: Mapping[str, Any]) -> None:
@@ -256,7 +271,7 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "topics": (divided(), topics(9), lambda v: v),
     "look": (looked(), told_by(3), lambda v: (v.choice, v.evidence)),
     "mcqs": (chosen(), mcqs(), _mcq),
-    "twin": (twinned(), worded(("a mast",)), lambda v: v),
+    "twin": (twinned(), twin_form(("a mast",)), lambda v: v),
 }
 AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you need more.",
           "```\n{}\n```")  # fmt: skip

@@ -19,11 +19,11 @@ from mustsee.filters.blind import ANSWER, ranking
 from mustsee.filters.looks import told_by
 from mustsee.forms import Form
 from mustsee.judge.prompt import render, triple
-from mustsee.prompts import Prompts, fenced_texts, neutral, untrusted, without_fenced_texts
-from mustsee.recipes.cinepile.fits import fitting
+from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
+from mustsee.recipes.cinepile.fits import fits_form
 from mustsee.recipes.cinepile.mcq import choice
 from mustsee.recipes.mlvu.absent import sightings
-from mustsee.thoughts import apart
+from mustsee.thoughts import split_reasoning
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 
@@ -61,10 +61,10 @@ def test_a_judges_prompt_keeps_its_three_slots(text: str) -> None:
 
 @given(joined | st.text())
 def test_a_fence_holds_its_text_and_is_the_same_each_time(text: str) -> None:
-    made = untrusted(text)
+    made = fence(text)
     assert fenced_texts(made) == [neutral(text).strip()]
-    assert fenced_texts(f"{made}\n\n{untrusted(made)}")[0] == neutral(text).strip()
-    assert made == untrusted(text)
+    assert fenced_texts(f"{made}\n\n{fence(made)}")[0] == neutral(text).strip()
+    assert made == fence(text)
     assert neutral(neutral(text)) == neutral(text)
 
 
@@ -106,7 +106,7 @@ QUOTING = {
         "Answer: A\nRationale: so", lambda v: v.place,
     ),
     "fits": Quoting(
-        fitting(3), lambda q: {"why": q, "fits": ["A"], "speaker": "NONE"},
+        fits_form(3), lambda q: {"why": q, "fits": ["A"], "speaker": "NONE"},
         "FITS: A\nSPEAKER: NONE", lambda v: (v.places, v.speaker),
     ),
     "shown": Quoting(
@@ -138,7 +138,7 @@ quotes = st.lists(st.sampled_from((*ANSWERS, *MARKS)), min_size=1, max_size=6).m
 
 
 def read(form: Form[Any], reply: str) -> Any:
-    spoken = apart(reply)
+    spoken = split_reasoning(reply)
     return form.read(spoken.said)
 
 
@@ -178,6 +178,6 @@ def test_what_a_free_reply_quotes_is_never_another_letter(
     block = f"The screen shows:\n```\n{quote}\n```"
     whole = f"{block}\n\n{reply}" if before else f"{reply}\n\n{block}"
     options = ["a cat", "a dog", "a fox"]
-    assert extract(apart(whole).said, options).letter in ("A", None)
+    assert extract(split_reasoning(whole).said, options).letter in ("A", None)
     said = json.dumps({"seen": quote, "answer": "A"})
-    assert extract(apart(said).said, options).letter == "A"
+    assert extract(split_reasoning(said).said, options).letter == "A"

@@ -23,8 +23,8 @@ from mustsee.llm import PICTURE, Message, Reply, Request, Sampling
 from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback, Refused
-from ray_jobs.benches.loopback_replies import Payload, canned
+from ray_jobs.benches.loopback import Loopback, RefusedRequest
+from ray_jobs.benches.loopback_replies import Payload, canned_reply
 from tests.support.tiny_gemma import checkpoint
 
 NAME = "cinepile/choose"
@@ -59,8 +59,8 @@ BAD = Request(
 def picky(payload: Payload) -> str:
     """An endpoint that refuses what is no picture."""
     if "image_url" in json.dumps(payload["messages"]):
-        raise Refused(400, "this is no picture", "invalid_image")
-    return canned(payload)
+        raise RefusedRequest(400, "this is no picture", "invalid_image")
+    return canned_reply(payload)
 
 
 @pytest.fixture(params=["offline", "replay", "openai", "transformers"])

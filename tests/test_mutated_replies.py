@@ -16,7 +16,7 @@ from typing import Any
 from mustsee.errors import Unparsed
 from mustsee.extract import extract
 from mustsee.forms import Form
-from mustsee.thoughts import apart
+from mustsee.thoughts import split_reasoning
 from tests.support.hostile import FORGED, RUNS, TOKENS
 from tests.test_forms import FORMS
 from tests.test_hostile import ANSWERS, MARKS, QUOTING
@@ -65,7 +65,7 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
             name, form = rng.choice(others)
         reply = mutated(reply, rng)
         begun = time.process_time()
-        said = apart(reply).said
+        said = split_reasoning(reply).said
         letter = extract(reply, ["a cat", "a dog", "a fox"]).letter
         found["letter" if letter else "no letter"] += 1
         try:

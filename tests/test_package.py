@@ -40,7 +40,7 @@ print(*names)
     [
         "mustsee.JudgeClient",
         "mustsee.read",
-        "mustsee.stats.paired",
+        "mustsee.stats.paired_difference",
         "mustsee.judge.client.JudgeClient",
         "mustsee.extract.extract",
         "mustsee.align.align",

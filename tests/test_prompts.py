@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
-from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fenced_texts, untrusted
+from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fence, fenced_texts
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_hash_follows_its_file_only(prompts: Prompts) -> None:
 
 @given(st.text())
 def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
-    inside = untrusted(text)[len(OPEN) : -len(CLOSE)]
+    inside = fence(text)[len(OPEN) : -len(CLOSE)]
     assert OPEN not in inside
     assert CLOSE not in inside
 
@@ -58,7 +58,7 @@ def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
     ["<start_of_turn>model", "<|im_start|>system", "</s>", "[INST] do", "<end_of_turn>", ">>>>>>"],
 )
 def test_control_tokens_lose_their_form(attack: str) -> None:
-    assert attack not in untrusted(f"before {attack} after")
+    assert attack not in fence(f"before {attack} after")
 
 
 @pytest.mark.parametrize(

@@ -145,12 +145,12 @@ def test_with_few_videos_the_macro_average_still_covers() -> None:
 
 
 def test_models_that_differ_alike_everywhere_have_a_p_value_and_no_interval() -> None:
-    found = stats.paired([1, 1, 1], [0, 0, 0])
+    found = stats.paired_difference([1, 1, 1], [0, 0, 0])
     assert (found.value, found.low, found.high, found.p) == (1, None, None, 0.25)
-    same = stats.paired([1, 0, 1], [1, 0, 1], [0, 0, 1])
+    same = stats.paired_difference([1, 0, 1], [1, 0, 1], [0, 0, 1])
     assert (same.value, same.low, same.p) == (0, None, 1)
     thirds, videos = [1, 0, 0] * 3, list("aaabbbccc")  # their mean is no exact number
-    found = stats.paired(thirds, [0] * 9, videos)
+    found = stats.paired_difference(thirds, [0] * 9, videos)
     assert (found.low, found.high, found.p) == (None, None, 0.25)
     one = stats.mean(thirds, videos)
     assert [one.low, one.high] == [pytest.approx(edge) for edge in stats.wilson(1, 3)]
@@ -178,7 +178,7 @@ def test_pairing_and_its_p_values_against_scipy() -> None:
 
     rng = np.random.default_rng(3)
     a, b = (rng.random(200) < 0.7).astype(float), (rng.random(200) < 0.6).astype(float)
-    found = stats.paired(a, b)
+    found = stats.paired_difference(a, b)
     assert found.p == pytest.approx(ttest_rel(a, b).pvalue, rel=1e-9)
     assert found.value == pytest.approx(a.mean() - b.mean())
     table = [[(a * b).sum(), (a * (1 - b)).sum()], [((1 - a) * b).sum(), 1]]
@@ -265,6 +265,6 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="clusters for"):
         stats.mean([1.0, 0.0], ["a"])
     with pytest.raises(ValueError, match="paired"):
-        stats.paired([1.0], [1.0, 0.0])
+        stats.paired_difference([1.0], [1.0, 0.0])
     alone = stats.mean([1.0, 0.0, 1.0], ["v"] * 3)
     assert (alone.low, alone.high, alone.method) == (None, None, "none")

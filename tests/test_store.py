@@ -23,9 +23,9 @@ from mustsee.store import (
     DAMAGED,
     HEADER,
     MAX_DAMAGED,
-    Aside,
-    Damage,
+    ReadOnlyStore,
     Store,
+    StoreDamage,
     digest,
     identity,
     resolve,
@@ -122,16 +122,16 @@ def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) 
     assert "AKIAEXAMPLE" not in str(caught.value)
     assert "secret-of-mine" not in str(caught.value)
     assert "bucket/store" in str(caught.value)
-    assert errors.hidden("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
+    assert errors.hide_secrets("config: s3://AKIAEXAMPLE:a/secret-of-mine@bucket") == (
         "config: s3://(key)@bucket"
     )
     with pytest.raises(UserError):
         resolve("s3://bucket/longname@home?no_such_option=1")  # no account
-    assert errors.hidden("longname") == "longname"
+    assert errors.hide_secrets("longname") == "longname"
 
 
 def test_keys_leave_out_what_is_set_aside(tmp_path: Path) -> None:
-    told: list[Damage] = []
+    told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     store.put("batches", "a" * 8, b"1")
     store.put("batches", "b" * 8, b"2")
@@ -161,7 +161,7 @@ def results() -> dict[tuple[str, str], bytes]:
     reply = json.dumps({"model": "m", "text": "* ANSWER: B", "tokens_in": 12, "usd": 0.004})
     made: dict[tuple[str, str], bytes] = {("llm", "9" * 64): reply.encode()}
     made["clip", "8" * 64] = b"\0\0\0 ftypisom" + rng.randbytes(3000)
-    with_tables = Aside("/nowhere")
+    with_tables = ReadOnlyStore("/nowhere")
     for kind, row in rows.items():
         with_tables.put_table(kind, digest(kind), table([row], Video))
     return {**made, **with_tables.own}
@@ -175,7 +175,7 @@ def flips(size: int, many: int) -> list[int]:
 
 
 def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> None:
-    told: list[Damage] = []
+    told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     tried = 0
     for (kind, key), value in results().items():
@@ -195,7 +195,7 @@ def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("length", [0, 1, HEADER - 1, HEADER, HEADER + 1, -1])
 def test_a_cut_object_is_a_miss_and_is_kept_to_look_at(tmp_path: Path, length: int) -> None:
-    told: list[Damage] = []
+    told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
     path = Path(store._path("look", "ab12"))
@@ -219,7 +219,7 @@ def test_an_object_under_another_name_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_no_more_damaged_objects_are_kept_than_a_few(tmp_path: Path) -> None:
-    told: list[Damage] = []
+    told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     for number in range(MAX_DAMAGED + 5):
         store.put("llm", f"{number:08}", b"yes")
@@ -234,12 +234,12 @@ def test_a_store_that_is_only_read_leaves_the_damaged_where_it_is(tmp_path: Path
     store = Store(str(tmp_path))
     store.put("llm", "ab12", b"yes")
     damage(store, "llm", "ab12", b"no")
-    assert Aside(str(tmp_path)).get("llm", "ab12") is None
+    assert ReadOnlyStore(str(tmp_path)).get("llm", "ab12") is None
     assert Path(store._path("llm", "ab12")).read_bytes() == b"no"
 
 
 def test_an_object_store_keeps_the_checksum_in_the_object(tmp_path: Path) -> None:
-    told: list[Damage] = []
+    told: list[StoreDamage] = []
     with s3.served() as (objects, address):
         store = Store(address.format("store"), told.append)
         store.put("llm", "ab12", b"yes")

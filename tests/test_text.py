@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.recipes.neptune.script import shortened
-from mustsee.text import beginning, length, overlap, words
+from mustsee.recipes.neptune.script import shorten_text
+from mustsee.text import first_words, length, overlap, words
 
 ENGLISH = "The boat turns. Then it comes into the harbour."
 CHINESE = "船转过来了。然后它慢慢驶进了港口。"
@@ -35,12 +35,12 @@ def test_words_of_a_script_without_spaces_are_its_letters() -> None:
     ],
 )
 def test_a_text_is_cut_at_its_last_sentence_that_fits(text: str, most: int, kept: str) -> None:
-    assert shortened(text, most) == kept
+    assert shorten_text(text, most) == kept
 
 
 @given(st.text(), st.integers(0, 20))
 def test_a_beginning_is_one_and_fits(text: str, most: int) -> None:
-    kept = beginning(text, most)
+    kept = first_words(text, most)
     assert text.startswith(kept)
     assert length(kept) <= most
     if kept.strip() != text.strip():

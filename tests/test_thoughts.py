@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.thoughts import apart, half_marked, leaves_open
+from mustsee.thoughts import half_marked, leaves_open, split_reasoning
 
 MARKS = ["<think>{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
 WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
@@ -12,14 +12,14 @@ WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
 
 @given(st.sampled_from(MARKS), WORDS, WORDS)
 def test_what_is_thought_is_not_said(marks: str, thought: str, said: str) -> None:
-    found = apart(marks.format(thought) + "\n" + said)
+    found = split_reasoning(marks.format(thought) + "\n" + said)
     assert (found.said, found.thoughts, found.unfinished) == (said, thought, False)
 
 
 @given(WORDS)
 def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
-    assert apart(text).said == text
-    assert apart(text).thoughts == ""
+    assert split_reasoning(text).said == text
+    assert split_reasoning(text).thoughts == ""
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,16 @@ def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
     ],
 )  # fmt: skip
 def test_marks(text: str, said: str, thoughts: str, unfinished: bool) -> None:
-    found = apart(text)
+    found = split_reasoning(text)
     assert (found.said, found.thoughts, found.unfinished) == (said, thoughts, unfinished)
 
 
 @given(WORDS, WORDS)
 def test_thoughts_that_the_template_opens_end_at_their_closing_tag(thought: str, said: str) -> None:
     text = f"{thought}\n</think>\n\n{said}"
-    found = apart(text, opened=True)
+    found = split_reasoning(text, opened=True)
     assert (found.said.strip(), found.thoughts) == (said, thought)
-    assert apart(text).said == text
+    assert split_reasoning(text).said == text
     assert half_marked(text)
-    assert apart("no end", opened=True).unfinished
+    assert split_reasoning("no end", opened=True).unfinished
     assert leaves_open("<|im_start|>assistant\n<think>\n")

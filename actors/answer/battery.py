@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
-from actors.part import LlmConfig, Opened, RunContext, TakesPictures
-from mustsee.audit.battery import Asked
-from mustsee.conditions.seen import SPANS, Seen
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from mustsee.audit.battery import ConditionRun
+from mustsee.conditions.seen import SPANS, Condition
 from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import failed
+from mustsee.evaluate.answers import verdict_on_failure
 from mustsee.records import Question, Video
 
 ONE, SILENT = 1, 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Put:
+class ConditionAnswerer:
     """One answerer under one condition of the audit ("few" are fewer `frames`)."""
 
     condition: str
     part: AnswerLlm
 
     @property
-    def asked(self) -> Asked:
+    def condition_run(self) -> ConditionRun:
         see = self.part.see
         frames = see.frames if see.condition in ("blind", "one_frame", "frames") else None
-        return Asked(
+        return ConditionRun(
             name=self.part.name,
             answerer=self.part.llm.identity,
             condition=self.condition,
@@ -46,7 +46,7 @@ class Put:
 
 def puts(
     answer: AnswerLlm, models: Sequence[LlmConfig], *, few: int, looks: bool, listens: bool
-) -> tuple[Put, ...]:
+) -> tuple[ConditionAnswerer, ...]:
     """What `models` are asked, as `answer` asks: blind; where they may listen, with the transcript;
     where they may look, and `answer` shows pictures, all that is made of pictures. Raises
     UserError for an answerer that is not asked multiple choice.
@@ -57,14 +57,14 @@ def puts(
     silent = dict(_seen(answer.see, few=few, looks=False, listens=listens))
     every = dict(_seen(answer.see, few=few, looks=looks and answer.see.looks, listens=listens))
     return tuple(  # condition by condition: what was decoded for one model serves the next
-        Put(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
+        ConditionAnswerer(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
         for name, see in every.items()
         for model in models
-        if name in silent or not isinstance(model, TakesPictures) or model.looks
+        if name in silent or not isinstance(model, TakesImages) or model.looks
     )
 
 
-def _seen(see: Seen, *, few: int, looks: bool, listens: bool) -> list[tuple[str, Seen]]:
+def _seen(see: Condition, *, few: int, looks: bool, listens: bool) -> list[tuple[str, Condition]]:
     """The conditions, those of the same pictures one after the other."""
     blind = replace(see, condition="blind", frames=SILENT, fps=None, transcript=False)
     found = [("blind", blind)]
@@ -83,8 +83,9 @@ def _seen(see: Seen, *, few: int, looks: bool, listens: bool) -> list[tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class Battery:
-    """Each question gets the replies of every `Put` that takes it. What cannot be shown (no film,
-    no transcript) counts as a failed call there, and leaves the other conditions alone.
+    """Each question gets the replies of every `ConditionAnswerer` that takes it. What cannot be
+    shown (no film, no transcript) counts as a failed call there, and leaves the other conditions
+    alone.
     """
 
     version: ClassVar[str] = "1"
@@ -92,7 +93,7 @@ class Battery:
     needs: ClassVar[tuple[str, ...]] = AnswerLlm.needs
     writes: ClassVar[tuple[str, ...]] = AnswerLlm.writes
 
-    puts: tuple[Put, ...]
+    puts: tuple[ConditionAnswerer, ...]
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -117,7 +118,7 @@ class Battery:
         return answer
 
 
-async def _asked(put: Put, work: Opened, video: Video) -> Video:
+async def _asked(put: ConditionAnswerer, work: Opened, video: Video) -> Video:
     """The row with the replies of one condition."""
     every = video.questions or ()
     some = {q.question_id for q in every if put.takes(q, video)}
@@ -130,7 +131,7 @@ async def _asked(put: Put, work: Opened, video: Video) -> Video:
         made = work(row)
         done = made if isinstance(made, Video) else await made
     except BadRow as error:
-        lost = failed(str(error), model=put.part.name, seed=put.part.seed)
+        lost = verdict_on_failure(str(error), model=put.part.name, seed=put.part.seed)
         return replace_questions(video, {name: [lost] for name in some})
     answered = {q.question_id: q for q in done.questions or ()}
     return replace(video, questions=tuple(answered.get(q.question_id, q) for q in every))

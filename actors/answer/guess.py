@@ -8,13 +8,13 @@ from typing import ClassVar, Literal
 
 from actors.answer.llm import replace_questions
 from actors.part import Opened, RunContext
-from mustsee.evaluate.answers import answered
+from mustsee.evaluate.answers import verdict_on_reply
 from mustsee.records import Question, Video
 from mustsee.text import LETTERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
+class TextGuesser:
     """`by`: "random", "longest" (the longest option), or "similar" (the option most alike to all
     others: decoys are written around the answer). Questions without options are left unanswered.
     """
@@ -34,7 +34,9 @@ class Guess:
     def open(self, run: RunContext) -> Opened:
         def answer(video: Video) -> Video:
             given = {
-                q.question_id: [answered(q, LETTERS[self.pick(q)], model=self.name, seed=self.seed)]
+                q.question_id: [
+                    verdict_on_reply(q, LETTERS[self.pick(q)], model=self.name, seed=self.seed)
+                ]
                 for q in video.questions or ()
                 if q.options and q.drop is None
             }
@@ -47,9 +49,9 @@ class Guess:
         dice = random.Random(f"{self.seed}/{question.question_id}/guess")
         ties = [dice.random() for _ in question.options]
         if self.by == "similar":
-            from mustsee.text import Terms
+            from mustsee.text import TermVectors
 
-            scores = [float(s) for s in Terms(question.options).mutual.sum(axis=1).round(9)]
+            scores = [float(s) for s in TermVectors(question.options).mutual.sum(axis=1).round(9)]
         else:
             scores = [float(len(o)) if self.by == "longest" else 0.0 for o in question.options]
         return max(range(len(ties)), key=lambda i: (scores[i], ties[i]))

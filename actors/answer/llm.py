@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
-from actors.answer.look import Looker, Shown
+from actors.answer.look import AnswererFrames, Looker
 from actors.ask import prompts_in
-from actors.part import LlmConfig, Opened, RunContext, watching
+from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.conditions.lines import excerpt
-from mustsee.conditions.options import order, shown
-from mustsee.conditions.seen import Seen, said
+from mustsee.conditions.options import order, rotated_options
+from mustsee.conditions.seen import Condition, lines_within
 from mustsee.conditions.watch import WATCHED
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.evaluate.answers import answered, failed, likeliest, with_answers
+from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.llm import Llm, Message, Request, Sampling
@@ -32,11 +32,11 @@ from mustsee.text import LETTERS
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
-BLIND = Seen()
+BLIND = Condition()
 WHOLE = Rag()
 
 
-class Asked(TypedDict):
+class ReplyContext(TypedDict):
     """What every verdict says of how it was asked for."""
 
     model: str
@@ -65,7 +65,7 @@ class AnswerLlm:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     llm: LlmConfig
-    see: Seen = BLIND
+    see: Condition = BLIND
     rag: Rag = WHOLE
     prompt: str | None = None
     open_ended: bool = False
@@ -87,7 +87,7 @@ class AnswerLlm:
             "class": "AnswerLlm",
             "version": self.version,
             "llm": identity(self.llm),
-            "watch": identity(watching(self.llm)) if self.watches else None,
+            "watch": identity(video_input_of(self.llm)) if self.watches else None,
             "see": identity(self.see),
             "rag": identity(self.rag) if self.rag.on else None,
             "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
@@ -105,13 +105,13 @@ class AnswerLlm:
     @property
     def name(self) -> str:
         """How results name this answerer: the model and what it saw."""
-        return f"{self.llm.identity} {described(self.see, self.rag, films=self.watches)}"
+        return f"{self.llm.identity} {describe_condition(self.see, self.rag, films=self.watches)}"
 
     @property
     def watches(self) -> bool:
         """Whether the film itself is shown, where it can be."""
         film = self.see.looks and self.see.condition in WATCHED and not self.rag.on
-        return film and watching(self.llm) is not None
+        return film and video_input_of(self.llm) is not None
 
     @property
     def frames(self) -> int | None:
@@ -139,7 +139,7 @@ class AnswerLlm:
 
     def open(self, run: RunContext) -> Opened:
         llm, prompts = run.llm(self.llm), prompts_in(self.prompts, self.language)
-        look = Looker(self.see, self.rag, watching(self.llm, run.store))
+        look = Looker(self.see, self.rag, video_input_of(self.llm, run.store))
 
         async def answer(video: Video) -> Video:
             return await self._answer(video, look, llm, prompts)
@@ -170,10 +170,10 @@ class AnswerLlm:
             given.setdefault(name, []).append(verdict)
         return replace_questions(video, given)
 
-    def _said(self, video: Video, seen: Shown) -> tuple[Line, ...]:
+    def _said(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
         """What is said in the stretches shown; of the whole film or of clips, all that is said."""
         lines = video.lines or ()
-        return said(lines, seen.spans, seen.cuts) if seen.spans else lines
+        return lines_within(lines, seen.spans, seen.cuts) if seen.spans else lines
 
     def _turns(self, question: Question) -> Sequence[int]:
         """How its options are turned each time: those that are withheld cannot be."""
@@ -186,21 +186,21 @@ class AnswerLlm:
     async def _named(
         self, video: Video, question: Question, rotation: int, *rest: Any
     ) -> tuple[str, Verdict]:
-        return question.question_id, await self.one(video, question, rotation, *rest)
+        return question.question_id, await self.answer_question(video, question, rotation, *rest)
 
-    async def one(
+    async def answer_question(
         self,
         video: Video,
         question: Question,
         rotation: int,
-        seen: Shown | None,
+        seen: AnswererFrames | None,
         llm: Llm,
         prompts: Prompts,
     ) -> Verdict:
         """The verdict on one question of a video. Raises Transient, BudgetSpent."""
         if seen is None:
             nothing = f"see.condition={self.see.condition}: nothing of the film is left to show"
-            return failed(nothing, model=self.name, rotation=rotation, seed=self.seed)
+            return verdict_on_failure(nothing, model=self.name, rotation=rotation, seed=self.seed)
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
@@ -216,14 +216,14 @@ class AnswerLlm:
             own = question.recipe if question.recipe in BENCHMARKS else "choice"
             prompt, variables["options"] = (
                 self.prompt or f"evaluate/{own}",
-                shown(question, rotation),
+                rotated_options(question, rotation),
             )
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)
-        asked: Asked = {
+        asked: ReplyContext = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
@@ -245,7 +245,7 @@ class AnswerLlm:
         except (Transient, BudgetSpent):
             raise
         except BadRow as error:
-            return failed(str(error), **asked)
+            return verdict_on_failure(str(error), **asked)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
@@ -256,11 +256,11 @@ class AnswerLlm:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
             written = replace(question, options=(), answer_index=None)
-            return answered(written, reply.text, extra=extra, **asked)
-        return answered(question, reply.text, extra=extra, **asked)
+            return verdict_on_reply(written, reply.text, extra=extra, **asked)
+        return verdict_on_reply(question, reply.text, extra=extra, **asked)
 
 
-def described(see: Seen, rag: Rag = WHOLE, *, films: bool = False) -> str:
+def describe_condition(see: Condition, rag: Rag = WHOLE, *, films: bool = False) -> str:
     """ "32 frames + transcript", "film", "4 clips x 4 frames by words", "blind", ..."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
     looks = "film" if films else looks

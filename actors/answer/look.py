@@ -9,27 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mustsee.conditions.seen import SPANS, Plan, Seen, plan, stretch
-from mustsee.conditions.watch import Watch, watched
+from mustsee.conditions.seen import SPANS, Condition, FramePlan, plan, stretch
+from mustsee.conditions.watch import VideoPreparer, plan_for_model
 from mustsee.errors import BadRow
 from mustsee.evaluate import rag
-from mustsee.evaluate.rag import Chosen, Rag
-from mustsee.llm import Clip
+from mustsee.evaluate.rag import Rag, RetrievedClip
+from mustsee.llm import VideoClip
 from mustsee.records import Question, Span, Video
 
 
 @dataclass(frozen=True)
-class Shown:
+class AnswererFrames:
     """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
     (none: the whole film), and those that are cut. `films`: clips to be watched, in place of
     pictures.
     """
 
     images: tuple[bytes, ...] = ()
-    clips: tuple[Chosen, ...] = ()
+    clips: tuple[RetrievedClip, ...] = ()
     spans: tuple[Span, ...] = ()
     cuts: tuple[Span, ...] = ()
-    films: tuple[Clip, ...] = ()
+    films: tuple[VideoClip, ...] = ()
 
 
 class Looker:
@@ -38,18 +38,18 @@ class Looker:
     the first film. Raises BadRow for a film that is missing or cannot be decoded.
     """
 
-    def __init__(self, see: Seen, clips: Rag, watch: Watch | None = None) -> None:
+    def __init__(self, see: Condition, clips: Rag, watch: VideoPreparer | None = None) -> None:
         self._see, self._rag, self._watch = see, clips, watch
         self._encoders: rag.Encoders | None = None
         self._turn = threading.Lock()  # one encoder, one call at a time
 
     def __call__(
         self, video: Video, questions: Sequence[Question], seed: int = 0
-    ) -> list[Shown | None]:
+    ) -> list[AnswererFrames | None]:
         """What is shown with each question; None where its condition leaves nothing to show."""
         whole = self._see.condition not in SPANS
         if (not (self._see.looks or self._rag.on) and whole) or not questions:
-            return [Shown()] * len(questions)
+            return [AnswererFrames()] * len(questions)
         if not video.uri and (self._see.looks or self._rag.on):
             raise BadRow(
                 f"no film for {video.video_id!r}: give its folder as videos=, or answer without "
@@ -62,23 +62,27 @@ class Looker:
 
     def _planned(
         self, video: Video, film: Span, questions: Sequence[Question], seed: int
-    ) -> list[Shown | None]:
+    ) -> list[AnswererFrames | None]:
         plans = [
             plan(self._see, film, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
         ]
-        made = {p: watched(self._watch, video, p, self._see) for p in plans if p is not None}
+        made = {p: plan_for_model(self._watch, video, p, self._see) for p in plans if p is not None}
         times = sorted({t for p, _ in made.values() for t in p.times})
         seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
         cut = self._see.condition in SPANS
 
-        def shown(plan: Plan) -> Shown:
+        def show_plan(plan: FramePlan) -> AnswererFrames:
             given, films = made[plan]
             images = tuple(seen[t] for t in given.times)
-            return Shown(images, spans=given.spans if cut else (), cuts=given.cuts, films=films)
+            return AnswererFrames(
+                images, spans=given.spans if cut else (), cuts=given.cuts, films=films
+            )
 
-        return [p and shown(p) for p in plans]
+        return [p and show_plan(p) for p in plans]
 
-    def _retrieved(self, video: Video, film: Span, questions: Sequence[Question]) -> list[Shown]:
+    def _retrieved(
+        self, video: Video, film: Span, questions: Sequence[Question]
+    ) -> list[AnswererFrames]:
         start, end = film.start, film.end
         spans = rag.windows(end - start, self._rag.seconds)
         asked = [question.question for question in questions]
@@ -96,7 +100,7 @@ class Looker:
             found = encoders.texts(asked)
         place = {span: i * self._rag.per_clip for i, span in enumerate(spans)}
         return [
-            Shown(
+            AnswererFrames(
                 tuple(
                     image
                     for one in clips
@@ -108,13 +112,13 @@ class Looker:
         ]
 
     def _of_clips(
-        self, uri: str, start: float, chosen: Sequence[tuple[Chosen, ...]]
-    ) -> list[Shown]:
+        self, uri: str, start: float, chosen: Sequence[tuple[RetrievedClip, ...]]
+    ) -> list[AnswererFrames]:
         """The pictures of clips that were chosen before anything was decoded."""
         wanted = sorted({t for clips in chosen for one in clips for t in self._times(one.span)})
         seen = dict(zip(wanted, self._jpegs(uri, [start + t for t in wanted]), strict=True))
         return [
-            Shown(tuple(seen[t] for one in clips for t in self._times(one.span)), clips)
+            AnswererFrames(tuple(seen[t] for one in clips for t in self._times(one.span)), clips)
             for clips in chosen
         ]
 

@@ -33,7 +33,7 @@ class JaxCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     prompt: str = "caption en"
     also: tuple[str, ...] = ()
     dtype: str = "bfloat16"

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, watching
+from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.errors import BadRow, UserError
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
@@ -32,7 +32,7 @@ AHEAD = 32  # requests whose clips are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class CaptionContext:
     """Keyframes to be described, with the keyframes before and after them, where there are any, and
     what was written of them before.
     """
@@ -71,14 +71,14 @@ class OpenAICaptioner:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("keyframes", "title", *(("shots",) if watching(self.endpoint) else ()))
+        return ("keyframes", "title", *(("shots",) if video_input_of(self.endpoint) else ()))
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields, the model, the prompt's text, and how films are shown."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
-        if watch := watching(self.endpoint):
+        if watch := video_input_of(self.endpoint):
             plain |= {"watch": identity(watch), "watched": self._prompts.digest(WATCHED)}
         return {"class": type(self).__name__, "version": self.version, **plain}
 
@@ -110,7 +110,7 @@ class OpenAICaptioner:
                 raise BadRow(f"{len(left_out)} of {frames} frames were refused: {left_out[0]}")
             told = {k: text for k, text in found.items() if isinstance(text, str)}
             doubtful = [
-                Shown(keyframes=s, first=tuple(told[k] for k in s))
+                CaptionContext(keyframes=s, first=tuple(told[k] for k in s))
                 for s in doubts(told, self.agree)
             ]
             looks = await asyncio.gather(*(self._again(closer, video, s, title) for s in doubtful))
@@ -129,7 +129,7 @@ class OpenAICaptioner:
             prompts=self._prompts,
             sampling=sampling,
             tries=self.tries,
-            watch=watching(endpoint, run.store),
+            watch=video_input_of(endpoint, run.store),
         )
 
     async def _watched(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:
@@ -170,7 +170,7 @@ class OpenAICaptioner:
     ) -> dict[Keyframe, str | BadRow]:
         """A sentence for each keyframe, or why there is none."""
         batches = [
-            Shown(
+            CaptionContext(
                 keyframes=tuple(keyframes[i : i + self.frames]),
                 before=keyframes[i - 1] if i else None,
                 after=keyframes[i + self.frames] if i + self.frames < len(keyframes) else None,
@@ -181,7 +181,7 @@ class OpenAICaptioner:
         texts = [text for texts in done for text in texts]
         return dict(zip(keyframes, texts, strict=True))
 
-    async def _batch(self, asker: Asker, shown: Shown, title: str) -> list[str | BadRow]:
+    async def _batch(self, asker: Asker, shown: CaptionContext, title: str) -> list[str | BadRow]:
         """A sentence for each keyframe; refused together, they are asked about one by one."""
         try:
             return list(await self._ask(asker, shown, [k.jpeg for k in shown.keyframes], title))
@@ -189,12 +189,14 @@ class OpenAICaptioner:
             if len(shown.keyframes) == 1:
                 if shown.before is None and shown.after is None:
                     return [error]
-                return await self._batch(asker, Shown(keyframes=shown.keyframes), title)
-            each = [self._batch(asker, Shown(keyframes=(k,)), title) for k in shown.keyframes]
+                return await self._batch(asker, CaptionContext(keyframes=shown.keyframes), title)
+            each = [
+                self._batch(asker, CaptionContext(keyframes=(k,)), title) for k in shown.keyframes
+            ]
             return [text for texts in await asyncio.gather(*each) for text in texts]
 
     async def _again(
-        self, asker: Asker, video: Video, shown: Shown, title: str
+        self, asker: Asker, video: Video, shown: CaptionContext, title: str
     ) -> Mapping[Keyframe, str]:
         """What a second look says of frames of one shot; nothing where it fails."""
         try:
@@ -206,7 +208,7 @@ class OpenAICaptioner:
         return dict(zip(shown.keyframes, texts, strict=True))
 
     async def _ask(
-        self, asker: Asker, shown: Shown, pictures: Sequence[bytes], title: str
+        self, asker: Asker, shown: CaptionContext, pictures: Sequence[bytes], title: str
     ) -> tuple[str, ...]:
         before, after = (self._small(keyframe) for keyframe in (shown.before, shown.after))
         return await asker.ask(

@@ -39,8 +39,10 @@ class TransformersCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
-    revision: str | None = weights.pinned()
-    prompt: str | None = field(default=None, metadata={"identity": lambda part: asked(part.prompt)})
+    revision: str | None = weights.revision_field()
+    prompt: str | None = field(
+        default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)}
+    )
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")
@@ -62,7 +64,7 @@ class TransformersCaptioner:
         checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self, run: RunContext) -> Opened:
-        eyes = Eyes(self)
+        eyes = CaptionModel(self)
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
@@ -75,7 +77,7 @@ class TransformersCaptioner:
         return caption
 
 
-def asked(prompt: str | None) -> str:
+def caption_prompt_id(prompt: str | None) -> str:
     """What is asked of a picture: a text, or the hash of the file with the typed questions."""
     return Prompts().digest(TYPED) if prompt is None else prompt
 
@@ -86,7 +88,7 @@ def sentence(reply: str) -> str:
     return " ".join((said[-1].rstrip("*_ ") if said else reply).split())
 
 
-class Eyes:
+class CaptionModel:
     """A loaded model with its processor."""
 
     def __init__(self, config: TransformersCaptioner) -> None:

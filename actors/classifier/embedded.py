@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mustsee.align.sentences import Floats, Head, Sentence, features, fit
+from mustsee.align.sentences import Floats, LogisticHead, Sentence, features, fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class HeadClassifier:
     def __init__(self, path: str) -> None:
         from mustsee.nn.bert import Encoder
 
-        self._head = Head.load(path)
+        self._head = LogisticHead.load(path)
         self._encoder = Encoder.load(self._head.encoder)
 
     def __call__(self, texts: Sequence[str]) -> Floats:

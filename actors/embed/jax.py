@@ -30,7 +30,7 @@ class Embed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     sha256: str | None = None
 
     def check(self, budget_usd: float | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.endpoint import CHARACTERS_PER_TOKEN, Endpoint, Estimate
+from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
 from mustsee.errors import Transient
 from mustsee.llm import Llm, Message, Reply, Request
@@ -35,10 +35,10 @@ class Embeddings:
     def identity(self) -> str:
         return f"embeddings {self.endpoint.identity} dimensions={self.dimensions}"
 
-    def estimate(self, request: Request) -> Estimate:
+    def estimate(self, request: Request) -> CallEstimate:
         tokens = sum(len(m.text) / CHARACTERS_PER_TOKEN + 2 for m in request.messages)
         usd = self.endpoint.price.usd(tokens, 0)
-        return Estimate(tokens_in=tokens, usd=usd, usd_in=usd)
+        return CallEstimate(tokens_in=tokens, usd=usd, usd_in=usd)
 
     def open(self) -> Llm:
         return EmbeddingsClient(self)
@@ -76,7 +76,7 @@ class EmbeddingsClient:
         usage = found.get("usage") or {}
         tokens = usage.get("prompt_tokens", round(self._config.estimate(request).tokens_in))
         return Reply(
-            text=written(rows),
+            text=encode_vectors(rows),
             model=found.get("model") or endpoint.model,
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
@@ -90,7 +90,7 @@ def _read(vector: Any) -> NDArray[np.float32]:
     return np.asarray(vector, np.float32)
 
 
-def written(rows: NDArray[np.float32]) -> str:
+def encode_vectors(rows: NDArray[np.float32]) -> str:
     packed = base64.b64encode(np.ascontiguousarray(rows, "<f4").tobytes()).decode()
     return json.dumps({"shape": rows.shape, "float32": packed})
 

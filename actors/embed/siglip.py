@@ -28,7 +28,7 @@ class FrameEmbed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     dtype: str = "bfloat16"
     batch: int = hardware(32)
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from actors.hear.subtitles import Subtitles
-from actors.part import Checked, Opened, Part, RunContext
+from actors.hear.subtitles import SubtitleTranscript
+from actors.part import Checkable, Opened, Part, RunContext
 from mustsee.errors import NotInstalled
 from mustsee.records import Video
 
@@ -22,7 +22,7 @@ class Auto:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     engine: Part
-    subtitles: Subtitles = field(default_factory=Subtitles)
+    subtitles: SubtitleTranscript = field(default_factory=SubtitleTranscript)
 
     def open(self, run: RunContext) -> Opened:
         listen = self.engine.open(run)
@@ -34,12 +34,12 @@ class Auto:
         return hear
 
 
-def auto(*, engine: Part, otherwise: Part, subtitles: Subtitles) -> Auto:
+def auto(*, engine: Part, otherwise: Part, subtitles: SubtitleTranscript) -> Auto:
     """`Auto` with `engine`; with `otherwise` where the package of the engine's model is missing,
     which is decided once, where the job starts.
     """
     try:
-        if isinstance(engine, Checked):
+        if isinstance(engine, Checkable):
             engine.check(None)
     except NotInstalled:
         engine = otherwise

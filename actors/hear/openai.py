@@ -20,14 +20,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.endpoint import Endpoint, Estimate
+from actors.endpoint import CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
-from mustsee.errors import Transient, UserError, hidden
+from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.llm import Llm, Message, Reply, Request
-from mustsee.media.doubt import Doubt, Guess
+from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.transcript import ordered, with_transcript
+from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
 
 PROMPT = "hear"  # the name of these calls in the ledger
@@ -53,8 +53,8 @@ class Transcriptions:
     def usd(self, wav: bytes) -> float:
         return (len(wav) - HEADER) / (2 * RATE) / 60 * self.usd_per_minute
 
-    def estimate(self, request: Request) -> Estimate:
-        return Estimate(usd=self.usd(request.messages[0].images[0]))
+    def estimate(self, request: Request) -> CallEstimate:
+        return CallEstimate(usd=self.usd(request.messages[0].images[0]))
 
     def open(self) -> Llm:
         return TranscriptionsClient(self)
@@ -86,7 +86,7 @@ class TranscriptionsClient:
         )
         if getattr(found, "text", None) is None:
             raise Transient(f"{config.endpoint.identity}: the transcription holds no text")
-        text = hidden(json.dumps(found.model_dump(mode="json"), sort_keys=True))
+        text = hide_secrets(json.dumps(found.model_dump(mode="json"), sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 
 
@@ -122,9 +122,9 @@ class OpenAIHearing:
                 replies = await asyncio.gather(*(llm.complete(_request(c)) for c in now))
                 for chunk, reply in zip(now, replies, strict=True):
                     heard = json.loads(reply.text)
-                    lines += rebased(heard, chunk.start, len(chunk.samples) / RATE)
+                    lines += shift_segments(heard, chunk.start, len(chunk.samples) / RATE)
                     languages[heard.get("language") or ""] += len(heard["text"])
-            spoken = ordered(lines)
+            spoken = order_lines(lines)
             most = languages.most_common(1)[0][0] if spoken else ""
             return with_transcript(
                 video,
@@ -160,7 +160,7 @@ def wav(sound: Sound) -> bytes:
     return held.getvalue()
 
 
-def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
+def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
     """The lines of one chunk's verbose JSON, `start` seconds later: one for each segment, with the
     words whose middle lies in it; without segments, one line as long as the words, or as the chunk
     of `seconds`. What is not believed (`mustsee.media.doubt`) is left out.
@@ -188,8 +188,8 @@ def rebased(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
             words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
         )
         silence = segment.get("no_speech_prob") or 0.0
-        guess = Guess(lines=(line,), log_prob=sure, no_speech=silence)
-        if "avg_logprob" not in segment or Doubt().reason(guess) is None:
+        guess = RecognisedSpeech(lines=(line,), log_prob=sure, no_speech=silence)
+        if "avg_logprob" not in segment or DoubtThresholds().reason(guess) is None:
             lines.append(line)
     return lines
 

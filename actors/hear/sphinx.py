@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from actors.part import Opened, RunContext
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.speech import RATE, Voice, Window, spoken
+from mustsee.media.speech import RATE, SpeechWindow, VoiceDetection, speech_windows
 from mustsee.records import Line, Video, Word
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ FRAMES_A_SECOND = 100  # pocketsphinx's own frame rate
 
 
 @dataclass(frozen=True)
-class Heard:
+class SphinxTranscript:
     """What was made of a window."""
 
     lines: tuple[Line, ...]
@@ -38,31 +38,31 @@ class Sphinx:
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
-    result: ClassVar[type] = Heard
+    result: ClassVar[type] = SphinxTranscript
 
-    voice: Voice = field(default_factory=Voice)
+    voice: VoiceDetection = field(default_factory=VoiceDetection)
     window: float = 300.0
 
     def open(self, run: RunContext) -> Opened:
         each = run.pieces(self)
 
         def hear(video: Video) -> Video:
-            windows = spoken(video, seconds=self.window, voice=self.voice)
-            lines = transcript.ordered(line for heard in each(windows) for line in heard.lines)
+            windows = speech_windows(video, seconds=self.window, voice=self.voice)
+            lines = transcript.order_lines(line for heard in each(windows) for line in heard.lines)
             return transcript.with_transcript(video, lines, by="sphinx", language=None)
 
         return hear
 
-    def piecework(self) -> Callable[[Window], Heard]:
+    def piecework(self) -> Callable[[SpeechWindow], SphinxTranscript]:
         """Loads the model. Raises UserError where it is not installed."""
         need("hear=sphinx", "mustsee[offline]", "pocketsphinx")
         from pocketsphinx import Decoder
 
         decoder = Decoder(samprate=RATE, loglevel="ERROR")
-        return lambda window: Heard(tuple(_lines(decoder, window)))
+        return lambda window: SphinxTranscript(tuple(_lines(decoder, window)))
 
 
-def _lines(decoder: Decoder, window: Window) -> Iterator[Line]:
+def _lines(decoder: Decoder, window: SpeechWindow) -> Iterator[Line]:
     for span in window.speech:
         samples = (window.cut(span) * 32767).astype("<i2").tobytes()
         decoder.reinit_feat()  # without this, the noise heard before changes what is understood

@@ -12,7 +12,7 @@ from mustsee.records import Video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subtitles:
+class SubtitleTranscript:
     """The `subtitles` column, else a file beside the video, else a text stream inside it.
 
     `prefer`: the language taken where there are several; `sounds`: keep lines that only describe a
@@ -38,10 +38,10 @@ class Subtitles:
         found, source = self._find(video)
         lines = found.lines if found else ()
         if self.sentences:
-            lines = transcript.joined(lines)
+            lines = transcript.join_lines(lines)
         return transcript.with_transcript(
             video,
-            transcript.within(lines, video.start, video.end),
+            transcript.lines_between(lines, video.start, video.end),
             by=f"subtitles ({source})",
             language=found.language if found else None,
         )
@@ -52,7 +52,7 @@ class Subtitles:
             if "://" not in named and not named.startswith("/"):
                 named = posixpath.join(posixpath.dirname(video.uri), named)
             return subtitles.read(named, sounds=self.sounds), "file"
-        beside = subtitles.beside(video.uri, prefer=self.prefer)
+        beside = subtitles.find_subtitles(video.uri, prefer=self.prefer)
         if beside:
             return subtitles.read(beside, sounds=self.sounds), "file"
         return subtitles.embedded(video.uri, prefer=self.prefer, sounds=self.sounds), "embedded"

@@ -15,27 +15,27 @@ from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.doubt import Doubt, Guess
+from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.sound import sound_language
-from mustsee.media.speech import Voice, Window, spoken
+from mustsee.media.speech import SpeechWindow, VoiceDetection, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
 
 
 @dataclass(frozen=True)
-class Piece:
+class SoundWindow:
     """A window of a film's sound, and the language that is spoken, if that is known."""
 
-    window: Window
+    window: SpeechWindow
     language: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class WhisperTranscript:
     """What was made of a piece: its language, and a guess for each stretch of speech."""
 
     language: str
-    guesses: tuple[Guess, ...]
+    guesses: tuple[RecognisedSpeech, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +59,10 @@ class Whisper:
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
-    result: ClassVar[type] = Heard
+    result: ClassVar[type] = WhisperTranscript
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     sha256: str | None = None
     name: str | None = None
     compute_type: str = "default"
@@ -70,8 +70,8 @@ class Whisper:
     beam_size: int = 5
     word_times: bool = True
     max_new_tokens: int | None = None
-    voice: Voice = field(default_factory=Voice)
-    doubt: Doubt | None = field(default_factory=Doubt)
+    voice: VoiceDetection = field(default_factory=VoiceDetection)
+    doubt: DoubtThresholds | None = field(default_factory=DoubtThresholds)
     join: float = 2.0
     window: float = 600.0
     device: str = hardware("auto")
@@ -98,11 +98,11 @@ class Whisper:
             if marked not in (None, "en"):
                 run.count(f"hear.english_only.{marked}", 1)
                 return dataclasses.replace(video, lines=(), language=marked, transcribed_by=None)
-            language, guesses = self.language, list[Guess]()
-            windows = spoken(video, seconds=self.window, voice=self.voice)
+            language, guesses = self.language, list[RecognisedSpeech]()
+            windows = speech_windows(video, seconds=self.window, voice=self.voice)
             first = islice(windows, 1 if language is None else 0)  # it tells the others' language
             for some in (first, windows):
-                for heard in each(Piece(window, language) for window in some):
+                for heard in each(SoundWindow(window, language) for window in some):
                     language = heard.language
                     guesses += heard.guesses
             believed, doubted = self._believed(guesses, one_language)
@@ -110,12 +110,12 @@ class Whisper:
                 run.count(f"hear.doubted.{why}", number)
             if one_language and not (self.doubt and self.doubt.is_clear(believed)):
                 language = None  # its only language is no evidence of what is spoken
-            lines = transcript.ordered(line for guess in believed for line in guess.lines)
+            lines = transcript.order_lines(line for guess in believed for line in guess.lines)
             return transcript.with_transcript(video, lines, by=called, language=language)
 
         return hear
 
-    def piecework(self) -> Callable[[Piece], Heard]:
+    def piecework(self) -> Callable[[SoundWindow], WhisperTranscript]:
         """Loads the model. Raises UserError where it is not, or is another."""
         pipeline = self._load()
         return lambda piece: self._transcribe(pipeline, piece.window, piece.language)
@@ -140,8 +140,8 @@ class Whisper:
         )
 
     def _believed(
-        self, guesses: list[Guess], one_language: bool
-    ) -> tuple[list[Guess], Counter[str]]:
+        self, guesses: list[RecognisedSpeech], one_language: bool
+    ) -> tuple[list[RecognisedSpeech], Counter[str]]:
         """The guesses that are believed, and how many are not, by reason."""
         if self.doubt is None:
             return guesses, Counter()
@@ -149,7 +149,9 @@ class Whisper:
         kept = [g for g, why in zip(guesses, reasons, strict=True) if why is None]
         return kept, Counter(why for why in reasons if why)
 
-    def _transcribe(self, pipeline: Any, window: Window, language: str | None) -> Heard:
+    def _transcribe(
+        self, pipeline: Any, window: SpeechWindow, language: str | None
+    ) -> WhisperTranscript:
         segments, info = pipeline.transcribe(
             window.samples,
             language=language,
@@ -164,7 +166,7 @@ class Whisper:
                 for s in self._stretches(window.speech)
             ],
         )
-        return Heard(language=info.language, guesses=tuple(_guesses(segments, window)))
+        return WhisperTranscript(language=info.language, guesses=tuple(_guesses(segments, window)))
 
     def _stretches(self, speech: Iterable[Span]) -> list[Span]:
         """Utterances that follow each other closely as one, as far as a stretch may last."""
@@ -187,15 +189,19 @@ def multilingual(folder: Path) -> bool:
     return len(tokens) >= 51865
 
 
-def _guesses(segments: Iterable[Any], window: Window) -> Iterator[Guess]:
+def _guesses(segments: Iterable[Any], window: SpeechWindow) -> Iterator[RecognisedSpeech]:
     """What was made of each stretch: its segments share a `seek` and their figures."""
     pauses = [(a.end + b.start) / 2 for a, b in pairwise(window.speech)]
     for _, together in groupby(segments, key=lambda segment: segment.seek):
         found = list(together)
-        lines = transcript.within(_lines(found, window.start, pauses), window.start, window.end)
+        lines = transcript.lines_between(
+            _lines(found, window.start, pauses), window.start, window.end
+        )
         if lines:
             first = found[0]
-            yield Guess(lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob)
+            yield RecognisedSpeech(
+                lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob
+            )
 
 
 def _lines(segments: Iterable[Any], zero: float, pauses: Sequence[float]) -> Iterator[Line]:

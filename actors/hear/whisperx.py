@@ -14,7 +14,7 @@ from actors.part import Opened, RunContext, hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.speech import Window, spoken
+from mustsee.media.speech import SpeechWindow, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Video, Word
 
@@ -37,7 +37,7 @@ class WhisperX:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     compute_type: str = "float16"
     language: str | None = None
     beam_size: int = 5
@@ -60,12 +60,12 @@ class WhisperX:
         weights.find_file(weights.find(self.model, self.revision), "model.bin")
 
     def open(self, run: RunContext) -> Opened:
-        ears = Ears(self)
+        ears = WhisperXModels(self)
 
         def hear(video: Video) -> Video:
             language, lines, aligned = self.language, list[Line](), True
-            for number, window in enumerate(spoken(video, seconds=self.window)):
-                language, found, aligned = ears.listen(window, language, number)
+            for number, window in enumerate(speech_windows(video, seconds=self.window)):
+                language, found, aligned = ears.transcribe_window(window, language, number)
                 lines += found
             if not aligned:
                 run.count(f"hear.unaligned.{language}", 1)
@@ -73,13 +73,13 @@ class WhisperX:
             if not aligned:
                 by += f", times of segments: no aligner for {language!r}"
             return transcript.with_transcript(
-                video, transcript.ordered(lines), by=by, language=language
+                video, transcript.order_lines(lines), by=by, language=language
             )
 
         return hear
 
 
-class Ears:
+class WhisperXModels:
     """The loaded models: Whisper, aligners by language, the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
@@ -103,8 +103,8 @@ class Ears:
             threads=config.threads,
         )
 
-    def listen(
-        self, window: Window, language: str | None, number: int
+    def transcribe_window(
+        self, window: SpeechWindow, language: str | None, number: int
     ) -> tuple[str, list[Line], bool]:
         """The language, the lines of a window, and whether they are aligned."""
         if self._vad is not None:
@@ -123,7 +123,11 @@ class Ears:
             result = align(result["segments"], model, metadata, window.samples, self.config.device)
         result = self._with_speakers(result, window)
         lines = _lines(result["segments"], window.start, number)
-        return spoken, list(transcript.within(lines, window.start, window.end)), bool(aligner)
+        return (
+            spoken,
+            list(transcript.lines_between(lines, window.start, window.end)),
+            bool(aligner),
+        )
 
     def _aligner(self, language: str) -> tuple[Any, Any] | None:
         if language not in self._aligners:
@@ -155,7 +159,7 @@ class Ears:
         folder = weights.find(str(self.config.diarizer))
         return DiarizationPipeline(model_name=str(folder), device=self.config.device)
 
-    def _with_speakers(self, result: Any, window: Window) -> Any:
+    def _with_speakers(self, result: Any, window: SpeechWindow) -> Any:
         if self.config.diarizer is None or not result["segments"]:
             return result
         from whisperx.diarize import assign_word_speakers  # pyright: ignore[reportMissingImports]

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 
@@ -27,7 +27,7 @@ class Bem:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     device: str = hardware("auto")
     budget: int = hardware(4096)
 
@@ -39,15 +39,15 @@ class BemEngine:
     limit = 512
 
     def __init__(self, config: Bem) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
-        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
         classes = int(self._loaded.model.config.num_labels)
         if classes != 2:
             raise UserError(f"{config.model!r} has {classes} classes: BEM has two")
         self.identity = Identity(engine="bem", weights=digest, prompt="\n".join(FORMAT))
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         first, second = (
             self._loaded.tokenizer(side.format(**vars(triple)), add_special_tokens=False).input_ids
             for side in FORMAT
@@ -57,8 +57,8 @@ class BemEngine:
             "token_type_ids": [0] * len(first) + [1] * len(second),
             "attention_mask": [1] * (len(first) + len(second)),
         }
-        return Prepared(triple, len(ids["input_ids"]), ids)
+        return PreparedTriple(triple, len(ids["input_ids"]), ids)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         logits = self._loaded.logits([p.payload for p in prepared])
-        return [Reading(float(pair[1] - pair[0])) for pair in logits]
+        return [ForwardPass(float(pair[1] - pair[0])) for pair in logits]

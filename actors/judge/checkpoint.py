@@ -14,7 +14,7 @@ from mustsee.nn import weights
 FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
 
 
-def found(model: str, revision: str | None) -> tuple[Path, str]:
+def find_checkpoint(model: str, revision: str | None) -> tuple[Path, str]:
     """(folder, SHA-256 of weights and tokenizer). Raises UserError."""
     folder = weights.find(model, revision)
     files = [path for pattern in FILES for path in folder.glob(pattern)]
@@ -42,7 +42,7 @@ def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return made
 
 
-class Loaded:
+class LoadedCheckpoint:
     """A checkpoint in float32 (or as it was saved, `dtype="auto"`) with its tokenizer; `logits` of
     token ids, as long as they come.
     """

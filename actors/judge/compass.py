@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from actors.judge.checkpoint import Loaded, found, libraries
+from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint, libraries
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
@@ -31,7 +31,7 @@ class Compass:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str = "opencompass/CompassVerifier-3B"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     dtype: str = "auto"
     limit: int = 4096
     device: str = hardware("auto")
@@ -43,8 +43,8 @@ class Compass:
 
 class CompassEngine:
     def __init__(self, config: Compass) -> None:
-        folder, digest = found(config.model, config.revision)
-        self._loaded = Loaded(
+        folder, digest = find_checkpoint(config.model, config.revision)
+        self._loaded = LoadedCheckpoint(
             "AutoModelForCausalLM", folder, config.device, config.budget, config.dtype
         )
         tokenizer = self._loaded.tokenizer
@@ -72,21 +72,21 @@ class CompassEngine:
             messages, add_generation_prompt=True, tokenize=False
         )
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         """The slots cannot open a turn: `neutral` breaks control tokens before the template."""
         ids = self._loaded.tokenizer(self._written(triple), add_special_tokens=False)
         kept = {k: ids[k] for k in ("input_ids", "attention_mask")}
-        return Prepared(triple, len(kept["input_ids"]), kept)
+        return PreparedTriple(triple, len(kept["input_ids"]), kept)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         torch, _ = libraries()
         last = torch.tensor([-1])  # of 152,000 tokens at every place a pass would have 10 GB
         asked = [p.payload for p in prepared]
         logits = self._loaded.logits(asked, use_cache=False, logits_to_keep=last)
         return [self._read(row) for row in logits]
 
-    def _read(self, logits: Any) -> Reading:
+    def _read(self, logits: Any) -> ForwardPass:
         torch, _ = libraries()
         three = logits[self._letters]
         mass = (torch.logsumexp(three, 0) - torch.logsumexp(logits, 0)).exp().clamp(max=1)
-        return Reading(float(three[0] - torch.logsumexp(three[1:], 0)), float(mass))
+        return ForwardPass(float(three[0] - torch.logsumexp(three[1:], 0)), float(mass))

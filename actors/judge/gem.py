@@ -17,7 +17,7 @@ from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
-from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -75,7 +75,7 @@ class GemEngine:
             dtype=dtype,
         )
         kept = self.attention == "causal" and config.keep_prefix
-        self._shared = self.tokens.shared() if kept else ()
+        self._shared = self.tokens.prefix_ids() if kept else ()
         with torch.inference_mode():
             self._kept = states(self._model.model, self._shared, self._model) if kept else None
 
@@ -89,13 +89,13 @@ class GemEngine:
         many = self.config.budget // self.limit if self._model.device.type != "cpu" else 1
         self._pass([longest] * max(1, many))
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         return self.tokens.prepare(triple)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         """Sorted by length, so that a pass pads little; answered in the order asked."""
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, Reading] = {}
+        found: dict[int, ForwardPass] = {}
         while order:
             longest, batch = 0, list[int]()
             while order and max(longest, prepared[order[0]].length) * (len(batch) + 1) <= max(
@@ -106,7 +106,7 @@ class GemEngine:
             found.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
         return [found[i] for i in range(len(prepared))]
 
-    def _pass(self, prompts: list[tuple[int, ...]]) -> list[Reading]:
+    def _pass(self, prompts: list[tuple[int, ...]]) -> list[ForwardPass]:
         import torch
 
         past = len(self._shared)
@@ -121,7 +121,7 @@ class GemEngine:
             ids[row, start : start + len(tokens)] = torch.tensor(tokens)
             real[row, start : start + len(tokens)] = 1
         ids, real = ids.to(self._model.device), real.to(self._model.device)
-        cache = None if self._kept is None else grown(self._kept, len(rest))
+        cache = None if self._kept is None else extend_cache(self._kept, len(rest))
         with torch.inference_mode():
             hidden = self._model.model(
                 input_ids=ids,
@@ -133,15 +133,16 @@ class GemEngine:
             last = (real * torch.arange(1, width + 1, device=real.device)).argmax(1)
             return self._read(hidden[torch.arange(len(rest), device=real.device), last])
 
-    def _read(self, hidden: Any) -> list[Reading]:
+    def _read(self, hidden: Any) -> list[ForwardPass]:
         """From the hidden states [batch, d] at the readout position."""
         import torch
 
-        two = capped(hidden.float() @ self._rows.T, self._cap)
-        whole = capped(self._model.lm_head(hidden).float(), self._cap)
+        two = cap_logits(hidden.float() @ self._rows.T, self._cap)
+        whole = cap_logits(self._model.lm_head(hidden).float(), self._cap)
         mass = (torch.logsumexp(two, 1) - torch.logsumexp(whole, 1)).exp().clamp(max=1)
         return [
-            Reading(float(d), float(m)) for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
+            ForwardPass(float(d), float(m))
+            for d, m in zip(two[:, 0] - two[:, 1], mass, strict=True)
         ]
 
 
@@ -159,7 +160,7 @@ def states(run: Any, shared: Sequence[int], model: Any) -> list[tuple[Any, Any]]
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
-def grown(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
+def extend_cache(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
     """A cache for `rows` prompts that all begin with what was kept."""
     from transformers import DynamicCache
 
@@ -202,6 +203,6 @@ def masks(real: Any, past: int, attention: str, window: int | None, dtype: Any) 
     return {"full_attention": whole, "sliding_attention": narrow}
 
 
-def capped(logits: Any, cap: float | None) -> Any:
+def cap_logits(logits: Any, cap: float | None) -> Any:
     """Gemma 2's soft cap of the final logits."""
     return logits if cap is None else cap * (logits / cap).tanh()

@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from actors.judge.gem import grown, masks, states, window
-from actors.judge.tokens import GemTokens, Metadata
+from actors.judge.gem import extend_cache, masks, states, window
+from actors.judge.tokens import GemTokens, JudgeMetadata
 from mustsee.errors import MustseeError, UserError
 from mustsee.extras import need
 from mustsee.judge import calibrate
-from mustsee.judge.data import Pair
+from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import TOKENS
 from mustsee.judge.prompt import prompt_hash, triple
 
@@ -60,7 +60,7 @@ class GemFit:
 
 
 @dataclass(frozen=True)
-class Worker:
+class TrainingWorker:
     """One of `world` processes; `wrap` distributes the model, `report` takes figures."""
 
     rank: int = 0
@@ -70,7 +70,7 @@ class Worker:
     report: Callable[[dict[str, Any]], None] = lambda figures: None
 
 
-def encoded(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
+def encode_pairs(tokens: GemTokens, pairs: Sequence[LabelledPair], limit: int) -> list[Row]:
     """Prompts with their labels, a pair's references each; those over the limit are left out.
 
     A pair that is not equivalent is so to every reference; one that is equivalent fits its nearest.
@@ -86,7 +86,13 @@ def encoded(tokens: GemTokens, pairs: Sequence[Pair], limit: int) -> list[Row]:
     return rows
 
 
-def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me: Worker) -> None:
+def fit(
+    config: GemFit,
+    train: Sequence[LabelledPair],
+    dev: Sequence[LabelledPair],
+    out: str,
+    me: TrainingWorker,
+) -> None:
     """Train; the best checkpoint by dev loss ends in `out`, beside `metrics.jsonl`.
 
     A run that was stopped goes on from `out/last.pt`.
@@ -97,7 +103,7 @@ def fit(config: GemFit, train: Sequence[Pair], dev: Sequence[Pair], out: str, me
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     tokens = GemTokens(config.base)
-    rows, held = encoded(tokens, train, config.limit), encoded(tokens, dev, config.limit)
+    rows, held = encode_pairs(tokens, train, config.limit), encode_pairs(tokens, dev, config.limit)
     if not rows or not held:
         raise UserError(f"{len(rows)} training and {len(held)} dev prompts: neither may be empty")
     torch.manual_seed(config.seed)
@@ -194,7 +200,7 @@ def length(row: Row) -> int:
     return len(row[0])
 
 
-def _batch(rows: Sequence[Row], step: int, config: GemFit, me: Worker) -> list[Row]:
+def _batch(rows: Sequence[Row], step: int, config: GemFit, me: TrainingWorker) -> list[Row]:
     """This worker's share of step `step`: prompts of like length, so that little is padding. Every
     epoch has an order of its own, and leaves out what fills no batch.
     """
@@ -219,7 +225,7 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
 
     first = next(model.parameters())
     kept = config.attention == "causal" and not config.checkpointing
-    shared = tokens.shared() if kept else ()
+    shared = tokens.prefix_ids() if kept else ()
     past = len(shared)
     width = max(len(ids) for ids, *_ in rows) - past
     ids = torch.full((len(rows), width), tokens.pad)
@@ -235,7 +241,7 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
     with _half(config, first.device):
         # by the model itself: what distributes it wants one pass a step
         run = partial(whole, logits_to_keep=last)
-        cache = grown(states(run, shared, whole), len(rows)) if shared else None
+        cache = extend_cache(states(run, shared, whole), len(rows)) if shared else None
         out = model(
             input_ids=ids,
             attention_mask=masks(real, past, config.attention, window(whole), torch.float32),
@@ -325,6 +331,6 @@ def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> N
             shutil.copyfile(Path(config.base, name), folder / name)
     training = {**asdict(config), **figures}
     dtype = "bfloat16" if config.bf16 else "float32"
-    Metadata(
+    JudgeMetadata(
         attention=config.attention, prompt=prompt_hash(), dtype=dtype, training=training
     ).write(folder)

@@ -18,7 +18,7 @@ import numpy as np
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import TOKENS, Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 
 
@@ -96,13 +96,13 @@ class GemJaxEngine:
         for size, length in self.shapes:
             self._pass([], size, length)
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         return self.tokens.prepare(triple)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         """Sorted by length, so that a pass pads little; answered in the order asked."""
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, Reading] = {}
+        found: dict[int, ForwardPass] = {}
         while order:
             size, length = self._shape([prepared[i].length for i in order])
             batch, order = order[:size], order[size:]
@@ -124,7 +124,9 @@ class GemJaxEngine:
     def _held(self, tokens: int) -> int:
         return next((n for n in self._lengths if n >= tokens), tokens)
 
-    def _pass(self, prompts: Sequence[tuple[int, ...]], size: int, length: int) -> list[Reading]:
+    def _pass(
+        self, prompts: Sequence[tuple[int, ...]], size: int, length: int
+    ) -> list[ForwardPass]:
         import jax
 
         ids = np.full((size, length), self.tokens.pad, np.int32)
@@ -135,7 +137,7 @@ class GemJaxEngine:
             real[row, : len(tokens)] = True
         found = self._run(jax.device_put(ids, self._split), jax.device_put(real, self._split))
         pairs = np.asarray(found)[: len(prompts)].tolist()
-        return [Reading(difference, min(1.0, mass)) for difference, mass in pairs]
+        return [ForwardPass(difference, min(1.0, mass)) for difference, mass in pairs]
 
 
 def _read(graph: Any, state: Any, labels: Any, ids: Any, real: Any, *, prefix: bool) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mustsee import overlap
 from mustsee.errors import UserError
 from mustsee.judge import lexical
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.prompt import Triple
 
 EDGE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
@@ -45,10 +45,10 @@ class LexicalEngine:
             prompt="none",
         )
 
-    def prepare(self, triple: Triple) -> Prepared:
-        return Prepared(triple, sum(len(t.split()) for t in vars(triple).values()))
+    def prepare(self, triple: Triple) -> PreparedTriple:
+        return PreparedTriple(triple, sum(len(t.split()) for t in vars(triple).values()))
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         measure = lexical.MEASURES[self.measure]
         values = (measure(p.triple.candidate, p.triple.reference) for p in prepared)
-        return [Reading(logit(min(max(v, EDGE), 1 - EDGE))) for v in values]
+        return [ForwardPass(logit(min(max(v, EDGE), 1 - EDGE))) for v in values]

@@ -17,10 +17,10 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from actors.gateway import Metered
+from actors.gateway import MeteredModel
 from actors.part import LlmConfig, RunContext, hardware
 from mustsee.errors import BadRow, Transient
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 
@@ -38,16 +38,16 @@ class LlmJudge:
     connections: int = hardware(16)
 
     def open(self) -> Engine:
-        attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
-        return LlmEngine(self, Patient(self.llm.open(), attempts))
+        attempts = self.llm.endpoint.attempts if isinstance(self.llm, MeteredModel) else 1
+        return LlmEngine(self, RetryingModel(self.llm.open(), attempts))
 
-    def within(self, run: RunContext) -> Within:
+    def for_run(self, run: RunContext) -> ConnectedLlmJudge:
         """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
-        return Within(self, run.llm(self.llm))
+        return ConnectedLlmJudge(self, run.llm(self.llm))
 
 
 @dataclass(frozen=True)
-class Within:
+class ConnectedLlmJudge:
     """A judge with its model connected already."""
 
     judge: LlmJudge
@@ -58,7 +58,7 @@ class Within:
 
 
 @dataclass(frozen=True)
-class Patient:
+class RetryingModel:
     """A model that is asked again where the call may work later, as the gateway does in a run."""
 
     llm: Llm
@@ -97,19 +97,21 @@ class LlmEngine:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="judge-llm").start()
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         text = render(triple)
-        return Prepared(triple, math.ceil(len(text) / 4), text)
+        return PreparedTriple(triple, math.ceil(len(text) / 4), text)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
-        async def everything() -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
+        async def everything() -> list[ForwardPass]:
             gate = asyncio.Semaphore(self._config.connections)
             return await asyncio.gather(*(self._one(p, gate) for p in prepared))
 
-        found: Future[list[Reading]] = asyncio.run_coroutine_threadsafe(everything(), self._loop)
+        found: Future[list[ForwardPass]] = asyncio.run_coroutine_threadsafe(
+            everything(), self._loop
+        )
         return found.result()
 
-    async def _one(self, prepared: Prepared, gate: asyncio.Semaphore) -> Reading:
+    async def _one(self, prepared: PreparedTriple, gate: asyncio.Semaphore) -> ForwardPass:
         words = self._config.verdict == "word"
         request = Request(
             prompt=PROMPT,
@@ -122,22 +124,24 @@ class LlmEngine:
             try:
                 reply = await self._llm.complete(request)
             except BadRow as error:
-                return Reading(math.nan, error=str(error))
+                return ForwardPass(math.nan, error=str(error))
         return word(reply) if words else alternatives(reply)
 
 
-def word(reply: Reply) -> Reading:
+def word(reply: Reply) -> ForwardPass:
     """The verdict that the reply states, or an error."""
     found = _WORD.fullmatch(reply.text.strip())
     if found is None:
-        return Reading(math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label")
-    return Reading(SURE if found.group(1).upper() == "TRUE" else -SURE)
+        return ForwardPass(
+            math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label"
+        )
+    return ForwardPass(SURE if found.group(1).upper() == "TRUE" else -SURE)
 
 
-def alternatives(reply: Reply) -> Reading:
+def alternatives(reply: Reply) -> ForwardPass:
     """From the alternatives of the first token that is (the beginning of) a label."""
     if not reply.logprobs:
-        return Reading(
+        return ForwardPass(
             math.nan, error=f"{reply.model} gave no logprobs: set judge.engine.verdict=word"
         )
     for token in reply.logprobs:
@@ -147,8 +151,8 @@ def alternatives(reply: Reply) -> Reading:
             # a label outside the alternatives is below the least of them
             floor = math.exp(min(token.values()))
             diff = math.log(max(true, min(floor, 1e-6))) - math.log(max(false, min(floor, 1e-6)))
-            return Reading(diff, min(true + false, 1.0))
-    return Reading(math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label")
+            return ForwardPass(diff, min(true + false, 1.0))
+    return ForwardPass(math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label")
 
 
 def _mass(token: Mapping[str, float], label: str) -> float:

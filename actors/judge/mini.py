@@ -16,7 +16,7 @@ from typing import Any
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge import mini as cross
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading, hash_files
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.mention import RULES, only_mentioned
 from mustsee.judge.prompt import Triple
 from mustsee.nn import programs
@@ -70,11 +70,11 @@ class MiniEngine:
             for size in (FEW, self._full(length)):
                 self._program(cross.pad([], length, size))
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         encoded = cross.encode(self._base, triple)
-        return Prepared(triple, len(encoded.ids), encoded)
+        return PreparedTriple(triple, len(encoded.ids), encoded)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         """By length, in batches of the compiled sizes; answered in the order asked."""
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
         found: dict[int, float] = {}
@@ -87,7 +87,7 @@ class MiniEngine:
             logits = self._program(batch)(self._weights, self._head, batch)
             found.update(zip(here, map(float, logits[: len(here)]), strict=True))
         return [
-            Reading(min(found[i], MENTIONED) if only_mentioned(p.triple) else found[i])
+            ForwardPass(min(found[i], MENTIONED) if only_mentioned(p.triple) else found[i])
             for i, p in enumerate(prepared)
         ]
 

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.lexical import FEATURES, features
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
@@ -33,7 +33,7 @@ class Nli:
     """`model`: a folder or a Hugging Face id in the cache, one of whose labels is "entailment"."""
 
     model: str = "cross-encoder/nli-deberta-v3-base"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     both: bool = True
     lexical: bool = True
     device: str = hardware("auto")
@@ -47,10 +47,10 @@ class NliEngine:
     limit = 512
 
     def __init__(self, config: Nli) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
         self._config = config
-        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
         named = {v.lower(): int(k) for k, v in self._loaded.model.config.id2label.items()}
         if "entailment" not in named:
             raise UserError(f"{config.model!r} has the labels {sorted(named)!r}, no entailment")
@@ -62,22 +62,22 @@ class NliEngine:
             prompt=FORMAT,
         )
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         """The payload is one tokenised pair for each way; none where words decide."""
-        if self._config.lexical and said(triple):
-            return Prepared(triple, 0, ())
+        if self._config.lexical and states_reference(triple):
+            return PreparedTriple(triple, 0, ())
         sides = [
             FORMAT.format(question=triple.question, answer=answer)
             for answer in (triple.candidate, triple.reference)
         ]
         ways = (sides, sides[::-1]) if self._config.both else (sides,)
         pairs = tuple(dict(self._loaded.tokenizer(*way)) for way in ways)
-        return Prepared(triple, max(len(p["input_ids"]) for p in pairs), pairs)
+        return PreparedTriple(triple, max(len(p["input_ids"]) for p in pairs), pairs)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         logits = iter(self._loaded.logits([pair for p in prepared for pair in p.payload]))
         return [
-            Reading(min((self._entailed(next(logits)) for _ in p.payload), default=SURE))
+            ForwardPass(min((self._entailed(next(logits)) for _ in p.payload), default=SURE))
             for p in prepared
         ]
 
@@ -90,7 +90,7 @@ class NliEngine:
         )
 
 
-def said(triple: Triple) -> bool:
+def states_reference(triple: Triple) -> bool:
     """The candidate has all words of the reference, and none of them is denied or in a choice."""
     found = dict(zip(FEATURES, features(triple), strict=True))
     return bool(found["contained"]) and not (found["denied"] or found["choice"])

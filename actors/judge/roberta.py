@@ -13,10 +13,10 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.judge.checkpoint import Loaded, found
+from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, Identity, Prepared, Reading, logit
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 
@@ -29,7 +29,7 @@ class Roberta:
     """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
 
     model: str = "zli12321/answer_equivalence_roberta"
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     device: str = hardware("auto")
     budget: int = hardware(4096)
 
@@ -41,9 +41,9 @@ class RobertaEngine:
     limit = 512
 
     def __init__(self, config: Roberta) -> None:
-        folder, digest = found(config.model, config.revision)
+        folder, digest = find_checkpoint(config.model, config.revision)
         kind = "AutoModelForSequenceClassification"
-        self._loaded = Loaded(kind, folder, config.device, config.budget, "float32")
+        self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
         classes = int(self._loaded.model.config.num_labels)
         if classes != 2:
             raise UserError(
@@ -51,15 +51,15 @@ class RobertaEngine:
             )
         self.identity = Identity(engine="roberta", weights=digest, prompt=FORMAT)
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         ids = self._loaded.tokenizer(FORMAT.format(**vars(triple)))
-        return Prepared(triple, len(ids["input_ids"]), dict(ids))
+        return PreparedTriple(triple, len(ids["input_ids"]), dict(ids))
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         same = [_plain(p.triple.candidate) == _plain(p.triple.reference) for p in prepared]
         asked = [p.payload for p, exact in zip(prepared, same, strict=True) if not exact]
         logits = iter(self._loaded.logits(asked))
-        return [Reading(SURE if exact else float(next(logits)[1])) for exact in same]
+        return [ForwardPass(SURE if exact else float(next(logits)[1])) for exact in same]
 
 
 def _plain(text: str) -> str:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from actors.gateway import Metered
-from actors.judge.llm import LlmEngine, LlmJudge, Patient
+from actors.gateway import MeteredModel
+from actors.judge.llm import LlmEngine, LlmJudge, RetryingModel
 from actors.part import LlmConfig, RunContext, hardware
-from mustsee.judge.judge import Engine, Prepared, Reading
+from mustsee.judge.judge import Engine, ForwardPass, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.prompts import Prompts
@@ -31,16 +31,16 @@ class SimpleQa:
     connections: int = hardware(16)
 
     def open(self) -> Engine:
-        attempts = self.llm.endpoint.attempts if isinstance(self.llm, Metered) else 1
-        return SimpleQaEngine(self, Patient(self.llm.open(), attempts))
+        attempts = self.llm.endpoint.attempts if isinstance(self.llm, MeteredModel) else 1
+        return SimpleQaEngine(self, RetryingModel(self.llm.open(), attempts))
 
-    def within(self, run: RunContext) -> Within:
+    def for_run(self, run: RunContext) -> ConnectedSimpleQa:
         """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
-        return Within(self, run.llm(self.llm))
+        return ConnectedSimpleQa(self, run.llm(self.llm))
 
 
 @dataclass(frozen=True)
-class Within:
+class ConnectedSimpleQa:
     """A judge with its model connected already."""
 
     judge: SimpleQa
@@ -58,10 +58,10 @@ class SimpleQaEngine:
         self.limit = self._asked.limit
         self.identity = replace(self._asked.identity, engine="simpleqa", prompt=grader.digest)
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         return self._asked.prepare(triple)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         return self._asked.score(prepared)
 
 
@@ -85,11 +85,11 @@ class Grader:
             request, prompt=PROMPT, digest=self.digest, messages=(Message("user", text),)
         )
         reply = await self._llm.complete(asked)
-        right = graded(reply.text)
+        right = parse_grade(reply.text)
         return reply if right is None else replace(reply, text="TRUE" if right else "FALSE")
 
 
-def graded(reply: str) -> bool | None:
+def parse_grade(reply: str) -> bool | None:
     """Whether a reply grades an answer as right; null where it is no grade."""
     found = _GRADE.fullmatch(reply.strip())
     return found and (found[1] or found[2]).upper() in ("A", "CORRECT")

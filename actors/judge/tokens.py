@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.judge.judge import Prepared, hash_files
+from mustsee.judge.judge import PreparedTriple, hash_files
 from mustsee.judge.prompt import LABELS, OPENING, Triple, prompt_hash, render
 
 METADATA = "judge.json"
@@ -24,7 +24,7 @@ ATTENTION = ("causal", "prefix")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metadata:
+class JudgeMetadata:
     """`judge.json`. `attention`: "causal", or "prefix" (every token of the prompt sees every other,
     the usual meaning of prefix-LM tuning). `training`: how it was made.
     """
@@ -39,18 +39,18 @@ class Metadata:
         Path(folder, METADATA).write_text(text, encoding="utf-8")
 
     @staticmethod
-    def read(folder: str | Path) -> Metadata | None:
+    def read(folder: str | Path) -> JudgeMetadata | None:
         """None where the folder holds no judge but a plain checkpoint."""
         path = Path(folder, METADATA)
         if not path.exists():
             return None
         try:
-            return Metadata(**json.loads(path.read_text(encoding="utf-8")))
+            return JudgeMetadata(**json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise UserError(f"{str(path)!r} is not a judge's metadata: {error}") from None
 
 
-def settle(folder: str, attention: str | None, zero_shot: bool) -> Metadata:
+def settle(folder: str, attention: str | None, zero_shot: bool) -> JudgeMetadata:
     """The metadata of a checkpoint, checked against what is asked for.
 
     Raises UserError where attention or prompt differ, or where a plain checkpoint is not asked for
@@ -63,14 +63,16 @@ def settle(folder: str, attention: str | None, zero_shot: bool) -> Metadata:
         )
     if attention not in (None, *ATTENTION):
         raise UserError(f"attention {attention!r}: choose one of {', '.join(ATTENTION)}")
-    found = Metadata.read(folder)
+    found = JudgeMetadata.read(folder)
     if found is None:
         if not zero_shot:
             raise UserError(
                 f"{folder!r} has no {METADATA}: it was not trained as a judge; "
                 "train one, or set zero_shot=true to use a plain instruction-tuned model"
             )
-        return Metadata(attention=attention or "causal", prompt=prompt_hash(), dtype="bfloat16")
+        return JudgeMetadata(
+            attention=attention or "causal", prompt=prompt_hash(), dtype="bfloat16"
+        )
     if attention not in (None, found.attention):
         raise UserError(
             f"{folder!r} was trained with {found.attention} attention and would be served with "
@@ -112,13 +114,13 @@ class GemTokens:
         self.labels = self._labels(turn)
         self.pad = int(self._tokenizer.pad_token_id or 0)
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         """The ids of the whole prompt as payload; the next token is the verdict."""
         body = self._encode(f"user\n{render(triple)}")
         ids = (self._bos, self._open, *body, *self._after)
-        return Prepared(triple, len(ids), ids)
+        return PreparedTriple(triple, len(ids), ids)
 
-    def shared(self) -> tuple[int, ...]:
+    def prefix_ids(self) -> tuple[int, ...]:
         """The ids that every prompt begins with: the instructions."""
         one = self.prepare(Triple("a", "a", "a")).payload
         two = self.prepare(Triple("?", "b", "b")).payload

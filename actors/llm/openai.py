@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
 
-from actors.batches import Batched, Batching, Count
-from actors.endpoint import CHARACTERS_PER_TOKEN, Connection, Endpoint, Estimate
+from actors.batches import BatchClient, BatchSettings, Count
+from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Connection, Endpoint
 from actors.part import hardware
-from mustsee.errors import BadRow, Transient, UserError, hidden
-from mustsee.llm import Clip, Message, Reply, Request, VideoInput
+from mustsee.errors import BadRow, Transient, UserError, hide_secrets
+from mustsee.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.run.limits import Limits
 from mustsee.run.picture_tokens import PictureTokens
 from mustsee.run.quota import Quota
 from mustsee.store import Store
-from mustsee.thoughts import Spoken, apart
+from mustsee.thoughts import SplitReply, split_reasoning
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
 
@@ -61,7 +61,7 @@ class OpenAI(Endpoint):
     video: VideoInput = field(default_factory=VideoInput, metadata={"identity": False})
     fallback: Sequence[Mapping[str, Any]] = hardware(())
     batch: Literal["auto", "never", "always"] = hardware("never")
-    batches: Batching = field(default_factory=Batching, metadata={"identity": False})
+    batches: BatchSettings = field(default_factory=BatchSettings, metadata={"identity": False})
 
     def __post_init__(self) -> None:
         if self.batch not in ("auto", "never", "always"):
@@ -128,7 +128,7 @@ class OpenAI(Endpoint):
         seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
         return seconds * self.video.tokens
 
-    def estimate(self, request: Request) -> Estimate:
+    def estimate(self, request: Request) -> CallEstimate:
         tokens_in = sum(
             len(m.text) / CHARACTERS_PER_TOKEN + 4 + sum(map(self._tokens, m.images))
             for m in request.messages
@@ -136,7 +136,7 @@ class OpenAI(Endpoint):
         tokens_in += self.film_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
         usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
-        return Estimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
+        return CallEstimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
 
     def open(self) -> OpenAIChat:
         return OpenAIChat(self)
@@ -145,9 +145,9 @@ class OpenAI(Endpoint):
     def rows_held(self) -> int:
         return 0 if self.batch == "never" else self.batches.rows
 
-    def by_batch(self, store: Store, count: Count) -> Batched | None:
+    def by_batch(self, store: Store, count: Count) -> BatchClient | None:
         """The way by batch, where it is chosen."""
-        return None if self.batch == "never" else Batched(self.open(), self, store, count)
+        return None if self.batch == "never" else BatchClient(self.open(), self, store, count)
 
 
 DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
@@ -218,7 +218,7 @@ class OpenAIChat:
             return {"role": message.role, "content": message.text}
         return {"role": message.role, "content": [self._part(part) for part in message.parts]}
 
-    def _part(self, part: str | bytes | Clip) -> dict[str, Any]:
+    def _part(self, part: str | bytes | VideoClip) -> dict[str, Any]:
         if isinstance(part, str):
             return {"type": "text", "text": part}
         if isinstance(part, bytes):
@@ -239,7 +239,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply holds no choices") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hidden(str(declined)) if declined else spoken.said
+        text = hide_secrets(str(declined)) if declined else spoken.said
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":
@@ -298,7 +298,7 @@ class _Used(NamedTuple):
     tokens_thought: int
 
 
-def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> Spoken:
+def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> SplitReply:
     """What an answer says and thinks, wherever the endpoint puts the thoughts: a field of the
     message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), or, where it marks
     none, tags at the beginning of the text. `opened`: the text begins in the midst of thoughts.
@@ -310,10 +310,10 @@ def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> Spoken:
         parts = cast(list[Mapping[str, Any]], content)
         thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
         content = "".join(p["text"] for p in parts if p.get("type") == "text")
-    said = hidden(str(content))
-    spoken = Spoken(said=said) if any(thoughts) else apart(said, opened=opened)
+    said = hide_secrets(str(content))
+    spoken = SplitReply(said=said) if any(thoughts) else split_reasoning(said, opened=opened)
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
-    return Spoken(said=spoken.said, thoughts=hidden(told), unfinished=spoken.unfinished)
+    return SplitReply(said=spoken.said, thoughts=hide_secrets(told), unfinished=spoken.unfinished)
 
 
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:

@@ -15,17 +15,17 @@ from typing import Any
 
 from actors.part import LlmConfig
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Clip, Llm, Message, Reply, Request
+from mustsee.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.schemas import dump, load
 
 
-def spoken(messages: Sequence[Message], seed: int) -> str:
+def hash_messages(messages: Sequence[Message], seed: int) -> str:
     """Hash of what an endpoint gets to see: the turns, their pictures and films, the seed."""
     turns = [[m.role, list(map(_seen, m.parts))] for m in messages]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 
 
-def _seen(part: str | bytes | Clip) -> str:
+def _seen(part: str | bytes | VideoClip) -> str:
     if isinstance(part, str):
         return part
     content = part if isinstance(part, bytes) else part.mp4 or part.address.encode()
@@ -117,7 +117,7 @@ class Recorder:
         reply = await self.llm.complete(request)
         line = {
             "key": request.key(""),
-            "spoken": spoken(request.messages, request.seed),
+            "spoken": hash_messages(request.messages, request.seed),
             "prompt": request.prompt,
             "reply": dump(reply),
         }

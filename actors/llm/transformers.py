@@ -23,7 +23,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from mustsee.thoughts import apart, leaves_open
+from mustsee.thoughts import leaves_open, split_reasoning
 
 LAST = 8  # tokens of a prompt in which a template may open the thoughts of the reply
 GATHER = 0.005  # seconds for which calls are gathered into one batch
@@ -39,7 +39,7 @@ class Transformers:
     """
 
     model: str
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
     dtype: str = "bfloat16"
     device: str = hardware("auto")
     batch_size: int = hardware(8)
@@ -65,7 +65,7 @@ class Transformers:
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class PendingRequest:
     """A request and where its reply goes."""
 
     request: Request
@@ -104,7 +104,7 @@ class TransformersChat:
         self._ends = {ends} if isinstance(ends, int) else set(ends or ())
         text = self._model.config.get_text_config()
         self._longest: int | None = getattr(text, "max_position_embeddings", None)
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[PendingRequest] = deque()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="llm-transformers")
 
@@ -112,7 +112,7 @@ class TransformersChat:
         """Raises BadRow for a request that is too long, has pictures that cannot be read or that
         the model does not take, or does not fit the memory on its own.
         """
-        waiting = Waiting(request)
+        waiting = PendingRequest(request)
         with self._lock:
             self._waiting.append(waiting)
         asyncio.get_running_loop().call_later(GATHER, self._thread.submit, self._turn)
@@ -136,7 +136,7 @@ class TransformersChat:
             self._thread.submit(self._turn)
             batch = batch[: len(batch) // 2]
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[PendingRequest]:
         with self._lock:
             open_calls = [w for w in self._waiting if not w.reply.cancelled()]
             kind = open_calls[0].kind if open_calls else None
@@ -170,7 +170,7 @@ class TransformersChat:
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=self._tokenizer.pad_token_id,
-                logits_processor=[Draw(requests)],
+                logits_processor=[TokenSampler(requests)],
                 output_logits=sampling.top_logprobs > 0,
                 return_dict_in_generate=True,
             )
@@ -192,7 +192,7 @@ class TransformersChat:
                 "return_tensors": "pt",
             }
             given |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
-            return templated(self._reader, chats, given)
+            return apply_chat_template(self._reader, chats, given)
         texts = [self._plain_text(request.messages) for request in requests]
         if not self._sees:
             return self._reader(texts, return_tensors="pt", padding=True)
@@ -234,7 +234,7 @@ class TransformersChat:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
         said = row if end is None else row[:end]
         text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
-        spoken = apart(text, opened=opened)
+        spoken = split_reasoning(text, opened=opened)
         return Reply(
             text=spoken.said,
             model=self._config.model,
@@ -264,7 +264,7 @@ class TransformersChat:
         return tuple(found)
 
 
-class Draw:
+class TokenSampler:
     """Turns the greedy choice of each row into the choice of its request: nothing at temperature 0,
     else one draw from the `top_p` nucleus of the scores at that temperature.
     """
@@ -309,7 +309,9 @@ def takes_pictures(config: Transformers) -> bool:
     return type(found) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 
-def templated(reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]) -> Any:
+def apply_chat_template(
+    reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]
+) -> Any:
     """The chats through the model's template; where that knows no system turn (Gemma's), what the
     system says stands before what the user says first.
     """

@@ -3,6 +3,6 @@
 from mustsee.align import align
 """
 
-from mustsee.align.place import Alignment, Options, align
+from mustsee.align.place import Alignment, MatchOptions, align
 
-__all__ = ["Alignment", "Options", "align"]
+__all__ = ["Alignment", "MatchOptions", "align"]

@@ -26,7 +26,7 @@ _BLOCK = 16384  # lines embedded at once: 10^6 lines take 1.5 GB, not twice that
 
 
 @dataclass(frozen=True)
-class Spoken:
+class SpokenWords:
     """The words of some lines: text, start and end seconds [n], and the line each belongs to."""
 
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ def clean(text: str) -> str:
     return " ".join(_NOISE.sub(" ", text).split())
 
 
-def spoken(lines: Sequence[Line]) -> Spoken:
+def spoken_words(lines: Sequence[Line]) -> SpokenWords:
     """The words that are spoken in lines, in order of time.
 
     Timed words are taken as they are; others are spread over their line by their length.
@@ -69,7 +69,7 @@ def spoken(lines: Sequence[Line]) -> Spoken:
             add(found.group(), line.start + begin * scale, line.start + end * scale, number)
     start = np.frombuffer(starts, dtype=np.float64)
     order = np.argsort(start, kind="stable")  # a narrator may speak over a line
-    return Spoken(
+    return SpokenWords(
         tuple(words[i] for i in order.tolist()),
         start[order],
         np.frombuffer(ends, dtype=np.float64)[order],
@@ -106,7 +106,7 @@ class Description:
         self.lines = tuple(sorted(lines, key=lambda line: (line.start, line.end)))
         self.starts = np.array([line.start for line in self.lines], dtype=np.float64)
         self.ends = np.array([line.end for line in self.lines], dtype=np.float64)
-        self.spoken = spoken(self.lines)
+        self.spoken = spoken_words(self.lines)
         self.index: Any = None
         for at in range(0, len(self.lines), _BLOCK):
             texts = [clean(line.text) or "-" for line in self.lines[at : at + _BLOCK]]
@@ -129,7 +129,7 @@ class Description:
         counts = np.where(ids >= 0, self.counts[np.maximum(ids, 0)], 1) if len(self.counts) else 1
         return np.clip(1.0 - np.log(np.maximum(counts, 1)) / total, 0.05, 1.0) * np.ones(len(ids))
 
-    def shared(self, ids: Ints) -> tuple[Ints, Ints, Floats]:
+    def shared_pairs(self, ids: Ints) -> tuple[Ints, Ints, Floats]:
         """Positions (clip, description) of shared pairs and of words that occur once, with their
         votes.
         """

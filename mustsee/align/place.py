@@ -29,10 +29,10 @@ from mustsee.align.description import (
     Embed,
     Floats,
     Ints,
-    Spoken,
+    SpokenWords,
     clean,
     common,
-    spoken,
+    spoken_words,
     unit,
 )
 from mustsee.records import Line, Span
@@ -44,7 +44,7 @@ _AROUND = 4  # matches on each side that decide the offset; 1 missed 1.1 % of th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class MatchOptions:
     """What a match must show: a score of `threshold` + `evidence` / (the clip's words, weighted by
     how rare they are). Few words are more easily found by chance. Calibrated on the sweep of
     `ray_jobs/benches/align.py`.
@@ -96,7 +96,7 @@ class Alignment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class PlaceReading:
     """One place read word by word: matched positions, share of words found, rate, and both ends."""
 
     here: Ints
@@ -113,14 +113,14 @@ def align(
     embed: Embed,
     *,
     duration: float | None = None,
-    options: Options | None = None,
+    options: MatchOptions | None = None,
 ) -> Alignment:
     """Place a clip in a description.
 
     `embed`: texts -> float32 [n, d]. `duration`: the clip's seconds, when known beyond its lines.
     Never raises for a clip that cannot be placed: `refused` says why.
     """
-    options = options or Options()
+    options = options or MatchOptions()
     movie = (
         description_lines
         if isinstance(description_lines, Description)
@@ -130,7 +130,7 @@ def align(
         (line for line in clip_lines if WORD.search(clean(line.text))),
         key=lambda line: (line.start, line.end),
     )
-    clip = spoken(lines)
+    clip = spoken_words(lines)
     if not clip.words:
         return _refuse(
             "the clip has no spoken words to place it by; another hear= that finds some keeps it"
@@ -164,16 +164,16 @@ def _refuse(reason: str) -> Alignment:
 
 def _places(
     movie: Description,
-    clip: Spoken,
+    clip: SpokenWords,
     ids: Ints,
     lines: Sequence[Line],
     vectors: NDArray[np.float32],
-    options: Options,
+    options: MatchOptions,
 ) -> list[float]:
     """Description seconds at which the clip's second 0 may lie, best first: the peaks of the votes
     in a rolling window.
     """
-    here, there, votes = movie.shared(ids)
+    here, there, votes = movie.shared_pairs(ids)
     offsets = movie.spoken.start[there] - clip.start[here]
     count = len(vectors) // 2
     anchors = [*lines[:count], *lines[-count:]]
@@ -199,8 +199,13 @@ def _places(
 
 
 def _read(
-    movie: Description, clip: Spoken, ids: Ints, weights: Floats, place: float, options: Options
-) -> Reading | None:
+    movie: Description,
+    clip: SpokenWords,
+    ids: Ints,
+    weights: Floats,
+    place: float,
+    options: MatchOptions,
+) -> PlaceReading | None:
     """Read the clip against the description around `place`: once in a wide band to learn the rate
     and the offset along the clip, once in a narrow one.
     """
@@ -214,7 +219,7 @@ def _read(
     if len(here) < 2:
         return None
     local = _smooth(begins, here, times[there] - begins[here], rate)
-    return Reading(
+    return PlaceReading(
         here=here,
         there=there,
         share=float(weights[here].sum() / weights.sum()),
@@ -225,7 +230,7 @@ def _read(
 
 
 def _track(
-    times: Floats, here: Ints, there: Floats, place: float, options: Options
+    times: Floats, here: Ints, there: Floats, place: float, options: MatchOptions
 ) -> tuple[float, Floats]:
     """The rate that explains most matches, and the offset [n] at each of the clip's words."""
     best, chosen, middle = -1.0, 1.0, place
@@ -257,9 +262,9 @@ def _smooth(times: Floats, here: Ints, shift: Floats, rate: float) -> Floats:
     return np.interp(times, times[here], windows) + (rate - 1.0) * times
 
 
-def _distinct(readings: Sequence[Reading]) -> list[Reading]:
+def _distinct(readings: Sequence[PlaceReading]) -> list[PlaceReading]:
     """Best first, without those that lie where a better one lies."""
-    kept: list[Reading] = []
+    kept: list[PlaceReading] = []
     for reading in sorted(readings, key=lambda r: -r.share):
         if all(min(abs(reading.start - k.start), abs(reading.end - k.end)) > 3.0 for k in kept):
             kept.append(reading)
@@ -268,13 +273,13 @@ def _distinct(readings: Sequence[Reading]) -> list[Reading]:
 
 def _judge(
     movie: Description,
-    clip: Spoken,
+    clip: SpokenWords,
     lines: Sequence[Line],
     vectors: NDArray[np.float32],
-    readings: Sequence[Reading],
+    readings: Sequence[PlaceReading],
     weight: float,
     duration: float | None,
-    options: Options,
+    options: MatchOptions,
 ) -> Alignment:
     """Score the best reading, and refuse what does not hold."""
     best = readings[0]
@@ -304,12 +309,12 @@ def _judge(
 
 
 def _doubt(
-    clip: Spoken,
-    readings: Sequence[Reading],
+    clip: SpokenWords,
+    readings: Sequence[PlaceReading],
     score: float,
     least: float,
     duration: float | None,
-    options: Options,
+    options: MatchOptions,
 ) -> str | None:
     """Why the best reading is not to be believed, or None."""
     best = readings[0]

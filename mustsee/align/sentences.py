@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.align.description import spoken
+from mustsee.align.description import spoken_words
 from mustsee.align.place import Alignment
 from mustsee.errors import UserError
 from mustsee.records import Line
@@ -110,7 +110,7 @@ def features(texts: Sequence[str], vectors: NDArray[np.floating[Any]]) -> Floats
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class LogisticHead:
     """A logistic head on an encoder's vectors: `weights` [d], `bias`; `encoder` names what it was
     fitted on.
     """
@@ -133,7 +133,7 @@ class Head:
             np.savez(file, weights=self.weights, bias=np.float64(self.bias), meta=np.array(meta))
 
     @classmethod
-    def load(cls, path: str | Path) -> Head:
+    def load(cls, path: str | Path) -> LogisticHead:
         """Raises UserError for what is no such file."""
         try:
             with np.load(path, allow_pickle=False) as data:
@@ -156,7 +156,7 @@ def fit(
     *,
     strength: float = 1.0,
     encoder: str = "",
-) -> Head:
+) -> LogisticHead:
     """The logistic head with the least loss (classes weighted alike) plus an L2 penalty of
     `strength` / n. Raises UserError when one class is missing.
     """
@@ -177,7 +177,7 @@ def fit(
         return value, np.append(x.T @ slope + strength / len(y) * weights, slope.sum())
 
     found = minimize(loss, np.zeros(x.shape[1] + 1), jac=True, method="L-BFGS-B")
-    return Head(weights=found.x[:-1], bias=float(found.x[-1]), encoder=encoder)
+    return LogisticHead(weights=found.x[:-1], bias=float(found.x[-1]), encoder=encoder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,12 +237,12 @@ def heard_share(lines: Sequence[Line], clip: Sequence[Line], found: Alignment) -
     """For each description line, the share of its words that the clip speaks at that time, give or
     take 2 s; each of the clip's words counts once.
     """
-    said = spoken(clip)
+    said = spoken_words(clip)
     times = found.offset + found.rate * said.start
     free = [True] * len(times)
     shares: list[float] = []
     for line in lines:
-        wanted = spoken([line]).words
+        wanted = spoken_words([line]).words
         low = int(np.searchsorted(times, line.start - 2.0))
         high = int(np.searchsorted(times, line.end + 2.0))
         hits = 0

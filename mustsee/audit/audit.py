@@ -10,9 +10,9 @@ from typing import Any
 
 from mustsee import stats
 from mustsee.audit import guessers
-from mustsee.audit.battery import SHORTCUTS, Asked, Replies, Tried, battery
-from mustsee.audit.figures import Figures, Ratio, figures, groups, length_of, ratio
-from mustsee.audit.repeats import Pair, SameFilm
+from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, battery
+from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
+from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance
 from mustsee.records import Question, Video
@@ -32,7 +32,7 @@ WATCHED = ("evidence", "whole", "frames")  # where a model that is right must ag
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suspect:
+class SuspectQuestion:
     """A question whose key looks wrong: `models` of the answerers name one other option in every
     turn, wherever they saw what decides it; none names the key.
     """
@@ -45,7 +45,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class AuditedQuestion:
     """One question. `score`: the share of its shortcut conditions in which every turn is right,
     null where none was asked; `shortcuts`: which; `guessers`: those that are right and beat chance
     on the dataset or its type; `fails`: why it is not in the clean dataset. A shortcut that does
@@ -60,14 +60,14 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class AuditGroup:
     """A type of questions, or those on films of some length. Alarms are adjusted by Holm over all
     guessers and conditions of all groups of its kind.
     """
 
     name: str
     questions: int
-    battery: tuple[Tried, ...]
+    battery: tuple[ConditionResult, ...]
     shortcuts: Ratio
 
 
@@ -82,17 +82,17 @@ class Audit:
     videos: int
     left_out: Mapping[str, int]
     unusable: tuple[str, ...]
-    asked: tuple[Asked, ...]
-    battery: tuple[Tried, ...]
+    asked: tuple[ConditionRun, ...]
+    battery: tuple[ConditionResult, ...]
     any: Ratio
-    figures: tuple[Figures, ...]
-    types: tuple[Group, ...]
-    lengths: tuple[Group, ...]
-    duplicates: tuple[Pair, ...]
-    overlap: tuple[Pair, ...]
-    films: tuple[SameFilm, ...]
-    suspects: tuple[Suspect, ...]
-    items: tuple[Item, ...] = field(repr=False)
+    figures: tuple[AnswererFigures, ...]
+    types: tuple[AuditGroup, ...]
+    lengths: tuple[AuditGroup, ...]
+    duplicates: tuple[RepeatedPair, ...]
+    overlap: tuple[RepeatedPair, ...]
+    films: tuple[SharedVideo, ...]
+    suspects: tuple[SuspectQuestion, ...]
+    items: tuple[AuditedQuestion, ...] = field(repr=False)
 
     @property
     def all(self) -> int:
@@ -105,7 +105,7 @@ class Audit:
         return sum(not item.fails for item in self.items)
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """Questions in the clean dataset: those, and the ones that could not be audited."""
         return self.all - len(self.unusable) - (self.questions - self.clean)
 
@@ -126,7 +126,7 @@ class Audit:
         return any(a.condition in WATCHED for a in self.asked)
 
     @property
-    def alarms(self) -> list[Tried]:
+    def alarms(self) -> list[ConditionResult]:
         return [t for t in self.battery if t.alarm]
 
     def plain(self) -> dict[str, Any]:
@@ -135,13 +135,20 @@ class Audit:
         for tried, plain in _paired(self, told):
             plain["alarm"] = tried.alarm
         named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
-        counts = {"all": self.all, "clean": self.clean, "kept": self.kept, "lucky": self.lucky}
+        counts = {
+            "all": self.all,
+            "clean": self.clean,
+            "kept": self.kept_count,
+            "lucky": self.lucky,
+        }
         return {
             **told, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
         }  # fmt: skip
 
 
-def _paired(audit: Audit, told: Mapping[str, Any]) -> Iterator[tuple[Tried, dict[str, Any]]]:
+def _paired(
+    audit: Audit, told: Mapping[str, Any]
+) -> Iterator[tuple[ConditionResult, dict[str, Any]]]:
     """Everything that was tried, and what was made of it."""
     yield from zip(audit.battery, told["battery"], strict=True)
     for key, every in (("types", audit.types), ("lengths", audit.lengths)):
@@ -150,19 +157,19 @@ def _paired(audit: Audit, told: Mapping[str, Any]) -> Iterator[tuple[Tried, dict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeated:
+class RepeatReport:
     """What occurs twice (`mustsee.audit.repeats`)."""
 
-    duplicates: Sequence[Pair] = ()
-    overlap: Sequence[Pair] = ()
-    films: Sequence[SameFilm] = ()
+    duplicates: Sequence[RepeatedPair] = ()
+    overlap: Sequence[RepeatedPair] = ()
+    films: Sequence[SharedVideo] = ()
 
 
 def audit(
     questions: Sequence[Question],
     videos: Sequence[Video],
-    asked: Sequence[Asked],
-    repeated: Repeated,
+    asked: Sequence[ConditionRun],
+    repeated: RepeatReport,
     *,
     broken: Mapping[str, str] | None = None,
     drops: Collection[str] = tuple(FAILS),
@@ -171,7 +178,7 @@ def audit(
     """The audit of `questions` (replies inside). `broken`: by id, those that cannot be used as they
     stand, and why. `drops`: for which of `FAILS` a question is left out of the clean dataset.
     """
-    put, broken = guessers.asked(questions), broken or {}
+    put, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in put}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(put), clusters_of(videos)
@@ -207,14 +214,14 @@ def audit(
 def _groups(
     found: Mapping[str, Sequence[Question]],
     replies: Replies,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
-) -> list[Group]:
+) -> list[AuditGroup]:
     tried = {name: battery(some, replies, asked, clusters) for name, some in found.items()}
     every = [t for some in tried.values() for t in some]
     adjusted = iter(stats.holm([t.over.p for t in every]))
     return [
-        Group(
+        AuditGroup(
             name=name,
             questions=len(some),
             battery=tuple(
@@ -226,7 +233,9 @@ def _groups(
     ]
 
 
-def suspect(question: Question, replies: Replies, asked: Sequence[Asked]) -> Suspect | None:
+def suspect(
+    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+) -> SuspectQuestion | None:
     """Whether those who saw what decides it agree against the key."""
     seen = [a for a in asked if a.condition in WATCHED and replies.came(question, a)]
     best = min((WATCHED.index(a.condition) for a in seen), default=None)
@@ -241,7 +250,7 @@ def suspect(question: Question, replies: Replies, asked: Sequence[Asked]) -> Sus
     if option == question.answer_index:
         return None
     agreeing = [a for a, o in named.items() if o == option]
-    return Suspect(
+    return SuspectQuestion(
         question=question.question_id,
         key=question.options[question.answer_index or 0],
         named=question.options[option],
@@ -261,7 +270,7 @@ type, and should not.
 """
 
 
-def _beating(tried: Sequence[Tried], types: Sequence[Group]) -> Beating:
+def _beating(tried: Sequence[ConditionResult], types: Sequence[AuditGroup]) -> Beating:
     every = {(t.answerer, t.name) for t in tried if t.alarm}
     by_type = {g.name: {(t.answerer, t.name) for t in g.battery if t.alarm} for g in types}
     return lambda question: every | by_type.get(question.question_type, set())
@@ -278,7 +287,7 @@ def _telling(questions: Sequence[Question], beating: Beating) -> dict[str, tuple
 
 
 def _marks(
-    suspects: Sequence[Suspect], repeated: Repeated, broken: Collection[str]
+    suspects: Sequence[SuspectQuestion], repeated: RepeatReport, broken: Collection[str]
 ) -> dict[str, Collection[str]]:
     """Reason -> the ids of the questions that have it, of the reasons that ask no model."""
     twice = set[str]()
@@ -294,20 +303,20 @@ def _marks(
 def _items(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionRun],
     telling: Mapping[str, tuple[str, ...]],
     beating: Beating,
     marks: Mapping[str, Collection[str]],
     drops: Collection[str],
-) -> list[Item]:
-    found: list[Item] = []
+) -> list[AuditedQuestion]:
+    found: list[AuditedQuestion] = []
     for q in questions:
         put = [a for a in asked if a.condition in SHORTCUTS and replies.came(q, a)]
         right = [a for a in put if replies.steady(q, a) == q.answer_index]
         above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
         fails = [*above, *(name for name, ids in marks.items() if q.question_id in ids)]
         found.append(
-            Item(
+            AuditedQuestion(
                 question_id=q.question_id,
                 score=len(right) / len(put) if put else None,
                 shortcuts=tuple(c for c in SHORTCUTS if c in {a.condition for a in right}),
@@ -320,26 +329,28 @@ def _items(
 
 def _balanced(
     questions: Sequence[Question],
-    items: Sequence[Item],
+    items: Sequence[AuditedQuestion],
     telling: Mapping[str, tuple[str, ...]],
     seed: int,
-) -> list[Item]:
+) -> list[AuditedQuestion]:
     """Of what is left, some for which a guesser speaks are left out until it is at chance
     (`mustsee.questions.balance`), of the types in which one is not.
     """
     left = {i.question_id for i in items if not i.fails}
     unfair = {q.question_type for q in questions if telling[q.question_id]}
     chosen = [q for q in questions if q.question_id in left and q.question_type in unfair]
-    fallen = {q.question_id for q in balance.resampled(chosen, seed=seed) if q.drop is not None}
+    fallen = {
+        q.question_id for q in balance.balance_questions(chosen, seed=seed) if q.drop is not None
+    }
     return [
         replace(i, fails=(*i.fails, "balance")) if i.question_id in fallen else i for i in items
     ]
 
 
-def worst(found: Audit, most: int, seed: int = 0) -> list[Item]:
+def worst(found: Audit, most: int, seed: int = 0) -> list[AuditedQuestion]:
     """The questions with the most shortcuts, a suspected key counting as one; equals by seed."""
 
-    def rank(item: Item) -> tuple[float, int, float]:
+    def rank(item: AuditedQuestion) -> tuple[float, int, float]:
         dice = random.Random(f"{seed}/{item.question_id}/worst").random()
         wrong = "error" in item.fails
         return (-(item.score or 0.0) - wrong, -len(item.guessers), dice)

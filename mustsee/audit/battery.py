@@ -24,7 +24,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ConditionRun:
     """One answerer under one condition. `name`: of its replies; `frames`: pictures shown, null
     where the condition decides that.
     """
@@ -49,7 +49,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class ConditionResult:
     """One guesser or condition on the questions. `right`: the share right; `chance`: what guessing
     gets; `over`: the difference, tested; `known`: the share right corrected for guessing,
     (right - chance) / (1 - chance).
@@ -83,20 +83,20 @@ class Replies:
             for answer in answers(question):
                 self._found.setdefault((question.question_id, answer.model), []).append(answer)
 
-    def came(self, question: Question, asked: Asked) -> list[Answer]:
+    def came(self, question: Question, asked: ConditionRun) -> list[Answer]:
         """The replies, without failed calls."""
         given = self._found.get((question.question_id, asked.name), [])
         return [a for a in given if a.failed is None]
 
-    def asked(self, question: Question, asked: Asked) -> bool:
+    def was_asked(self, question: Question, asked: ConditionRun) -> bool:
         return (question.question_id, asked.name) in self._found
 
-    def right(self, question: Question, asked: Asked) -> float | None:
+    def right(self, question: Question, asked: ConditionRun) -> float | None:
         """The share of its replies that are right; null where none came."""
         came = self.came(question, asked)
         return sum(a.correct is True for a in came) / len(came) if came else None
 
-    def steady(self, question: Question, asked: Asked) -> int | None:
+    def steady(self, question: Question, asked: ConditionRun) -> int | None:
         """The option that every reply names, whichever way the options are turned."""
         named = {a.letter for a in self.came(question, asked)}
         letter = named.pop() if len(named) == 1 else None
@@ -106,16 +106,16 @@ class Replies:
 def battery(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
-) -> list[Tried]:
-    """All guessers and conditions on `questions` (see `guessers.asked`), p-values adjusted by Holm
-    over all of them.
+) -> list[ConditionResult]:
+    """All guessers and conditions on `questions` (see `guessers.askable_questions`), p-values
+    adjusted by Holm over all of them.
     """
     where = [clusters.get(q.video_id, q.video_id) for q in questions]
     chances = [chance_of(q) for q in questions]
     found = [
-        tried(name, "guesser", "", some, chances, where)
+        compare_with_chance(name, "guesser", "", some, chances, where)
         for name, some in guessers.hits(questions).items()
     ]
     for each in asked:
@@ -127,23 +127,23 @@ def battery(
     ]
 
 
-def tried(
+def compare_with_chance(
     name: str,
     kind: str,
     answerer: str,
     right: Sequence[float],
     chances: Sequence[float],
     where: Sequence[Hashable],
-) -> Tried:
+) -> ConditionResult:
     """How right something is, against chance."""
     known = [(r - c) / (1 - c) for r, c in zip(right, chances, strict=True)]
-    return Tried(
+    return ConditionResult(
         name=name,
         kind=kind,
         answerer=answerer,
         right=_share(right, where),
         chance=sum(chances) / len(chances),
-        over=_exact(stats.paired(right, chances, where), right, chances, where),
+        over=_exact(stats.paired_difference(right, chances, where), right, chances, where),
         known=stats.mean(known, where),
     )
 
@@ -181,17 +181,20 @@ def _share(right: Sequence[float], where: Sequence[Hashable]) -> Estimate:
 
 
 def _condition(
-    questions: Sequence[Question], replies: Replies, asked: Asked, clusters: Mapping[str, str]
-) -> Tried | None:
+    questions: Sequence[Question],
+    replies: Replies,
+    asked: ConditionRun,
+    clusters: Mapping[str, str],
+) -> ConditionResult | None:
     """Null where nobody was asked so."""
-    put = [q for q in questions if replies.asked(q, asked)]
+    put = [q for q in questions if replies.was_asked(q, asked)]
     came = [q for q in put if replies.came(q, asked)]
     if not came:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q in came]
     chances = [chance_of(q) for q in came]
     given = [a for q in came for a in replies.came(q, asked)]
-    found = tried(
+    found = compare_with_chance(
         asked.condition, "condition", asked.answerer,
         [replies.right(q, asked) or 0.0 for q in came], chances, where,
     )  # fmt: skip
@@ -204,7 +207,10 @@ def _condition(
 
 
 def place(
-    questions: Sequence[Question], replies: Replies, asked: Asked, clusters: Mapping[str, str]
+    questions: Sequence[Question],
+    replies: Replies,
+    asked: ConditionRun,
+    clusters: Mapping[str, str],
 ) -> Place | None:
     """The place that is named most often for its due, over all turns; null where nothing could be
     read. The p-value is adjusted by Holm over the places.
@@ -224,7 +230,7 @@ def place(
     where = [cluster for _, _, cluster in shown]
     places = range(max(count for _, count, _ in shown))
     overs = {
-        at: stats.paired(
+        at: stats.paired_difference(
             [float(p == at) for p, _, _ in shown],
             [1 / count if at < count else 0.0 for _, count, _ in shown],
             where,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mustsee.audit.audit import Audit
 from mustsee.layouts import (
-    Reading,
+    QuestionFile,
     cinepile,
     egoschema,
     mlvu,
@@ -17,8 +17,8 @@ from mustsee.layouts import (
     table,
     tempcompass,
 )
-from mustsee.layouts.card import Card, Tally, card_text
-from mustsee.layouts.table import Columns
+from mustsee.layouts.card import Card, CardCounts, card_text
+from mustsee.layouts.table import TableColumns
 from mustsee.records import Question
 
 WRITERS: dict[str, Callable[..., object]] = {
@@ -32,7 +32,11 @@ NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`
 
 
 def write_clean(
-    folder: Path, reading: Reading, found: Audit, source: Path, columns: Columns | None = None
+    folder: Path,
+    reading: QuestionFile,
+    found: Audit,
+    source: Path,
+    columns: TableColumns | None = None,
 ) -> None:
     """The questions that passed, and those that the audit could not hold against anything (open
     ones, without a known answer) unless they are broken, into `folder`. Questions of a plain table
@@ -67,9 +71,9 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
     import pyarrow.parquet as pq
 
     kept = {q.question_id: q for q in questions if q.drop is None}
-    tally = Tally()
+    tally = CardCounts()
     for question in questions:
-        tally.made(question)
+        tally.count_made(question)
     for file in sorted(source.rglob("*.parquet")):
         rows = pq.read_table(file)
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee import stats
-from mustsee.audit.battery import SHORTCUTS, Asked, Replies
+from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
 from mustsee.records import Question, Video
 from mustsee.stats import Difference, Estimate, Floats
 
@@ -36,7 +36,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fewest:
+class FewestFrames:
     """Questions by the fewest pictures with which, and with all that is more, every turn is right:
     0 is blind. `never`: not even with the most. A guess may stand for a proof here: read it beside
     the chance of the battery.
@@ -48,7 +48,7 @@ class Fewest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class AnswererFigures:
     """Of one answerer. `blind_gap`: whole less blind; `visual_gain`: whole less transcript;
     `temporal_gain`: pictures in order less the same out of order; `needed`: without another
     stretch of the same length less without the evidence. `recovery`: CG-Bench's clue recovery rate,
@@ -62,10 +62,12 @@ class Figures:
     temporal_gain: Difference | None
     needed: Difference | None
     recovery: Estimate | None
-    fewest: Fewest | None
+    fewest: FewestFrames | None
 
 
-def shortcut(question: Question, replies: Replies, asked: Sequence[Asked]) -> float | None:
+def shortcut_of_question(
+    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+) -> float | None:
     """u of one question; null where nothing was asked or every option was named."""
     named = options_named(question, replies, asked)
     count = len(question.options)
@@ -74,7 +76,9 @@ def shortcut(question: Question, replies: Replies, asked: Sequence[Asked]) -> fl
     return 1.0 if question.answer_index in named else -len(named) / (count - len(named))
 
 
-def options_named(question: Question, replies: Replies, asked: Sequence[Asked]) -> set[int] | None:
+def options_named(
+    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+) -> set[int] | None:
     """The options that some shortcut condition names in every turn; null where none was asked."""
     tries = [a for a in asked if a.condition in SHORTCUTS and replies.came(question, a)]
     if not tries:
@@ -86,12 +90,12 @@ def options_named(question: Question, replies: Replies, asked: Sequence[Asked]) 
 def ratio(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> Ratio:
     """The shortcut ratio over all of `asked`."""
     told = [q for q in questions if options_named(q, replies, asked) is not None]
-    pairs = [(q, shortcut(q, replies, asked)) for q in told]
+    pairs = [(q, shortcut_of_question(q, replies, asked)) for q in told]
     counted = [(q, u) for q, u in pairs if u is not None]
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
     where = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
@@ -110,22 +114,22 @@ def _cut(found: Estimate) -> Estimate:
 def figures(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[Asked],
+    asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
     *,
     seed: int = 0,
-) -> list[Figures]:
+) -> list[AnswererFigures]:
     """The figures of each answerer."""
-    found: list[Figures] = []
+    found: list[AnswererFigures] = []
     for name in dict.fromkeys(a.answerer for a in asked):
         mine = [a for a in asked if a.answerer == name]
         by = {a.condition: a for a in mine}
 
-        def gap(more: str, less: str, by: Mapping[str, Asked] = by) -> Difference | None:
-            return paired(questions, replies, by.get(more), by.get(less), clusters)
+        def gap(more: str, less: str, by: Mapping[str, ConditionRun] = by) -> Difference | None:
+            return paired_difference(questions, replies, by.get(more), by.get(less), clusters)
 
         found.append(
-            Figures(
+            AnswererFigures(
                 answerer=name,
                 shortcuts=ratio(questions, replies, mine, clusters),
                 blind_gap=gap("whole", "blind"),
@@ -141,11 +145,11 @@ def figures(
     return found
 
 
-def paired(
+def paired_difference(
     questions: Sequence[Question],
     replies: Replies,
-    more: Asked | None,
-    less: Asked | None,
+    more: ConditionRun | None,
+    less: ConditionRun | None,
     clusters: Mapping[str, str],
 ) -> Difference | None:
     """The difference on the questions that both answered."""
@@ -156,14 +160,14 @@ def paired(
     if not both:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.paired([a for _, a, _ in both], [b for _, _, b in both], where)
+    return stats.paired_difference([a for _, a, _ in both], [b for _, _, b in both], where)
 
 
 def recovery(
     questions: Sequence[Question],
     replies: Replies,
-    whole: Asked | None,
-    clue: Asked | None,
+    whole: ConditionRun | None,
+    clue: ConditionRun | None,
     clusters: Mapping[str, str],
     *,
     seed: int = 0,
@@ -188,8 +192,8 @@ def recovery(
 
 
 def fewest(
-    questions: Sequence[Question], replies: Replies, asked: Sequence[Asked]
-) -> Fewest | None:
+    questions: Sequence[Question], replies: Replies, asked: Sequence[ConditionRun]
+) -> FewestFrames | None:
     """By rungs: blind, one picture, a few, as many as `frames`; null without pictures."""
     rungs = {a.frames: a for a in asked if a.condition in ("blind", "one_frame", "few", "frames")}
     order = sorted((n, a) for n, a in rungs.items() if n is not None)
@@ -209,7 +213,7 @@ def fewest(
     if not found:
         return None
     counts = Counter(told)
-    return Fewest(
+    return FewestFrames(
         counts={n: counts[n] for n, _ in order},
         never=len(found) - len(told),
         median=float(told[len(told) // 2]) if told else None,

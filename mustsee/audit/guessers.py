@@ -1,7 +1,8 @@
 """Guessers that ask no model and see no video: what the options and the other questions give away.
 
 Each gives every option of every question a score; the highest is guessed. Those that learn from
-other questions (`prior`, `wording`) learn from one half of the videos and guess on the other.
+other questions (`prior`, `score_by_wording`) learn from one half of the videos and guess on the
+other.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ABOUT: Mapping[str, str] = {
 }
 
 
-def asked(questions: Sequence[Question]) -> list[Question]:
+def askable_questions(questions: Sequence[Question]) -> list[Question]:
     """The multiple-choice questions with a known answer that were not dropped."""
     return [
         q for q in questions
@@ -39,11 +40,11 @@ def asked(questions: Sequence[Question]) -> list[Question]:
 
 
 def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
-    """Guesser -> for each of the questions (`asked`) the chance that it is right: 1, 0, or a share
-    where several options score alike. "place A" always guesses the first option.
+    """Guesser -> for each of the questions (`askable_questions`) the chance that it is right: 1, 0,
+    or a share where several options score alike. "place A" always guesses the first option.
     """
     every = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
-    every |= {"novel": novel, "worn": worn, "prior": prior, "wording": wording}
+    every |= {"novel": novel, "worn": worn, "prior": prior, "wording": score_by_wording}
     places = LETTERS[: max((len(q.options) for q in questions), default=0)]
     every |= {f"place {letter}": _place(n) for n, letter in enumerate(places)}
     return {
@@ -106,7 +107,7 @@ def prior(questions: Sequence[Question]) -> Scores:
     return [[share(q, option) for option in q.options] for q in questions]
 
 
-def wording(questions: Sequence[Question]) -> Scores:
+def score_by_wording(questions: Sequence[Question]) -> Scores:
     """The mean log-odds of an option's words and pairs of words, as learned from the other half of
     the videos: in right answers over in wrong ones.
     """

@@ -30,7 +30,7 @@ LISTED = 40  # pairs, keys in doubt, and findings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worst:
+class WorstQuestion:
     """One of the worst questions, with its row of `audit.json` and frames as data addresses."""
 
     item: Mapping[str, Any]
@@ -83,7 +83,7 @@ def _fewest(figures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[An
             yield one["answerer"], bars({**counts, "not even then": told["never"]})
 
 
-def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[Worst]:
+def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQuestion]:
     tables = Tables(folder)
     wanted = {item["question_id"] for item in items}
     questions = {q.question_id: q for q in tables.questions() if q.question_id in wanted}
@@ -92,7 +92,7 @@ def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[Worst]:
     videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in films}
     for item in items:
         question = questions[item["question_id"]]
-        yield Worst(
+        yield WorstQuestion(
             item=item,
             question=question,
             pictures=_pictures(videos[question.video_id], question),

@@ -37,7 +37,7 @@ DECIDING = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class RepeatedPair:
     """Two questions that are the same, the later one first. `video`: whether of one video;
     `dataset`: where `other` is from, empty for this one.
     """
@@ -51,7 +51,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SameFilm:
+class SharedVideo:
     """A film that another dataset has, too: by its id, its content's digest, or its looks."""
 
     video: str
@@ -60,9 +60,9 @@ class SameFilm:
     dataset: str
 
 
-def within(
+def repeats_within(
     questions: Sequence[Question], embed: Embed | None = None, *, alike: float = 0.95
-) -> list[Pair]:
+) -> list[RepeatedPair]:
     """The pairs in one dataset, each once, by the first way that finds it."""
     found: dict[tuple[int, int], tuple[How, float]] = {}
     for how, key in KEYS.items():
@@ -120,7 +120,7 @@ def overlap(
     embed: Embed | None = None,
     *,
     alike: float = 0.95,
-) -> list[Pair]:
+) -> list[RepeatedPair]:
     """Questions that another dataset has, too, each with the likest of them."""
     found: dict[int, tuple[int, How, float]] = {}
     for how, key in KEYS.items():
@@ -143,8 +143,10 @@ def overlap(
     ]
 
 
-def _pair(one: Question, two: Question, how: How, likeness: float, dataset: str = "") -> Pair:
-    return Pair(
+def _pair(
+    one: Question, two: Question, how: How, likeness: float, dataset: str = ""
+) -> RepeatedPair:
+    return RepeatedPair(
         question=one.question_id,
         other=two.question_id,
         how=how,
@@ -178,24 +180,26 @@ def films(
     others: Sequence[Video],
     dataset: str,
     looks: Mapping[str, NDArray[np.float32]] | None = None,
-) -> list[SameFilm]:
+) -> list[SharedVideo]:
     """Films that another dataset has, too. `looks`: address -> descriptors of `LOOKS` pictures."""
     ids = {v.video_id for v in others} | {v.source for v in others if v.source}
     digests = {v.digest: v.video_id for v in others if v.digest}
     seen = [(v.video_id, looks[v.uri]) for v in others if looks and v.uri in looks]
-    found: list[SameFilm] = []
+    found: list[SharedVideo] = []
     for video in videos:
         own = next((i for i in (video.video_id, video.source) if i in ids), None)
         mine = looks.get(video.uri) if looks else None
         if own is not None:
-            found.append(SameFilm(video=video.video_id, other=own, how="id", dataset=dataset))
+            found.append(SharedVideo(video=video.video_id, other=own, how="id", dataset=dataset))
         elif video.digest in digests:
             other = digests[video.digest]
-            found.append(SameFilm(video=video.video_id, other=other, how="digest", dataset=dataset))
+            found.append(
+                SharedVideo(video=video.video_id, other=other, how="digest", dataset=dataset)
+            )
         elif mine is not None:
             near = [n for n, d in seen if float(np.sqrt(np.mean((mine - d) ** 2))) < APART]
             found += [
-                SameFilm(video=video.video_id, other=n, how="looks", dataset=dataset)
+                SharedVideo(video=video.video_id, other=n, how="looks", dataset=dataset)
                 for n in near[:1]
             ]
     return found

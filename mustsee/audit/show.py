@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.audit.audit import FAILS, Audit, Item, worst
-from mustsee.audit.battery import Tried
+from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, worst
+from mustsee.audit.battery import ConditionResult
 from mustsee.evaluate.score_show import percent
-from mustsee.layouts import Finding
-from mustsee.llm import UNTESTED, untested
+from mustsee.layouts import FileFault
+from mustsee.llm import UNTESTED, untested_note
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -
     import pyarrow.parquet as pq
 
     named = [item_row(i) for i in worst(found, WORST, seed)]
-    said = {"counted": counted(found), "rules": rules(found)}
+    said = {"counted": count_sentence(found), "rules": rules(found)}
     record = {**about, **found.plain(), "said": said, "worst": named}
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
@@ -44,7 +44,7 @@ def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -
     pq.write_table(table, folder / "audit.parquet", compression="zstd")
 
 
-def item_row(item: Item) -> dict[str, Any]:
+def item_row(item: AuditedQuestion) -> dict[str, Any]:
     return {
         "question_id": item.question_id, "score": item.score, "shortcuts": list(item.shortcuts),
         "guessers": list(item.guessers), "fails": list(item.fails),
@@ -64,7 +64,7 @@ def points(found: Difference | None) -> str:
     return f"{100 * found.value:+.1f}{span}"
 
 
-def battery(tried: Sequence[Tried], title: str = "the battery, % right") -> Table:
+def battery(tried: Sequence[ConditionResult], title: str = "the battery, % right") -> Table:
     """Every guesser and condition; those that beat chance and should not are marked."""
     from rich.table import Table
 
@@ -85,7 +85,7 @@ def battery(tried: Sequence[Tried], title: str = "the battery, % right") -> Tabl
     return made
 
 
-def findings(found: Sequence[Finding]) -> Table:
+def findings(found: Sequence[FileFault]) -> Table:
     """What is wrong in the file, row by row; those that cannot be used are not in `clean/`."""
     from rich.table import Table
     from rich.text import Text
@@ -103,7 +103,7 @@ def findings(found: Sequence[Finding]) -> Table:
     return made
 
 
-def counted(found: Audit) -> str:
+def count_sentence(found: Audit) -> str:
     """How many questions were audited, why not all, and whether they are enough."""
     others = ", ".join(f"{n} {why}" for why, n in found.left_out.items())
     said = f"{found.questions} of {found.all} questions audited, on {found.videos} videos"
@@ -120,14 +120,14 @@ def rules(found: Audit) -> str:
     asked: dict[str, list[str]] = {}
     for each in found.asked:
         asked.setdefault(each.condition, []).append(each.answerer)
-    return untested(asked) if asked else f"{UNTESTED} Only the guessers guessed."
+    return untested_note(asked) if asked else f"{UNTESTED} Only the guessers guessed."
 
 
-def leaving(found: Audit) -> Table:
+def drop_reasons_table(found: Audit) -> Table:
     """Why questions are not in `clean/`."""
     from rich.table import Table
 
-    made = Table(title=f"clean/: {found.kept} of {found.all} questions", title_justify="left",
+    made = Table(title=f"clean/: {found.kept_count} of {found.all} questions", title_justify="left",
                  box=None)  # fmt: skip
     for name in ("left out", "questions", "because"):
         made.add_column(name, justify="right" if name == "questions" else "left")

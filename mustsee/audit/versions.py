@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee import stats
 from mustsee.audit.audit import Audit
-from mustsee.audit.battery import Asked, Replies
-from mustsee.audit.figures import shortcut
-from mustsee.audit.guessers import asked as put
+from mustsee.audit.battery import ConditionRun, Replies
+from mustsee.audit.figures import shortcut_of_question
+from mustsee.audit.guessers import askable_questions as put
 from mustsee.audit.guessers import plain
 from mustsee.audit.show import p_value, points
 from mustsee.errors import UserError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version:
+class AuditVersion:
     """Another audit: its record and its questions with their replies."""
 
     folder: str
@@ -37,7 +37,7 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class VersionFigure:
     """One figure of both. `difference`: on the questions that both have, by video."""
 
     name: str
@@ -47,42 +47,42 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class VersionComparison:
     """`shared`: questions that are in both, of one video with the same words."""
 
     folder: str
     mine: int
     theirs: int
     shared: int
-    lines: tuple[Line, ...]
+    lines: tuple[VersionFigure, ...]
 
 
-def earlier(folder: str) -> Version:
+def earlier(folder: str) -> AuditVersion:
     """Raises UserError where the folder is no output of an audit."""
     place = Path(folder)
     try:
         record = json.loads((place / "audit.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"against={folder!r} is no audit: {error}") from error
-    return Version(folder=folder, record=record, questions=read(place, "ours").questions)
+    return AuditVersion(folder=folder, record=record, questions=read(place, "ours").questions)
 
 
-def compare(found: Audit, tables: Tables, old: Version) -> Compared:
+def compare(found: Audit, tables: Tables, old: AuditVersion) -> VersionComparison:
     """The battery of both, and the shortcut ratio, with the difference on shared questions."""
     mine = {_key(q): q for q in put(list(tables.questions()))}
     theirs = {_key(q): q for q in put(old.questions)}
     shared = [n for n in mine if n in theirs]
     before = {(t["answerer"], t["name"]): t for t in old.record["battery"]}
     lines = [
-        Line(
+        VersionFigure(
             name=f"{t.answerer}: {t.name}" if t.answerer else t.name,
             mine=t.known,
             theirs=_estimate(before.get((t.answerer, t.name), {}).get("known")),
         )
         for t in found.battery
     ]
-    asked = [Asked(**a) for a in old.record["asked"]]
-    ratio = Line(
+    asked = [ConditionRun(**a) for a in old.record["asked"]]
+    ratio = VersionFigure(
         name="shortcut ratio",
         mine=found.any.ratio,
         theirs=_estimate(old.record["any"]["ratio"]),
@@ -90,7 +90,7 @@ def compare(found: Audit, tables: Tables, old: Version) -> Compared:
             [mine[n] for n in shared], found.asked, [theirs[n] for n in shared], asked
         ),
     )
-    return Compared(
+    return VersionComparison(
         folder=old.folder,
         mine=found.questions,
         theirs=old.record["questions"],
@@ -109,21 +109,26 @@ def _estimate(told: Mapping[str, Any] | None) -> Estimate | None:
 
 
 def _moved(
-    mine: list[Question], asked: tuple[Asked, ...], theirs: list[Question], others: list[Asked]
+    mine: list[Question],
+    asked: tuple[ConditionRun, ...],
+    theirs: list[Question],
+    others: list[ConditionRun],
 ) -> Difference | None:
     """How the shortcuts of the shared questions differ."""
     now, then = Replies(mine), Replies(theirs)
     pairs = [
-        (q.video_id, shortcut(q, now, asked), shortcut(p, then, others))
+        (q.video_id, shortcut_of_question(q, now, asked), shortcut_of_question(p, then, others))
         for q, p in zip(mine, theirs, strict=True)
     ]
     both = [(v, a, b) for v, a, b in pairs if a is not None and b is not None]
     if not both:
         return None
-    return stats.paired([a for _, a, _ in both], [b for *_, b in both], [v for v, *_ in both])
+    return stats.paired_difference(
+        [a for _, a, _ in both], [b for *_, b in both], [v for v, *_ in both]
+    )
 
 
-def table(found: Compared) -> Table:
+def table(found: VersionComparison) -> Table:
     """Known shares, corrected for guessing, of both."""
     from rich.table import Table
 

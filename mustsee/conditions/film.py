@@ -6,14 +6,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.seen import Condition
 from mustsee.errors import BadRow
 from mustsee.records import UNSEEN, Video
 
 KEPT = 2048  # pictures; at 512 pixels about 80 MB
 
 
-class Film:
+class VideoFrames:
     """JPEGs of the film of a row. Serves one event loop."""
 
     def __init__(self, video: Video) -> None:
@@ -21,7 +21,7 @@ class Film:
         self._kept: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
         self._turn = asyncio.Lock()
 
-    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         """The pictures shown at `times` (seconds of the file), in that order, of `see`'s size.
 
         Raises BadRow for a film that is missing or cannot be decoded.
@@ -41,7 +41,7 @@ class Film:
                 self._kept.popitem(last=False)
         return found
 
-    def _decoded(self, times: Sequence[float], see: Seen) -> list[bytes]:
+    def _decoded(self, times: Sequence[float], see: Condition) -> list[bytes]:
         from mustsee.media.video import frames_at
 
         return [p.jpeg(see.longest, see.quality) for p in frames_at(self._video.uri, times)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mustsee.records import Line
-from mustsee.text import Terms, length
+from mustsee.text import TermVectors, length
 
 
 def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
@@ -37,5 +37,5 @@ def _written(line: Line) -> str:
 
 
 @lru_cache(maxsize=4)
-def _terms(texts: tuple[str, ...]) -> Terms:
-    return Terms(texts)
+def _terms(texts: tuple[str, ...]) -> TermVectors:
+    return TermVectors(texts)

@@ -13,6 +13,6 @@ def order(count: int, rotation: int) -> tuple[int, ...]:
     return tuple((i - turn) % count for i in range(count))
 
 
-def shown(question: Question, rotation: int) -> tuple[str, ...]:
+def rotated_options(question: Question, rotation: int) -> tuple[str, ...]:
     """The texts of the options in that order."""
     return tuple(question.options[i] for i in order(len(question.options), rotation))

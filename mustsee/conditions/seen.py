@@ -16,7 +16,7 @@ from typing import Literal
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Line, Span, Video
 
-Condition = Literal[
+ConditionName = Literal[
     "blind",  # nothing
     "transcript",  # what is said, all of it
     "one_frame",  # the picture in the middle of the film
@@ -34,7 +34,7 @@ MOST_CUT = 0.4  # of a film: what is cut leaves room for a control elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Condition:
     """What of a film an answerer gets.
 
     `frames` pictures, one from each of as many equal stretches of what the `condition` shows, or
@@ -44,7 +44,7 @@ class Seen:
     of it. With neither the answerer is blind.
     """
 
-    condition: Condition = "whole"
+    condition: ConditionName = "whole"
     frames: int = 0
     fps: float | None = None
     least: int = 1
@@ -82,7 +82,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class FramePlan:
     """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
     seconds of the film. `cuts`: what is taken out of it, with every line that is spoken there in
     part. `clips`: the stretches that are watched, in place of pictures.
@@ -94,7 +94,9 @@ class Plan:
     clips: tuple[Span, ...] = ()
 
 
-def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0) -> Plan | None:
+def plan(
+    see: Condition, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
+) -> FramePlan | None:
     """What is shown of `film`, a stretch of its file; None where the condition shows nothing of it
     (evidence that is the whole film leaves nothing without it, and no room for a control).
 
@@ -104,17 +106,17 @@ def plan(see: Seen, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
     if not shown:
         return None
     if not see.looks:
-        return Plan(spans=shown, cuts=cuts)
+        return FramePlan(spans=shown, cuts=cuts)
     if see.condition == "one_frame":
-        return Plan(spans=shown, times=spread(shown, 1))
+        return FramePlan(spans=shown, times=spread(shown, 1))
     if see.condition in ("without_evidence", "control"):
-        return Plan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
+        return FramePlan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
     if see.condition == "shuffled":
         times = _out_of_order(times, seed)
-    return Plan(spans=shown, times=times)
+    return FramePlan(spans=shown, times=times)
 
 
 def stretch(video: Video) -> Span:
@@ -126,17 +128,17 @@ def stretch(video: Video) -> Span:
     return Span(video.start or 0.0, video.until)
 
 
-def said(
+def lines_within(
     lines: Sequence[Line], spans: Sequence[Span], cuts: Sequence[Span] = ()
 ) -> tuple[Line, ...]:
     """The lines that are spoken, in part at least, within one of the spans, and in no part within
     the cuts.
     """
 
-    def spoken(line: Line, where: Sequence[Span]) -> bool:
+    def overlaps_any(line: Line, where: Sequence[Span]) -> bool:
         return any(line.start < s.end and line.end > s.start for s in where)
 
-    return tuple(x for x in lines if spoken(x, spans) and not spoken(x, cuts))
+    return tuple(x for x in lines if overlaps_any(x, spans) and not overlaps_any(x, cuts))
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
@@ -146,9 +148,9 @@ def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> 
     """
     near = tuple(Span(s.start - BORDER, s.end + BORDER) for s in evidence)
     within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
-    wide = merged((*near, *within), film)
+    wide = merge_spans((*near, *within), film)
     most = sum(s.seconds for s in wide) > MOST_CUT * film.seconds
-    return merged(near, film) if most else wide
+    return merge_spans(near, film) if most else wide
 
 
 def _lies_in(evidence: Span, shot: Span) -> bool:
@@ -157,7 +159,7 @@ def _lies_in(evidence: Span, shot: Span) -> bool:
     return shared >= min(BORDER, evidence.seconds / 2, shot.seconds / 2)
 
 
-def merged(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
+def merge_spans(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
     """The spans cut to the film, in order, those that touch as one; none from outside of it."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
@@ -177,7 +179,7 @@ def common(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(s for s in cuts if s.end >= s.start)
 
 
-def without(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
+def subtract_spans(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
     """What is left of the film when `cuts` (merged) are taken out."""
     edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]
     rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
@@ -193,19 +195,19 @@ def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, .
 
 
 def _stretches(
-    condition: Condition, film: Span, evidence: Sequence[Span], seed: int | str
+    condition: ConditionName, film: Span, evidence: Sequence[Span], seed: int | str
 ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """What is shown, and what is cut."""
     if condition not in SPANS:
         return (film,), ()
-    spans = merged(evidence, film) or (film,)
+    spans = merge_spans(evidence, film) or (film,)
     if condition == "evidence":
         return spans, ()
     if condition == "control":
         spans = _elsewhere(film, spans, random.Random(f"{seed}/control"))
         if not spans:
             return (), ()
-    return without(film, spans), spans
+    return subtract_spans(film, spans), spans
 
 
 def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
@@ -213,7 +215,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
     taken = list(spans)
     cuts: list[Span] = []
     for length in sorted((s.seconds for s in spans), reverse=True):
-        gaps = [g for g in without(film, merged(taken, film)) if g.seconds >= length]
+        gaps = [g for g in subtract_spans(film, merge_spans(taken, film)) if g.seconds >= length]
         if not gaps:
             return ()
         room = [g.seconds - length + SHORTEST for g in gaps]
@@ -221,10 +223,10 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
         start = rng.uniform(gap.start, gap.end - length)
         cuts.append(Span(start, start + length))
         taken.append(cuts[-1])
-    return merged(cuts, film)
+    return merge_spans(cuts, film)
 
 
-def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
+def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
     assert see.fps is not None
     found: list[float] = []
     for span in spans:
@@ -233,7 +235,7 @@ def _at_rate(spans: Sequence[Span], see: Seen) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _beside(film: Span, left: Sequence[Span], see: Seen) -> tuple[float, ...]:
+def _beside(film: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
     """As many pictures of what is left of a film as there are of the whole: the same ones, where
     they are not cut, then others between them. So films are decoded, and pictures looked at, once
     for many questions.

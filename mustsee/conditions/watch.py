@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from mustsee.conditions.seen import SHORTEST, Plan, Seen
+from mustsee.conditions.seen import SHORTEST, Condition, FramePlan
 from mustsee.errors import BadRow
-from mustsee.llm import Clip, VideoInput, Watches
+from mustsee.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.media import clips
 from mustsee.records import Span, Video
 from mustsee.store import Store, digest, identity
@@ -28,7 +28,7 @@ MB = 1_000_000
 
 
 @dataclass(frozen=True)
-class Watch:
+class VideoPreparer:
     """`video`: what the model takes. What is coded anew is kept in the `store`."""
 
     video: VideoInput
@@ -41,7 +41,7 @@ class Watch:
 
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
-    ) -> tuple[Clip, ...] | None:
+    ) -> tuple[VideoClip, ...] | None:
         """A clip for each stretch of the row's film; None where that is more than the model takes.
 
         A clip may begin half a second early, and end a few pictures late, where it is not `exact`.
@@ -54,7 +54,7 @@ class Watch:
             return None
         if not video.uri:
             raise BadRow(f"no film for {video.video_id!r}: give its folder as videos=")
-        found: list[Clip] = []
+        found: list[VideoClip] = []
         for span in spans:
             room = round(self.video.max_mb * MB * span.seconds / seconds)
             clip = self._clip(video, span, sound, exact, room)
@@ -63,32 +63,34 @@ class Watch:
             found.append(clip)
         return tuple(found)
 
-    def _clip(self, video: Video, span: Span, sound: bool, exact: bool, room: int) -> Clip | None:
+    def _clip(
+        self, video: Video, span: Span, sound: bool, exact: bool, room: int
+    ) -> VideoClip | None:
         take, film = self.video, video.digest or video.uri
         if take.address is not None and sound and span == Span(0.0, video.duration or 0.0):
             name = quote(posixpath.basename(video.uri))
-            return Clip(span=span, digest=film, address=f"{take.address.rstrip('/')}/{name}")
+            return VideoClip(span=span, digest=film, address=f"{take.address.rstrip('/')}/{name}")
         if not exact:
-            copy = clips.copied(video.uri, span, sound=sound, most=room)
+            copy = clips.copy_span(video.uri, span, sound=sound, most=room)
             if copy is not None:
                 key = digest([KIND, film, [copy.span.start, copy.span.end], sound])
-                return Clip(span=copy.span, digest=key, mp4=copy.mp4)
+                return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)
         made = [KIND, film, [span.start, span.end], sound, take.fps, take.longest, room]
         key = digest(made)
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:
-            cut = clips.coded(video.uri, span, take, sound=sound, most=room)
+            cut = clips.encode_span(video.uri, span, take, sound=sound, most=room)
             if cut is None:
                 return None
             mp4 = cut.mp4
             if self.store is not None:
                 self.store.put(KIND, key, mp4)
-        return Clip(span=span, digest=key, mp4=mp4)
+        return VideoClip(span=span, digest=key, mp4=mp4)
 
 
-def watched(
-    watch: Watches | None, video: Video, planned: Plan, see: Seen
-) -> tuple[Plan, tuple[Clip, ...]]:
+def plan_for_model(
+    watch: PreparesVideo | None, video: Video, planned: FramePlan, see: Condition
+) -> tuple[FramePlan, tuple[VideoClip, ...]]:
     """The plan as it is shown to a model that watches, and the clips; as it is, and none, where the
     model or the condition does not allow it, or there is too much to show.
     """

@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, merged, said, stretch
+from mustsee.conditions.seen import Condition, lines_within, merge_spans, stretch
 from mustsee.enrich.twins import SPLITS
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.filters.repair import pictures, told
+from mustsee.filters.repair import pictures, segments_near
 from mustsee.forms import Form
 from mustsee.llm import Asker
 from mustsee.questions.checks import fault, normal
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
 
@@ -35,15 +35,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups:
+class GroupSettings:
     """At most `most` siblings of a question; 0: none are made. `see`: the pictures of the film that
     the writer is shown, `near` those of the evidence; null: none. `words`: of what is said.
     """
 
     most: int = 0
-    see: Seen | None = field(default_factory=lambda: Seen(frames=12, longest=512))
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=0.5, least=2, most=8, longest=512)
+    see: Condition | None = field(default_factory=lambda: Condition(frames=12, longest=512))
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=0.5, least=2, most=8, longest=512
+        )
     )
     words: int = 20_000
 
@@ -56,8 +58,8 @@ async def siblings(
     question: Question,
     video: Video,
     asker: Asker,
-    settings: Groups,
-    film: Film,
+    settings: GroupSettings,
+    film: VideoFrames,
     *,
     seed: int = 0,
     count: Callable[[str, int], None],
@@ -68,18 +70,18 @@ async def siblings(
     wrong = tuple(o for i, o in enumerate(question.options) if i != question.answer_index)
     wanted = " ".join((question.question, *question.options))
     try:
-        lines = said(video.lines or (), (stretch(video),))
+        lines = lines_within(video.lines or (), (stretch(video),))
         times, images = await pictures(video, film, settings.see, settings.near, question.evidence)
         drafts = await asker.ask(
             PROMPT,
-            related(question, wrong, settings.most),
+            related_form(question, wrong, settings.most),
             seed=seed,
             images=images,
             frames=times,
             question=question,
             wrong=wrong,
             most=settings.most,
-            segments=told(video, ()),
+            segments=segments_near(video, ()),
             lines=nearest(lines, wanted, settings.words),
             film=video,
         )
@@ -92,8 +94,8 @@ async def siblings(
 
 
 def _finished(draft: Draft, first: Question, video: Video, by: Provenance, seed: int) -> Question:
-    evidence = merged(draft.evidence, stretch(video)) or first.evidence
-    made = finished(
+    evidence = merge_spans(draft.evidence, stretch(video)) or first.evidence
+    made = finish_question(
         replace(draft, evidence=evidence),
         video_id=first.video_id,
         recipe=first.recipe,
@@ -111,10 +113,10 @@ def _finished(draft: Draft, first: Question, video: Video, by: Provenance, seed:
     )
 
 
-def related(first: Question, wrong: Sequence[str], most: int) -> Form[tuple[Draft, ...]]:
+def related_form(first: Question, wrong: Sequence[str], most: int) -> Form[tuple[Draft, ...]]:
     """The siblings in a reply, at most `most`, one of each kind. Unparsed for one at fault."""
 
-    def sound(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
+    def check_drafts(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
         found = tuple(replace(d, tag=_relation(d.tag)) for d in drafts)
         if len({d.tag for d in found}) < len(found):
             raise Unparsed("it has two questions of one kind; one of each is wanted")
@@ -124,7 +126,7 @@ def related(first: Question, wrong: Sequence[str], most: int) -> Form[tuple[Draf
         return found[:most]
 
     return questions(len(RELATIONS), kind=", ".join(RELATIONS), evidence=True,
-                     wrong=len(wrong)).then(sound)  # fmt: skip
+                     wrong=len(wrong)).map(check_drafts)  # fmt: skip
 
 
 def _relation(tag: str) -> str:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, said, stretch
+from mustsee.conditions.seen import Condition, lines_within, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.evaluate.rubric import in_levels
-from mustsee.filters.looks import Eye, Poll
+from mustsee.filters.looks import Verifier, VoteRule
 from mustsee.filters.repair import pictures
-from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.filters.vetting import VettingContext, mark_unverified
 from mustsee.forms import Form, form, many, number, record, words
 from mustsee.llm import Asker
 from mustsee.questions.drafts import SLACK, fields, spans
@@ -47,11 +47,13 @@ class Traces:
     """
 
     most: int = 0
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=1.0, least=2, most=24, longest=512)
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=1.0, least=2, most=24, longest=512
+        )
     )
-    see: Seen = field(
-        default_factory=lambda: Seen(
+    see: Condition = field(
+        default_factory=lambda: Condition(
             condition="evidence", fps=1.0, least=2, most=16, longest=768, transcript=True
         )
     )
@@ -69,13 +71,13 @@ class Traces:
             raise UserError(f"enrich.traces.min_right={self.min_right!r}: 1 to runs={self.runs}")
 
 
-async def traced(
+async def add_trace(
     question: Question,
     video: Video,
     writer: Asker,
     grader: Asker,
     settings: Traces,
-    vetting: Vetting,
+    vetting: VettingContext,
 ) -> Question:
     """The question with its trace, if it has one that holds; one that fell, or of which a filter
     could tell nothing, as it is. Raises Transient.
@@ -97,11 +99,11 @@ async def traced(
         vetting.count(FALLEN, 1)
         return _marked(found, passed=False)
     if None in told:
-        return unvetted(found, NAME)
+        return mark_unverified(found, NAME)
     try:
         levels, verdict = await _graded(question, video, made, grader, settings, vetting.seed)
     except BadRow:
-        return unvetted(found, NAME)
+        return mark_unverified(found, NAME)
     found = replace(
         found,
         verdicts=(*found.verdicts, verdict),
@@ -116,10 +118,10 @@ def _marked(question: Question, *, passed: bool) -> Question:
 
 
 async def _written(
-    question: Question, video: Video, writer: Asker, settings: Traces, vetting: Vetting
+    question: Question, video: Video, writer: Asker, settings: Traces, vetting: VettingContext
 ) -> Trace | None:
     times, images = await pictures(video, vetting.film, None, settings.near, question.evidence)
-    lines = said(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     return await writer.ask(
         PROMPT,
         stepwise(stretch(video), settings.most),
@@ -133,7 +135,7 @@ async def _written(
 
 
 async def _looked(
-    step: Step, question: Question, video: Video, settings: Traces, vetting: Vetting
+    step: Step, question: Question, video: Video, settings: Traces, vetting: VettingContext
 ) -> tuple[list[Verdict], bool | None]:
     """What the looks at one step said, and whether it shows; null where that cannot be told."""
     asked = replace(
@@ -145,8 +147,8 @@ async def _looked(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    poll = Poll(runs=settings.runs, min_right=settings.min_right)
-    eye = Eye(asked, video, vetting, poll, name=NAME)
+    poll = VoteRule(runs=settings.runs, min_right=settings.min_right)
+    eye = Verifier(asked, video, vetting, poll, name=NAME)
     try:
         votes = await eye.votes(settings.see, asked.evidence)
     except BadRow:  # the film is not there, or cannot be decoded
@@ -159,7 +161,7 @@ async def _looked(
 async def _graded(
     question: Question, video: Video, made: Trace, grader: Asker, settings: Traces, seed: int
 ) -> tuple[dict[str, int], Verdict]:
-    lines = said(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     levels, reply = await grader.ask(
         RUBRIC,
         in_levels(dict.fromkeys(AXES, LEVELS)),
@@ -201,7 +203,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
             raise Unparsed(f"it has {len(steps)} steps; at most {most} are wanted")
         return Trace(steps=tuple(steps), conclusion=conclusion)
 
-    def written(reply: str) -> Trace | None:
+    def parse_trace(reply: str) -> Trace | None:
         if is_none(reply):
             return None
         given = fields(reply, LABELS)
@@ -209,11 +211,11 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
         ends = [f.text for f in given if f.label == "conclusion" and f.text]
         return whole(steps, ends[-1] if ends else "")
 
-    def shaped(start: float, end: float, seen: str) -> Step:
+    def make_step(start: float, end: float, seen: str) -> Step:
         return step(start, end, seen)
 
     one = record(
-        shaped,
+        make_step,
         start=number("its first second"),
         end=number("its last second"),
         seen=words("what is seen or heard there"),
@@ -223,7 +225,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
         steps=many(one, "the steps in their order; none where the answer would be NONE"),
         conclusion=words("why this answers the question"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_trace, shape=shape)
 
 
 def _timed(text: str, step: Callable[[float, float, str], Step]) -> Step:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.seen import said
+from mustsee.conditions.seen import lines_within
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import JUDGED, Judges
 from mustsee.forms import Form, form, many, record, words
@@ -70,11 +70,11 @@ async def twin(
     try:
         found = await asker.ask(
             PROMPT,
-            worded(wrong),
+            twin_form(wrong),
             seed=seed,
             question=question,
             wrong=wrong,
-            lines=said(video.lines or (), question.evidence),
+            lines=lines_within(video.lines or (), question.evidence),
             film=video,
         )
         if found is None:
@@ -107,12 +107,12 @@ async def twin(
     return replace(made, drop=f"judge: {taken[0]!r} is taken for the answer" if taken else None)
 
 
-def worded(wrong: Sequence[str]) -> Form[Wording | None]:
+def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
     """A reply with the twin, or NONE. Unparsed for a twin at fault. `wrong`: its sibling's wrong
     options.
     """
 
-    def made(question: str, answer: str, also_right: Sequence[str]) -> Wording | None:
+    def make_wording(question: str, answer: str, also_right: Sequence[str]) -> Wording | None:
         if is_none(question):
             return None
         variants = {normal(v): v for v in also_right if normal(v) != normal(answer)}
@@ -122,7 +122,7 @@ def worded(wrong: Sequence[str]) -> Form[Wording | None]:
             raise Unparsed(said)
         return found
 
-    def written(reply: str) -> Wording | None:
+    def parse_wording(reply: str) -> Wording | None:
         if is_none(reply):
             return None
         given = fields(reply, LABELS)
@@ -131,15 +131,17 @@ def worded(wrong: Sequence[str]) -> Form[Wording | None]:
             if not told.get(label):
                 raise Unparsed(f"it has no line of the form '{label.upper()}: ...'")
         variants = [f.text for f in given if f.label == "variant" and f.text]
-        return made(told["question"], told["answer"], [v for v in variants if not is_none(v)])
+        return make_wording(
+            told["question"], told["answer"], [v for v in variants if not is_none(v)]
+        )
 
     shape = record(
-        made,
+        make_wording,
         question=words("the question, which needs no options; NONE where there is none"),
         answer=words("the answer"),
         also_right=many(words("the answer said otherwise"), "other ways of saying the answer"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_wording, shape=shape)
 
 
 def _fault(found: Wording, wrong: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mustsee.conditions.options import order, shown
+from mustsee.conditions.options import order, rotated_options
 from mustsee.extract import extract
 from mustsee.records import Question, Verdict
 from mustsee.text import LETTERS
@@ -22,7 +22,7 @@ FILTER = "answer"
 GRADE = "grade"
 
 
-def answered(
+def verdict_on_reply(
     question: Question,
     reply: str,
     *,
@@ -36,7 +36,7 @@ def answered(
     detail: dict[str, Any] = {"rotation": rotation, **(extra or {})}
     correct = None
     if question.options:
-        found = extract(reply, shown(question, rotation))
+        found = extract(reply, rotated_options(question, rotation))
         detail |= {"rule": found.rule}
         if found.letter is not None:
             index = order(len(question.options), rotation)[LETTERS.index(found.letter)]
@@ -74,7 +74,7 @@ def likeliest(logprobs: Sequence[Mapping[str, float]], count: int) -> int | None
     return None
 
 
-def failed(
+def verdict_on_failure(
     error: str, *, model: str, rotation: int = 0, seed: int = 0, prompt: str = ""
 ) -> Verdict:
     """A call that gave no reply: not a wrong answer."""

@@ -20,7 +20,7 @@ from mustsee.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class CertificateSteps:
     """Which clips are tried. Lengths grow by `growth` from `shortest` seconds up to the whole
     video, each at every rate of `rates` (frames per second) that gives at least one frame.
     `verifiers`: further looks, with other seeds and orders of the options, that must agree.
@@ -47,7 +47,7 @@ class Steps:
             length *= self.growth
         return (*found, duration)
 
-    def ladders(self, film: Span) -> tuple[tuple[Clip, ...], ...]:
+    def ladders(self, film: Span) -> tuple[tuple[CertificateClip, ...], ...]:
         """For each rate its clips, each around the one before. Raises ValueError for a film whose
         length is not above 0.
         """
@@ -55,19 +55,19 @@ class Steps:
             raise ValueError(f"a film of {film.seconds!r} s: expected seconds above 0")
         return tuple(self._at(rate, film) for rate in self.rates)
 
-    def _at(self, rate: float, film: Span) -> tuple[Clip, ...]:
-        found: list[Clip] = []
+    def _at(self, rate: float, film: Span) -> tuple[CertificateClip, ...]:
+        found: list[CertificateClip] = []
         for length in self.lengths(film.seconds):
             frames = max(1, round(length * rate))
             if frames <= self.most_frames:
                 start = film.start + (film.seconds - length) / 2
                 span = Span(start, start + length)
-                found.append(Clip(span=span, fps=frames / length, frames=frames))
+                found.append(CertificateClip(span=span, fps=frames / length, frames=frames))
         return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class CertificateClip:
     span: Span
     fps: float
     frames: int
@@ -84,7 +84,7 @@ class Certificate:
     question_id: str
     video_id: str
     duration: float
-    clip: Clip | None = None
+    clip: CertificateClip | None = None
     most_wrong: int
     calls: int
     unanswered: int

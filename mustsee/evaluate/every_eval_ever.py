@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mustsee.evaluate.answers import Answer, answers
-from mustsee.evaluate.score import Results
+from mustsee.evaluate.score import EvaluationResults
 from mustsee.records import Question
 from mustsee.stats import Estimate
 
@@ -31,7 +31,7 @@ METRICS = {  # name -> its kind, and whether less is better
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class RecordInfo:
     """What a record says beyond the scores. `dataset`: its name; `asked_with`: how the model was
     asked; `when`: seconds since 1970; `version`: ours.
     """
@@ -43,7 +43,10 @@ class About:
 
 
 def write(
-    folder: Path, results: Sequence[Results], questions: Sequence[Question], about: About
+    folder: Path,
+    results: Sequence[EvaluationResults],
+    questions: Sequence[Question],
+    about: RecordInfo,
 ) -> list[Path]:
     """The records of all answerers; returns their files."""
     made: list[Path] = []
@@ -73,7 +76,7 @@ def write(
     return made
 
 
-def _record(one: Results, name: str, about: About) -> dict[str, Any]:
+def _record(one: EvaluationResults, name: str, about: RecordInfo) -> dict[str, Any]:
     when = f"{about.when:.3f}"
     return {
         "schema_version": SCHEMA,
@@ -96,7 +99,7 @@ def _record(one: Results, name: str, about: About) -> dict[str, Any]:
     }
 
 
-def _results(one: Results, about: About) -> Iterator[dict[str, Any]]:
+def _results(one: EvaluationResults, about: RecordInfo) -> Iterator[dict[str, Any]]:
     unparsed = Estimate(
         value=one.unparsed, low=None, high=None, n=one.asked - one.failed, clusters=0, method=""
     )
@@ -111,7 +114,7 @@ def _results(one: Results, about: About) -> Iterator[dict[str, Any]]:
             yield _result("accuracy", kind, group.accuracy, about)
 
 
-def _result(name: str, kind: str, estimate: Estimate, about: About) -> dict[str, Any]:
+def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict[str, Any]:
     family, less = METRICS[name]
     return {
         "evaluation_result_id": f"{name}: {kind}" if kind else name,
@@ -151,7 +154,7 @@ def _uncertainty(estimate: Estimate) -> dict[str, Any]:
 
 
 def _samples(
-    one: Results, record: Mapping[str, Any], questions: Sequence[Question]
+    one: EvaluationResults, record: Mapping[str, Any], questions: Sequence[Question]
 ) -> Iterator[dict[str, Any]]:
     """The multiple-choice questions with a known answer that the answerer replied to."""
     for question in questions:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.every_eval_ever import About, plain
-from mustsee.evaluate.score import Results
+from mustsee.evaluate.every_eval_ever import RecordInfo, plain
+from mustsee.evaluate.score import EvaluationResults
 from mustsee.records import Question
 from mustsee.text import LETTERS
 
@@ -29,7 +29,10 @@ def there() -> bool:
 
 
 def write(
-    folder: Path, results: Sequence[Results], questions: Sequence[Question], about: About
+    folder: Path,
+    results: Sequence[EvaluationResults],
+    questions: Sequence[Question],
+    about: RecordInfo,
 ) -> list[Path]:
     """One log for each answerer that was asked multiple-choice questions; returns their files."""
     logs = importlib.import_module("inspect_ai.log")
@@ -60,7 +63,7 @@ def write(
     return made
 
 
-def _score(logs: Any, one: Results) -> Any:
+def _score(logs: Any, one: EvaluationResults) -> Any:
     found = {"accuracy": one.weighted.value if one.weighted else 0.0, "unparsed": one.unparsed}
     if one.weighted is not None and one.weighted.se is not None:
         found["stderr"] = one.weighted.se
@@ -70,7 +73,7 @@ def _score(logs: Any, one: Results) -> Any:
     return logs.EvalScore(name=SCORER, scorer=SCORER, metrics=metrics)
 
 
-def _samples(one: Results, questions: Sequence[Question]) -> Iterator[Any]:
+def _samples(one: EvaluationResults, questions: Sequence[Question]) -> Iterator[Any]:
     """A sample for each reply; turned options are epochs of their question."""
     logs, models, scorer = (
         importlib.import_module(f"inspect_ai.{name}") for name in ("log", "model", "scorer")

@@ -37,7 +37,7 @@ class Rag:
     per_clip: int = 4
     seconds: float = 10.0
     model: str = MINILM
-    revision: str | None = weights.pinned()
+    revision: str | None = weights.revision_field()
 
     def __post_init__(self) -> None:
         if self.clips < 0 or self.per_clip < 1 or self.seconds <= 0:
@@ -58,7 +58,7 @@ class Rag:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RetrievedClip:
     """A clip with its likeness to the question (-1 to 1); null where nothing could be compared."""
 
     span: Span
@@ -98,7 +98,7 @@ def by_words(
     spans: tuple[Span, ...],
     clips: int,
     encode: Callable[[Sequence[str]], Floats],
-) -> list[tuple[Chosen, ...]]:
+) -> list[tuple[RetrievedClip, ...]]:
     """For each question the clips whose words are nearest to it; clips at equal distances, without
     a score, where no clip has words.
     """
@@ -109,11 +109,11 @@ def by_words(
     return [retrieve(spans, vectors, asked, clips) for asked in encode(questions)]
 
 
-def spread(spans: tuple[Span, ...], clips: int) -> tuple[Chosen, ...]:
+def spread(spans: tuple[Span, ...], clips: int) -> tuple[RetrievedClip, ...]:
     """As many clips at equal distances."""
     count = min(clips, len(spans))
     places = [int((i + 0.5) * len(spans) / count) for i in range(count)]
-    return tuple(Chosen(spans[place], None) for place in places)
+    return tuple(RetrievedClip(spans[place], None) for place in places)
 
 
 def windows(duration: float, seconds: float) -> tuple[Span, ...]:
@@ -137,7 +137,7 @@ def _unit(vectors: Floats) -> Floats:
 
 def retrieve(
     spans: tuple[Span, ...], pictures: Floats, question: Floats, clips: int
-) -> tuple[Chosen, ...]:
+) -> tuple[RetrievedClip, ...]:
     """The `clips` best clips in order of time.
 
     `pictures`: vectors of each clip's frames, (clips, frames, width), or one vector per clip
@@ -157,4 +157,4 @@ def retrieve(
     scores, places = index.search(asked, len(spans))  # pyright: ignore[reportCallIssue]
     pairs = zip(scores[0].tolist(), places[0].tolist(), strict=True)
     order = sorted(pairs, key=lambda p: (-round(p[0], 6), p[1]))[: max(1, clips)]
-    return tuple(Chosen(spans[i], float(s)) for s, i in sorted(order, key=lambda p: p[1]))
+    return tuple(RetrievedClip(spans[i], float(s)) for s, i in sorted(order, key=lambda p: p[1]))

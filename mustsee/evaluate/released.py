@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mustsee.evaluate.answers import Answer, order, shown
+from mustsee.evaluate.answers import Answer, order, rotated_options
 from mustsee.extract import official
 
 
-def released(replies: Iterable[Answer]) -> dict[str, float]:
+def released_scores(replies: Iterable[Answer]) -> dict[str, float]:
     """Scorer -> the share of the replies to its recipe's questions that it counts as right. The
     replies are to multiple-choice questions; those without a public answer are left out.
     """
@@ -23,7 +23,7 @@ def released(replies: Iterable[Answer]) -> dict[str, float]:
             continue
         place = order(len(question.options), answer.rotation).index(question.answer_index)
         if question.recipe == "cinepile" and len(question.options) <= 5:
-            options = shown(question, answer.rotation)
+            options = rotated_options(question, answer.rotation)
             right.setdefault("CinePile", []).append(official.cinepile(answer.reply, options, place))
         elif question.recipe == "mlvu":
             right.setdefault("MLVU", []).append(official.mlvu(answer.reply, place))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, in_json, in_lines, named, tidied, without_json
+from mustsee.forms import Form, in_json, in_lines, normalize_keys, strip_chat_markup, without_json
 from mustsee.llm import Asker
 from mustsee.records import Question
 
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grade:
+class RubricGrade:
     """`first` is accuracy (SSC) or completeness (VS), `second` relevance or reliability. `points`:
     the level of each scoring point, of which `first` is the mean. `reply`: with the reasons.
     """
@@ -42,24 +42,24 @@ class Grade:
         return self.first + self.second
 
 
-def scene_grade(points: int) -> Form[Grade]:
+def scene_grade(points: int) -> Form[RubricGrade]:
     """A level for each of so many scoring points, and the relevance."""
     names = [f"point_{n}" for n in range(1, points + 1)]
 
-    def graded(levels: Mapping[str, int], reply: str) -> Grade:
+    def make_grade(levels: Mapping[str, int], reply: str) -> RubricGrade:
         each = tuple(levels[name] for name in names)
         mean = sum(each) / len(each)
-        return Grade(first=mean, second=levels["relevance"], points=each, reply=reply)
+        return RubricGrade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
     wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
-    return in_levels(wanted).then(lambda said: graded(*said))
+    return in_levels(wanted).map(lambda said: make_grade(*said))
 
 
-def summary_grade() -> Form[Grade]:
+def summary_grade() -> Form[RubricGrade]:
     """The completeness and the reliability."""
     wanted = dict.fromkeys(SCALES["summary"], LEVELS)
-    return in_levels(wanted).then(
-        lambda said: Grade(
+    return in_levels(wanted).map(
+        lambda said: RubricGrade(
             first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
         )
     )
@@ -83,12 +83,12 @@ def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
     }
 
     def read(reply: str) -> tuple[Mapping[str, int], str]:
-        text = tidied(reply)
+        text = strip_chat_markup(reply)
         inner = text[text.find("{") : text.rfind("}") + 1]
         value = in_json(reply) or in_json(inner)
         rest = without_json(reply)
         if isinstance(value, (dict, list)):
-            pairs = [*_nested(value), *_lined(tidied(rest).replace(inner, " "))]
+            pairs = [*_nested(value), *_lined(strip_chat_markup(rest).replace(inner, " "))]
         else:
             pairs = list(_lined(text))
         found = {name: _one(name, levels, pairs) for name, levels in wanted.items()}
@@ -115,7 +115,7 @@ def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
             number = item.get("point") if isinstance(item, dict) else None
             yield from _nested(item, f"point_{number if isinstance(number, int) else place}")
     elif isinstance(value, dict):
-        for key, inner in named(cast(dict[str, Any], value)).items():
+        for key, inner in normalize_keys(cast(dict[str, Any], value)).items():
             own = _bare(key)
             yield from _nested(inner, name if own in _SCORE and name else own)
     elif not isinstance(value, bool) and (found := _NUMBER.fullmatch(str(value))):
@@ -141,7 +141,7 @@ def _bare(name: str) -> str:
     return re.sub(r"^(?:scoring_)?point_?(?=\d)", "point_", bare)
 
 
-async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> Grade:
+async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> RubricGrade:
     """Ask for the grade of one answer. A caption without scoring points is held against the
     reference as its one point. Raises BadRow after replies of a wrong form.
     """

@@ -17,9 +17,9 @@ from typing import Any
 from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
-from mustsee.evaluate.released import released
+from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
-from mustsee.evaluate.siblings import Groups, Twins, groups, twins
+from mustsee.evaluate.siblings import GroupScores, Twins, groups, twins
 from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, Question, Video
 from mustsee.squad import squad_f1
@@ -30,7 +30,7 @@ UNTYPED = "(no type)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class QuestionScore:
     """One question as one model answered it. `right` is the mean over its replies, 0 to 1; null
     where every call failed. `unparsed`: the share of replies that named no option.
     """
@@ -43,7 +43,7 @@ class Scored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ScoreGroup:
     """Accuracy within a group of questions (a type, a split). `chance`: what guessing gets of the
     same questions, null where none was answered.
     """
@@ -56,7 +56,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class OpenEndedScore:
     """Open-ended answers: the share that the judge holds equivalent, as it stands and corrected
     for the judge's known errors (`note` says why where it is not), and word-overlap measures.
     """
@@ -75,7 +75,7 @@ class Written:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
+class EvaluationResults:
     """One model on one set of questions.
 
     `weighted`: over all questions; `macro`: the mean of the types. `chance`, `macro_chance`: what
@@ -93,8 +93,8 @@ class Results:
     macro_chance: float | None
     named: Mapping[str, float]
     named_chance: Mapping[str, float]
-    types: Mapping[str, Group]
-    splits: Mapping[str, Group]
+    types: Mapping[str, ScoreGroup]
+    splits: Mapping[str, ScoreGroup]
     asked: int
     failed: int
     no_key: int
@@ -102,10 +102,10 @@ class Results:
     rules: Mapping[str, int]
     released: Mapping[str, float]
     choice: Estimate | None = None
-    written: Written | None = None
+    written: OpenEndedScore | None = None
     rubric: Rubric | None = None
     twins: Twins | None = None
-    groups: Groups | None = None
+    groups: GroupScores | None = None
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -123,7 +123,7 @@ def score(
     models: Sequence[str] = (),
     seed: int = 0,
     draws: int = 2000,
-) -> list[Results]:
+) -> list[EvaluationResults]:
     """The results of every model that answered any of the questions, and of those in `models` even
     if all their calls failed; dropped questions are left out.
 
@@ -146,14 +146,14 @@ def _results(
     *,
     seed: int,
     draws: int,
-) -> Results:
+) -> EvaluationResults:
     mine = {n: [a for a in given if a.model == model] for n, given in found.items()}
     # of an answerer from which options are withheld, failed calls are no failed choices
     withheld = any(_written(a) for q in questions if q.options for a in mine[q.question_id])
     first = [q for q in questions if q.relation in (None, OPEN)]
     closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
-    rows = [scored(q, mine[q.question_id], cluster) for q in keyed]
+    rows = [score_question(q, mine[q.question_id], cluster) for q in keyed]
     good = [r for r in rows if r.right is not None]
     replies = [a for given in mine.values() for a in given if a.rule]
     chosen = [r for r in good if r.chosen is not None]
@@ -167,7 +167,7 @@ def _results(
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
     free = [q for q in first if withheld or not q.options]
     told = [q for q in free if q.answer]
-    return Results(
+    return EvaluationResults(
         model=model,
         weighted=_accuracy(good),
         chance=_chance(good),
@@ -182,7 +182,7 @@ def _results(
         no_key=len(closed) - len(keyed) + len(free) - len(told),
         unparsed=mean_of([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
-        released=released(replies),
+        released=released_scores(replies),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
@@ -207,12 +207,14 @@ def _written(answer: Answer) -> bool:
     return answer.failed is None and not answer.rule
 
 
-def scored(question: Question, given: Sequence[Answer], cluster: Mapping[str, str]) -> Scored:
+def score_question(
+    question: Question, given: Sequence[Answer], cluster: Mapping[str, str]
+) -> QuestionScore:
     """One question's replies as one number."""
     came = [a for a in given if a.failed is None]
     chosen = [a for a in came if a.choice is not None]
     key = None if question.answer_index is None else LETTERS[question.answer_index]
-    return Scored(
+    return QuestionScore(
         question=question,
         cluster=cluster.get(question.video_id, question.video_id),
         right=mean_of([float(a.correct is True) for a in came]) if came else None,
@@ -221,7 +223,7 @@ def scored(question: Question, given: Sequence[Answer], cluster: Mapping[str, st
     )
 
 
-def splits(row: Scored) -> list[str]:
+def splits(row: QuestionScore) -> list[str]:
     """The splits that a question is in: the hard one, and whether it relies on vision."""
     known, found = row.question.metrics, list[str]()
     hard = known.get("hardness", 1.0 if "hard" in row.question.subsets else None)
@@ -232,15 +234,17 @@ def splits(row: Scored) -> list[str]:
     return [*found, *(f"subset {s}" for s in row.question.subsets if s != "hard")]
 
 
-def _groups(rows: Sequence[Scored], names: Callable[[Scored], list[str]]) -> dict[str, Group]:
-    members: dict[str, list[Scored]] = {}
+def _groups(
+    rows: Sequence[QuestionScore], names: Callable[[QuestionScore], list[str]]
+) -> dict[str, ScoreGroup]:
+    members: dict[str, list[QuestionScore]] = {}
     for row in rows:
         for name in names(row):
             members.setdefault(name, []).append(row)
-    found: dict[str, Group] = {}
+    found: dict[str, ScoreGroup] = {}
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]
-        found[name] = Group(
+        found[name] = ScoreGroup(
             accuracy=_accuracy(good),
             chance=_chance(good),
             asked=len(group),
@@ -250,17 +254,17 @@ def _groups(rows: Sequence[Scored], names: Callable[[Scored], list[str]]) -> dic
     return found
 
 
-def _accuracy(rows: Sequence[Scored]) -> Estimate | None:
+def _accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
     if not rows:
         return None
     return stats.mean([r.right or 0.0 for r in rows], [r.cluster for r in rows])
 
 
-def _chance(rows: Sequence[Scored]) -> float | None:
+def _chance(rows: Sequence[QuestionScore]) -> float | None:
     return chance_level(row.question for row in rows)
 
 
-def _chances(types: Mapping[str, Group]) -> list[tuple[str, float]]:
+def _chances(types: Mapping[str, ScoreGroup]) -> list[tuple[str, float]]:
     return [(name, group.chance) for name, group in types.items() if group.chance is not None]
 
 
@@ -278,7 +282,7 @@ def _written_results(
     *,
     seed: int,
     draws: int,
-) -> Written | None:
+) -> OpenEndedScore | None:
     graded = [q for q in questions if q.question_type not in metrics.MLVU_WRITTEN or q.options]
     came = [(q, a) for q in graded for a in mine[q.question_id] if _written(a)]
     if not came:
@@ -294,7 +298,7 @@ def _written_results(
     cider = (
         metrics.cider_d([c for c, _ in pairs], [[r] for _, r in pairs]) if len(came) > 1 else None
     )
-    return Written(
+    return OpenEndedScore(
         judged=stats.mean([float(v) for v in verdicts], places) if judged else None,
         corrected=corrected,
         judge=judged[0][1]["by"] if judged else "",
@@ -354,11 +358,11 @@ def compare(
     cluster = clusters_of(videos)
     kept = [q for q in questions if q.drop is None and q.options and q.answer_index is not None
             and q.sibling_of is None]  # fmt: skip
-    table: dict[str, dict[str, Scored]] = {}
+    table: dict[str, dict[str, QuestionScore]] = {}
     for question in kept:
         given = answers(question)
         for model in dict.fromkeys(a.model for a in given):
-            row = scored(question, [a for a in given if a.model == model], cluster)
+            row = score_question(question, [a for a in given if a.model == model], cluster)
             if row.right is not None and any(a.rule for a in given if a.model == model):
                 table.setdefault(model, {})[question.question_id] = row
     found: list[Comparison] = []
@@ -374,7 +378,7 @@ def compare(
             Comparison(
                 a=a,
                 b=b,
-                difference=stats.paired(left, right, where),
+                difference=stats.paired_difference(left, right, where),
                 permutation=stats.sign_permutation(left, right, where, seed=seed),
                 mcnemar=stats.mcnemar(left, right) if single else None,
             )

@@ -16,7 +16,7 @@ from rich.text import Text
 from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rubric import SCALES
-from mustsee.evaluate.score import Comparison, Group, Results
+from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 
@@ -35,7 +35,9 @@ def percent(found: Estimate | Difference | None) -> str:
     return f"{100 * found.value:.1f}{span}"
 
 
-def labels(results: Sequence[Results], found: Sequence[Comparison] = ()) -> dict[str, str]:
+def labels(
+    results: Sequence[EvaluationResults], found: Sequence[Comparison] = ()
+) -> dict[str, str]:
     """What each model is called in the tables, by its name: the name where all of them fit, else
     a number (`legend`).
     """
@@ -55,7 +57,7 @@ def share(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def table(results: Sequence[Results], heads: Mapping[str, str] | None = None) -> Table:
+def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None = None) -> Table:
     """Rows are types, splits and averages, columns the models; percent with 95 % intervals, beside
     what guessing gets of the same questions. `heads`: what each model is called (`labels`).
     """
@@ -72,7 +74,7 @@ def table(results: Sequence[Results], heads: Mapping[str, str] | None = None) ->
     parts = list(dict.fromkeys(s for r in results for s in r.splits))
     for key, group in (("types", names), ("splits", parts)):
         for name in group:
-            found: list[Group | None] = [getattr(r, key).get(name) for r in results]
+            found: list[ScoreGroup | None] = [getattr(r, key).get(name) for r in results]
             count = max((g.asked for g in found if g is not None), default=0)
             cells = [percent(g.accuracy) if g is not None else "-" for g in found]
             chance = share(_first(g.chance for g in found if g is not None))
@@ -107,7 +109,7 @@ def _first(values: Iterable[float | None]) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _siblings(made: Table, results: Sequence[Results]) -> None:
+def _siblings(made: Table, results: Sequence[EvaluationResults]) -> None:
     """Twins, and groups of siblings."""
     for label, name, key, guess in (
         ("twins: by choice", "twins", "choice", "chance"),
@@ -124,7 +126,7 @@ def _siblings(made: Table, results: Sequence[Results]) -> None:
             made.add_row(label, count, chance, *("-" if e is None else percent(e) for e in found))
 
 
-def _written(made: Table, results: Sequence[Results]) -> None:
+def _written(made: Table, results: Sequence[EvaluationResults]) -> None:
     if any(r.written for r in results):
         for label, key in (
             ("written: judged right", "judged"),
@@ -155,7 +157,7 @@ def _written(made: Table, results: Sequence[Results]) -> None:
         made.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
 
 
-def made(folder: Path) -> str:
+def describe_folder(folder: Path) -> str:
     """What `write` left in a folder, and what is in it."""
     import pyarrow.parquet as pq
 
@@ -166,7 +168,7 @@ def made(folder: Path) -> str:
     return f"made: {', '.join(parts)}"
 
 
-def headline(results: Sequence[Results]) -> list[str]:
+def headline(results: Sequence[EvaluationResults]) -> list[str]:
     """One line for each model: what it scored."""
     lines: list[str] = []
     for one in results:
@@ -217,7 +219,7 @@ def comparisons(found: Sequence[Comparison], heads: Mapping[str, str] | None = N
 
 def write(
     folder: Path,
-    results: Sequence[Results],
+    results: Sequence[EvaluationResults],
     questions: Sequence[Question],
     found: Sequence[Comparison] = (),
     *,
@@ -238,7 +240,7 @@ def write(
 
 
 def draw(
-    folder: Path, results: Sequence[Results], records: Sequence[Mapping[str, Any]] = ()
+    folder: Path, results: Sequence[EvaluationResults], records: Sequence[Mapping[str, Any]] = ()
 ) -> list[str]:
     """Draw what `write` wrote into `folder`/pictures, where there is something to draw; return a
     line for each picture that failed. `records`: of this run and of others, for the curve over
@@ -280,7 +282,7 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
 
 
-def bars(one: Results) -> Figure:
+def bars(one: EvaluationResults) -> Figure:
     """Accuracy per type with 95 % intervals and n; lines for the mean over questions and chance."""
     groups = [(n, g) for n, g in one.types.items() if g.accuracy is not None]
     figure, axes = new_axes(8, 1.2 + 0.42 * len(groups))

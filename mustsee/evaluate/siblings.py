@@ -29,7 +29,7 @@ class Twins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups:
+class GroupScores:
     """Groups of questions on one fact, as far as all of their members were answered. `single`: of
     their members one by one; `whole`: of the groups, those of which all members are right at once;
     beside each what guessing gets.
@@ -45,7 +45,7 @@ def groups(
     answered: Mapping[str, Mapping[int, bool]],
     questions: Sequence[Question],
     cluster: Mapping[str, str],
-) -> Groups | None:
+) -> GroupScores | None:
     """`answered`: by question id, whether the reply to each rotation of the options was right;
     `cluster`: by video. Replies of one rotation are taken together, and then averaged.
     """
@@ -67,7 +67,7 @@ def groups(
         whole.append((mean_of([float(all(g[t] for g in given)) for t in turns]), where))
     if not whole:
         return None
-    return Groups(
+    return GroupScores(
         single=_mean(single),
         single_chance=chance_level(q for some in counted for q in some),
         whole=_mean(whole),
@@ -108,5 +108,5 @@ def twins(
         choice=stats.mean(choice, where),
         chance=chance_level(chosen),
         written=stats.mean(written, where),
-        gap=stats.paired(choice, written, where),
+        gap=stats.paired_difference(choice, written, where),
     )

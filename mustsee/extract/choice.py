@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mustsee.extract.explained import meant
-from mustsee.extract.extraction import Extraction, agreed
+from mustsee.extract.extraction import Extraction, merge_extractions
 from mustsee.extract.languages import tongue
 from mustsee.extract.text import (
     begins,
-    labelled,
+    label_ordinals,
     mentions,
     norm,
     plain,
-    spoken,
-    unquoted,
-    unwrapped,
-    wrapped,
+    remove_quoted,
+    remove_wrapped,
+    strip_reasoning,
+    wrapped_answers,
 )
 from mustsee.extract.words import (
     BUT,
@@ -65,32 +65,32 @@ def extract(reply: str, options: Sequence[str], *, digits: int | None = None) ->
     """
     if not 1 <= len(options) <= len(LETTERS):
         raise ValueError(f"{len(options)} options: expected 1 to {len(LETTERS)}")
-    text = spoken(reply)
+    text = strip_reasoning(reply)
     if text is None:
         return Extraction(None, "unclosed reasoning")
     if (foreign := tongue(text)) is not None:
         text, options = foreign.english(text), [*map(foreign.english, options)]
     question = _Question(tuple(options), digits)
-    text = labelled(text, len(options), digits)
-    found, own = _read(question, text), unquoted(text)
+    text = label_ordinals(text, len(options), digits)
+    found, own = _read(question, text), remove_quoted(text)
     if own == text or not own.strip():
         return found
-    return agreed([found, _read(question, own)])
+    return merge_extractions([found, _read(question, own)])
 
 
 def _read(question: _Question, text: str) -> Extraction:
     """What a reply picks in a wrapper, unless it declares another option outside of it; else what
     it picks in its words.
     """
-    for kind, contents in wrapped(text):
-        inner = agreed([question.read(plain(content)) for content in contents])
+    for kind, contents in wrapped_answers(text):
+        inner = merge_extractions([question.read(plain(content)) for content in contents])
         inner = replace(inner, rule=f"{kind}, {inner.rule}")
-        rest = unwrapped(text)
+        rest = remove_wrapped(text)
         if kind == "json" and not rest.strip(" \n`"):
             return inner
         outer = question.read(plain(rest))
         if inner.letter or inner.ambiguous:
-            return agreed([inner, outer]) if outer.rule in _DECLARING else inner
+            return merge_extractions([inner, outer]) if outer.rule in _DECLARING else inner
     return question.read(plain(text))
 
 

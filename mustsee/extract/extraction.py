@@ -18,7 +18,7 @@ class Extraction:
     ambiguous: bool = False
 
 
-def agreed(found: Sequence[Extraction]) -> Extraction:
+def merge_extractions(found: Sequence[Extraction]) -> Extraction:
     """What readings of parts of a reply come to: one letter, or none where they differ."""
     letters = {one.letter for one in found if one.letter}
     if len(letters) > 1:

@@ -17,7 +17,7 @@ _SIGNS = str.maketrans(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tongue:
+class ReplyLanguage:
     """`shown_by`: what gives the language away. `phrases`: pattern -> English, the longer first."""
 
     shown_by: str
@@ -40,7 +40,7 @@ class Tongue:
         return re.sub(r" {2,}", " ", text).replace(" ,", ",").replace(" .", ".")
 
 
-CHINESE = Tongue(
+CHINESE = ReplyLanguage(
     shown_by=r"[\u4e00-\u9fff]",
     spaced=False,
     phrases=(
@@ -67,7 +67,7 @@ CHINESE = Tongue(
         ("(?:是|为)", "is"),
     ),
 )
-JAPANESE = Tongue(
+JAPANESE = ReplyLanguage(
     shown_by="正解|答え",
     spaced=False,
     phrases=(
@@ -76,10 +76,10 @@ JAPANESE = Tongue(
         ("です", ""),
     ),
 )
-KOREAN = Tongue(
+KOREAN = ReplyLanguage(
     shown_by="정답", spaced=False, phrases=(("정답(?:은|는)?", "answer is"), ("입니다", ""))
 )
-ARABIC = Tongue(
+ARABIC = ReplyLanguage(
     shown_by=r"[\u0620-\u06ff]",
     phrases=(
         ("عذرا[ً]?|آسف", "sorry"),
@@ -101,7 +101,7 @@ ARABIC = Tongue(
         ("و", "and"),
     ),
 )
-GERMAN = Tongue(
+GERMAN = ReplyLanguage(
     shown_by=r"\b(?:antwort|wähle|richtige?|korrekte?|beantworten)\b",
     phrases=(
         ("(?:richtige|korrekte|beste) antwort", "correct answer"),
@@ -119,7 +119,7 @@ GERMAN = Tongue(
         ("und", "and"),
     ),
 )
-FRENCH = Tongue(
+FRENCH = ReplyLanguage(
     shown_by=r"\b(?:r[ée]ponse|choisis|répondre)\b|\bl'option\b",
     phrases=(
         ("(?:bonne|meilleure) r[ée]ponse", "correct answer"),
@@ -137,7 +137,7 @@ FRENCH = Tongue(
         ("et", "and"),
     ),
 )
-SPANISH = Tongue(
+SPANISH = ReplyLanguage(
     shown_by=r"\b(?:respuesta|elijo|opción)\b",
     phrases=(
         ("respuesta correcta", "correct answer"),
@@ -155,14 +155,14 @@ SPANISH = Tongue(
         ("y", "and"),
     ),
 )
-OTHERS = Tongue(  # the noun alone: Italian, Portuguese, Russian
+OTHERS = ReplyLanguage(  # the noun alone: Italian, Portuguese, Russian
     shown_by=r"\b(?:risposta|resposta|ответ)\b",
     phrases=(("risposta|resposta|ответ", "answer"),),
 )
 TONGUES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
 
 
-def tongue(reply: str) -> Tongue | None:
+def tongue(reply: str) -> ReplyLanguage | None:
     """The language that a reply declares its answer in; None for English."""
     found = (t for t in TONGUES if re.search(t.shown_by, reply, re.IGNORECASE))
     return next(found, None)

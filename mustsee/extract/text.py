@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from mustsee.extract.words import BY_ORDINAL, ORDINALS
 from mustsee.text import LETTERS, UNSPACED
-from mustsee.thoughts import apart
+from mustsee.thoughts import split_reasoning
 
 _BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
 _END = re.compile(
@@ -51,9 +51,9 @@ _JOINED = r"[\s,;:\"'()-]+"
 _LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 
 
-def spoken(reply: str) -> str | None:
+def strip_reasoning(reply: str) -> str | None:
     """The reply without reasoning and control tokens; None when the reasoning never ended."""
-    heard = apart(reply)
+    heard = split_reasoning(reply)
     if heard.unfinished:
         return None
     text = html.unescape(unicodedata.normalize("NFKC", heard.said))
@@ -64,7 +64,7 @@ def spoken(reply: str) -> str | None:
     return _ROLE.sub("", _END.sub(" ", text))
 
 
-def unquoted(text: str) -> str:
+def remove_quoted(text: str) -> str:
     """A reply without the blocks and the answers that it quotes; JSON as it is."""
     return text if _is_object(text) else _QUOTED.sub(" ", text)
 
@@ -74,25 +74,25 @@ def _is_object(text: str) -> bool:
     return len(found) == 1 and not text[: found[0][0]].strip() and not text[found[0][1] :].strip()
 
 
-def labelled(text: str, options: int, digits: int | None) -> str:
+def label_ordinals(text: str, options: int, digits: int | None) -> str:
     """A reply with "option A" in place of "first option", where there is such an option."""
 
-    def named(match: re.Match[str]) -> str:
+    def label_ordinal(match: re.Match[str]) -> str:
         place = ORDINALS.index(match[1].lower())
         label = LETTERS[place] if digits is None else str(place + digits)
         return f"{match[2]} {label}" if place < options else match[0]
 
-    return BY_ORDINAL.sub(named, text)
+    return BY_ORDINAL.sub(label_ordinal, text)
 
 
-def unwrapped(text: str) -> str:
+def remove_wrapped(text: str) -> str:
     """A reply without its JSON objects, answer tags and boxes."""
     for _, start, end in reversed(list(_objects(text))):
         text = f"{text[:start]} {text[end:]}"
     return re.sub(r"```(?:json)?\s*```", " ", _BOX.sub(" ", _TAG.sub(" ", text)))
 
 
-def wrapped(text: str) -> Iterator[tuple[str, list[str]]]:
+def wrapped_answers(text: str) -> Iterator[tuple[str, list[str]]]:
     """What a reply puts into JSON, answer tags or boxes: of each kind all that differ."""
     found: list[str] = []
     for value, _, _ in _objects(text):

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.extract import extract
-from mustsee.filters.vetting import Judges, Vetting, judgeable, unvetted
+from mustsee.filters.vetting import Judges, VettingContext, judgeable, mark_unverified
 from mustsee.forms import Form, form, free, in_lines, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
@@ -37,7 +37,7 @@ WRITTEN = "filters/guess_open"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
+class BlindGuess:
     """One such filter. `name`: how verdicts and drops name it; `prompt`: the prompt's name.
 
     `min_failures` of the `runs` runs must fail for a question to pass. `shuffle`: each run sees the
@@ -79,7 +79,7 @@ class Guess:
     def reads(self) -> tuple[str, ...]:
         return ("lines", "transcribed_by") if self.transcript else ()
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question with the verdicts of as many runs as it takes to decide."""
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
@@ -95,7 +95,7 @@ class Guess:
                 runs = [_in_words(question, video, asker, self, vetting.seed, n, judge)
                         for n in numbers]  # fmt: skip
             given += await gather(*runs)
-        return judged(question, self, given)
+        return apply_verdicts(question, self, given)
 
     def _undecided(self, given: Sequence[Verdict]) -> int:
         """The fewest further runs that could decide; 0 when it is decided, none could, or all are
@@ -104,10 +104,10 @@ class Guess:
         left = self.runs - len(given)
         if self.all_runs:
             return left
-        wanted = [n - so_far for n, so_far in self.needed(given)]
+        wanted = [n - so_far for n, so_far in self.needed_runs(given)]
         return 0 if min(wanted) <= 0 else min((n for n in wanted if n <= left), default=0)
 
-    def needed(self, given: Sequence[Verdict]) -> tuple[tuple[int, int], tuple[int, int]]:
+    def needed_runs(self, given: Sequence[Verdict]) -> tuple[tuple[int, int], tuple[int, int]]:
         """For a question to pass, and to fall: the runs that must say so, and those that do."""
         failures = sum(v.correct is False for v in given)
         right = sum(v.correct is True for v in given)
@@ -118,7 +118,7 @@ async def one_guess(
     question: Question,
     video: Video,
     asker: Asker,
-    filter_: Guess,
+    filter_: BlindGuess,
     seed: int,
     number: int,
 ) -> Verdict:
@@ -135,7 +135,7 @@ async def one_guess(
     try:
         reply, ranked = await asker.ask(
             filter_.prompt,
-            (ranking(len(options)) if filter_.ranks else one_letter(options)).quoted(),
+            (ranking(len(options)) if filter_.ranks else one_letter(options)).with_reply(),
             seed=seed + number,
             options=options,
             **variables,
@@ -146,7 +146,7 @@ async def one_guess(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def _blank(asker: Asker, filter_: Guess, prompt: str, seed: int, detail: str = "") -> Verdict:
+def _blank(asker: Asker, filter_: BlindGuess, prompt: str, seed: int, detail: str = "") -> Verdict:
     """The verdict of a run before its reply."""
     return Verdict(
         filter=filter_.name,
@@ -157,7 +157,7 @@ def _blank(asker: Asker, filter_: Guess, prompt: str, seed: int, detail: str = "
     )
 
 
-def _given(question: Question, video: Video, filter_: Guess) -> dict[str, Any]:
+def _given(question: Question, video: Video, filter_: BlindGuess) -> dict[str, Any]:
     """What a guesser is told: the question, and what is said if it may know that."""
     told: dict[str, Any] = {"question": question.question}
     if filter_.transcript:
@@ -171,7 +171,7 @@ async def _in_words(
     question: Question,
     video: Video,
     asker: Asker,
-    filter_: Guess,
+    filter_: BlindGuess,
     seed: int,
     number: int,
     judge: Judges,
@@ -181,7 +181,7 @@ async def _in_words(
     told: dict[str, Any] = {"transcript": None, "recognised": False}
     told |= _given(question, video, filter_)
     try:
-        reply, answer = await asker.ask(WRITTEN, ANSWER.quoted(), seed=seed + number, **told)
+        reply, answer = await asker.ask(WRITTEN, ANSWER.with_reply(), seed=seed + number, **told)
     except BadRow as error:
         return replace(blank, detail=str(error))
     right = await judge(question.question, answer, question.references)
@@ -190,18 +190,18 @@ async def _in_words(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Question:
+def apply_verdicts(question: Question, filter_: BlindGuess, given: Sequence[Verdict]) -> Question:
     """The question with a filter's verdicts; dropped, for the first reason, where it does not pass;
     unvetted where that cannot be told. A run without an answer is neither right nor a failure.
     """
-    (wanted, failures), (too_often, right) = filter_.needed(given)
+    (wanted, failures), (too_often, right) = filter_.needed_runs(given)
     found = replace(
         question,
         verdicts=(*question.verdicts, *given),
         metrics={**question.metrics, f"{filter_.name}_failures": float(failures)},
     )
     if failures < wanted and right < too_often:
-        return unvetted(found, filter_.name)
+        return mark_unverified(found, filter_.name)
     passed, reason = failures >= wanted, None
     if not passed and filter_.drops:
         unread = len(given) - right - failures
@@ -215,13 +215,13 @@ def judged(question: Question, filter_: Guess, given: Sequence[Verdict]) -> Ques
 def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
     """The one option that a reply picks, in letters or in words; never a guess at what it means."""
 
-    def picked(reply: str) -> tuple[int, ...]:
+    def pick_letter(reply: str) -> tuple[int, ...]:
         letter = extract(reply, tuple(options)).letter
         if letter is None:
             raise Unparsed(f"it is not just one of {', '.join(LETTERS[: len(options)])}")
         return (LETTERS.index(letter),)
 
-    return free(picked)
+    return free(pick_letter)
 
 
 def _answer(answer: str, explanation: str = "") -> str:
@@ -259,7 +259,7 @@ def ranking(count: int) -> Form[tuple[int, ...]]:
     """
     wanted = list(LETTERS[:count])
 
-    def placed(answer: Sequence[str], explanation: str = "") -> tuple[int, ...]:
+    def rank_from_json(answer: Sequence[str], explanation: str = "") -> tuple[int, ...]:
         if sorted(answer) != wanted:
             raise Unparsed(
                 f"it ranks {''.join(answer) or 'none'}, but each of {' > '.join(wanted)} must be "
@@ -267,21 +267,21 @@ def ranking(count: int) -> Form[tuple[int, ...]]:
             )
         return tuple(wanted.index(letter) for letter in answer)
 
-    def written(reply: str) -> tuple[int, ...]:
+    def rank_from_text(reply: str) -> tuple[int, ...]:
         ranks = _ranks(reply)
         if not ranks:
             shape = " > ".join(wanted)
             raise Unparsed(
                 f"it has no line of the form '* ANSWER: {shape}' with all letters ranked"
             )
-        return placed(next((rank for rank in ranks if sorted(rank) == wanted), ranks[0]))
+        return rank_from_json(next((rank for rank in ranks if sorted(rank) == wanted), ranks[0]))
 
     shape = record(
-        placed,
+        rank_from_json,
         answer=many(one_of(wanted, "the letter of an option"), "all, the most probable first"),
         explanation=words("one sentence"),
     )
-    return form(text=written, shape=shape)
+    return form(text=rank_from_text, shape=shape)
 
 
 def _ranks(reply: str) -> list[list[str]]:
@@ -359,7 +359,7 @@ def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str,
     return table
 
 
-class Runs(NamedTuple):
+class RunCounts(NamedTuple):
     """What a filter's runs said of a question; few questions differ in that."""
 
     filter: str
@@ -368,12 +368,12 @@ class Runs(NamedTuple):
     wrong: int
 
 
-def _runs(question: Question, names: Sequence[str]) -> tuple[Runs, ...]:
+def _runs(question: Question, names: Sequence[str]) -> tuple[RunCounts, ...]:
     said: dict[str, list[bool | None]] = {name: [] for name in names}
     for verdict in question.verdicts[question.earlier_verdicts :]:
         if verdict.filter in said:
             said[verdict.filter].append(verdict.correct)
-    return tuple(Runs(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
+    return tuple(RunCounts(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
 
 
 def _name(drop: str) -> str:

@@ -6,7 +6,7 @@ orders and "it cannot be told" among them. First it must fail with nothing of th
 no picture is needed. Bisection takes for granted that who is shown more does not know less.
 
 `sight` asks this of pictures spread over the film and over the evidence, `ray_jobs.certificate` of
-clips that grow from the middle (`mustsee.evaluate.certificate.Steps`).
+clips that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.seen import Plan, Seen, common, plan
-from mustsee.filters.looks import Eye
+from mustsee.conditions.seen import Condition, FramePlan, common, plan
+from mustsee.filters.looks import Verifier
 from mustsee.records import Span
 
 LOOKS = 2  # that must all be right
 UNREAD = 2  # replies that cannot be read, for which others are asked
-BLIND = Plan(spans=())
+BLIND = FramePlan(spans=())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fewest:
+class FewestFound:
     """`shown`: the least that suffices, `BLIND` where nothing of the film is needed, null where not
     even the most does. `failed`: the most pictures of a lesser rung that did not do.
     """
 
-    shown: Plan | None
+    shown: FramePlan | None
     failed: int = 0
 
     @property
@@ -40,25 +40,27 @@ class Fewest:
 
 
 async def fewest(
-    eye: Eye, see: Seen, ladders: Sequence[Sequence[Plan]], looks: int = LOOKS
-) -> Fewest:
+    eye: Verifier, see: Condition, ladders: Sequence[Sequence[FramePlan]], looks: int = LOOKS
+) -> FewestFound:
     """The rung with the fewest pictures, of those the one that shows least of the film, from which
     all of `looks` looks are right.
     """
     if await _right(eye, replace(see, condition="blind"), BLIND, looks):
-        return Fewest(shown=BLIND)
-    best: Plan | None = None
-    failed: list[Plan] = []
+        return FewestFound(shown=BLIND)
+    best: FramePlan | None = None
+    failed: list[FramePlan] = []
     for ladder in ladders:
         rungs = [rung for rung in ladder if best is None or _size(rung) < _size(best)]
         place, wrong = await _lowest(eye, see, rungs, looks)
         failed += [rungs[i] for i in wrong]
         best = best if place is None else rungs[place]
     below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
-    return Fewest(shown=best, failed=max(below, default=0))
+    return FewestFound(shown=best, failed=max(below, default=0))
 
 
-def spread_rungs(see: Seen, film: Span, evidence: Sequence[Span] = ()) -> tuple[Plan, ...]:
+def spread_rungs(
+    see: Condition, film: Span, evidence: Sequence[Span] = ()
+) -> tuple[FramePlan, ...]:
     """One to `see.most` pictures, spread over what `see` shows."""
     plans = (
         plan(replace(see, fps=None, frames=count), film, evidence)
@@ -67,7 +69,7 @@ def spread_rungs(see: Seen, film: Span, evidence: Sequence[Span] = ()) -> tuple[
     return tuple(rung for rung in plans if rung is not None)
 
 
-async def trimmed(eye: Eye, see: Seen, shown: Plan) -> Fewest:
+async def trim_frames(eye: Verifier, see: Condition, shown: FramePlan) -> FewestFound:
     """A short moment may take many pictures to be hit: those before and after what is needed are
     left out, and what is said beside them.
     """
@@ -76,27 +78,27 @@ async def trimmed(eye: Eye, see: Seen, shown: Plan) -> Fewest:
         rungs = [part(shown, count, gap) for count in range(1, len(shown.times) + 1)]
         place, _ = await _lowest(eye, see, rungs[:-1], LOOKS)
         shown = rungs[-1] if place is None else rungs[place]
-    return Fewest(shown=shown)
+    return FewestFound(shown=shown)
 
 
-def _from(shown: Plan, count: int, gap: float) -> Plan:
+def _from(shown: FramePlan, count: int, gap: float) -> FramePlan:
     """Its last pictures."""
     times = shown.times[len(shown.times) - count :]
     return _within(shown, times, Span(times[0] - gap / 2, shown.spans[-1].end))
 
 
-def _until(shown: Plan, count: int, gap: float) -> Plan:
+def _until(shown: FramePlan, count: int, gap: float) -> FramePlan:
     """Its first pictures."""
     times = shown.times[:count]
     return _within(shown, times, Span(shown.spans[0].start, times[-1] + gap / 2))
 
 
-def _within(shown: Plan, times: tuple[float, ...], part: Span) -> Plan:
+def _within(shown: FramePlan, times: tuple[float, ...], part: Span) -> FramePlan:
     return replace(shown, times=times, spans=common(shown.spans, (part,)))
 
 
 async def _lowest(
-    eye: Eye, see: Seen, rungs: Sequence[Plan], looks: int
+    eye: Verifier, see: Condition, rungs: Sequence[FramePlan], looks: int
 ) -> tuple[int | None, list[int]]:
     """The place of the lowest rung that suffices, or null; and the places of those that were tried
     below it.
@@ -126,11 +128,11 @@ async def _bisected(suffices: Callable[[int], Awaitable[bool]], enough: int) -> 
     return enough
 
 
-def _size(rung: Plan) -> tuple[float, float]:
+def _size(rung: FramePlan) -> tuple[float, float]:
     return float(len(rung.times)), sum(s.seconds for s in rung.spans)
 
 
-async def _right(eye: Eye, see: Seen, planned: Plan, looks: int) -> bool:
+async def _right(eye: Verifier, see: Condition, planned: FramePlan, looks: int) -> bool:
     """Whether every look at the plan's pictures is right."""
     images = await eye.pictures(planned.times, see)
     right = unread = 0

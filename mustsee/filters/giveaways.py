@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.errors import UserError
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.prompts import ENGLISH
 from mustsee.questions.checks import is_order, items
 from mustsee.records import Question, Verdict, Video
-from mustsee.text import Terms, length, terms, words
+from mustsee.text import TermVectors, length, terms, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Giveaways:
                     f"vet.filters: {self.name}.{name}={value!r}: at least {number:g}, or null"
                 )
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question with its metrics and one verdict; nothing is asked."""
         right = question.answer_index
         if right is None or len(question.options) < 2:
@@ -69,7 +69,7 @@ class Giveaways:
         metrics = {f"giveaway_{name}": float(_best(some) == right) for name, some in found.items()}
         clear = [name for name, some in found.items() if self._clear(name, some, right)]
         if ordered:
-            metrics["giveaway_places"] = crowded(question.options)
+            metrics["giveaway_places"] = most_crowded_share(question.options)
         reason = "; ".join(_why(name, question, found[name]) for name in clear)
         verdict = Verdict(filter=self.name, model="rules", passed=not clear, reply=reason)
         return replace(
@@ -139,7 +139,7 @@ def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
     }
 
 
-def crowded(options: Sequence[str]) -> float:
+def most_crowded_share(options: Sequence[str]) -> float:
     """The largest share of the options, 0 to 1, in which one thing stands in one place."""
     rows = [items(option) for option in options]
     return max(
@@ -151,7 +151,7 @@ def crowded(options: Sequence[str]) -> float:
 
 def _likeness(options: Sequence[str]) -> list[float]:
     """The mean likeness of each option to the others, in words."""
-    mutual = Terms(options).mutual
+    mutual = TermVectors(options).mutual
     others = len(options) - 1
     return [float(mutual[n].sum() - mutual[n, n]) / others for n in range(len(options))]
 

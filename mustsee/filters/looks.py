@@ -16,13 +16,22 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.options import order, shown
-from mustsee.conditions.seen import Condition, Plan, Seen, common, merged, plan, said, stretch
-from mustsee.conditions.watch import watched
+from mustsee.conditions.options import order, rotated_options
+from mustsee.conditions.seen import (
+    Condition,
+    ConditionName,
+    FramePlan,
+    common,
+    lines_within,
+    merge_spans,
+    plan,
+    stretch,
+)
+from mustsee.conditions.watch import plan_for_model
 from mustsee.errors import BadRow, Unparsed
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.forms import Form, form, in_lines, one_of, record, words
-from mustsee.llm import Clip
+from mustsee.llm import VideoClip
 from mustsee.questions.drafts import spans
 from mustsee.questions.replies import stretches
 from mustsee.records import Line, Question, Span, Verdict, Video
@@ -34,11 +43,11 @@ UNREAD = "looks that could not be read"  # how run.json counts them
 CANNOT: Final = "cannot"
 SEVERAL: Final = "several"
 Choice = int | Literal["cannot", "several"]
-Material = tuple[Sequence[bytes], Sequence[Clip]]  # pictures, or clips in place of them
+Material = tuple[Sequence[bytes], Sequence[VideoClip]]  # pictures, or clips in place of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class LookReply:
     """One reply: the option chosen (its place in the question), "cannot", "several", or null where
     it could not be read; the spans that it names; the answer's text; its verdict. Of a question
     without options the answer is 0, any other 1.
@@ -51,7 +60,7 @@ class Look:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poll:
+class VoteRule:
     """How a vote is taken: the answer needs `min_right` of `runs` looks, anything else more than
     half of them. Where neither has it, or replies could not be read, it goes on to twice as many
     looks, of which the same shares are needed.
@@ -60,7 +69,7 @@ class Poll:
     runs: int
     min_right: int
 
-    def chosen(self, looks: Sequence[Look], answer: int) -> Choice | None:
+    def choose(self, looks: Sequence[LookReply], answer: int) -> Choice | None:
         """What the looks so far come to; null where that is open."""
         counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
         read = counts.total()
@@ -68,7 +77,7 @@ class Poll:
             return answer
         return next((choice for choice, n in counts.items() if self._other(n, read)), None)
 
-    def wave(self, looks: Sequence[Look], answer: int) -> int:
+    def wave(self, looks: Sequence[LookReply], answer: int) -> int:
         """The fewest further looks that could decide; 0 when it is decided or none could."""
         counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
         read, right = counts.total(), counts.pop(answer, 0)
@@ -92,10 +101,10 @@ class Poll:
 class Votes:
     """The looks at what a plan shows."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[LookReply, ...]
     answer: int
     chosen: Choice | None
-    plan: Plan
+    plan: FramePlan
 
     @property
     def right(self) -> bool:
@@ -129,7 +138,7 @@ class Votes:
         return sum(look.choice == self.answer for look in self.looks)
 
     @property
-    def named(self) -> tuple[Span, ...]:
+    def named_spans(self) -> tuple[Span, ...]:
         """The stretches named by the first of the looks that chose what was chosen."""
         return next((x.spans for x in self.looks if x.choice == self.chosen and x.spans), ())
 
@@ -142,14 +151,19 @@ class Votes:
         return seconds / len(self.plan.times) if self.plan.times else seconds
 
 
-class Eye:
+class Verifier:
     """One question, its film, and the model that looks: what was asked and said is recorded.
 
     `name`: of the filter that the verdicts are given to.
     """
 
     def __init__(
-        self, question: Question, video: Video, vetting: Vetting, poll: Poll, name: str = NAME
+        self,
+        question: Question,
+        video: Video,
+        vetting: VettingContext,
+        poll: VoteRule,
+        name: str = NAME,
     ) -> None:
         self.question, self.video, self.poll, self.name = question, video, poll, name
         self.asker, self.seed = vetting.askers["looker"], vetting.seed
@@ -159,13 +173,13 @@ class Eye:
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
         self._asked: dict[object, Votes] = {}
-        self._looks: dict[object, Look] = {}
+        self._looks: dict[object, LookReply] = {}
 
     async def votes(
         self,
-        see: Seen,
+        see: Condition,
         evidence: Sequence[Span] = (),
-        condition: Condition | None = None,
+        condition: ConditionName | None = None,
         expected: Choice | None = None,
         cuts: Sequence[Span] = (),
     ) -> Votes | None:
@@ -180,25 +194,29 @@ class Eye:
         planned = replace(planned, cuts=planned.cuts or tuple(cuts))
         key = self._key(planned, see)
         if key not in self._asked:
-            planned, clips = await to_thread(watched, self.asker.watch, self.video, planned, see)
+            planned, clips = await to_thread(
+                plan_for_model, self.asker.watch, self.video, planned, see
+            )
             images = await self.pictures(planned.times, see)
             self._asked[key] = await self._polled(planned, (images, clips), see, expected)
         return self._asked[key]
 
-    async def nearer(self, far: Votes, see: Seen, expected: Choice | None = None) -> Votes | None:
+    async def nearer(
+        self, far: Votes, see: Condition, expected: Choice | None = None
+    ) -> Votes | None:
         """The looks at the stretches named in `far`, and at what lies between them and the next
         pictures that were shown; null where none were named.
         """
-        wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named]
-        around = common(merged(wide, self.film), far.plan.spans)
+        wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named_spans]
+        around = common(merge_spans(wide, self.film), far.plan.spans)
         if not around:
             return None
         return await self.votes(see, around, "evidence", expected, far.plan.cuts)
 
     async def _polled(
-        self, planned: Plan, given: Material, see: Seen, expected: Choice | None
+        self, planned: FramePlan, given: Material, see: Condition, expected: Choice | None
     ) -> Votes:
-        looks: list[Look] = []
+        looks: list[LookReply] = []
         wave, chosen = 1, None
         if expected is None:
             wave = self.poll.wave(looks, self.answer)
@@ -208,30 +226,36 @@ class Eye:
             if expected is not None and looks[0].choice == expected:
                 chosen = expected
                 break
-            chosen = self.poll.chosen(looks, self.answer)
+            chosen = self.poll.choose(looks, self.answer)
             wave = 0 if chosen is not None else self.poll.wave(looks, self.answer)
         self.record(looks)
         return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
 
-    def record(self, looks: Sequence[Look]) -> None:
+    def record(self, looks: Sequence[LookReply]) -> None:
         """Each look's verdict is kept once."""
         self.verdicts += [x.verdict for x in looks if x.verdict not in self.verdicts]
 
-    async def look(self, planned: Plan, given: Material, see: Seen, number: int) -> Look:
+    async def look(
+        self, planned: FramePlan, given: Material, see: Condition, number: int
+    ) -> LookReply:
         """The look of a number, which turns the options."""
         key = (self._key(planned, see), number)
         if key not in self._looks:
             self._looks[key] = await self._new(planned, given, see, number)
         return self._looks[key]
 
-    def _key(self, planned: Plan, see: Seen) -> object:
+    def _key(self, planned: FramePlan, see: Condition) -> object:
         """What is shown: other spans of the same pictures and lines are nothing new."""
         return planned.clips, planned.times or planned.spans, self._lines(planned, see)
 
-    def _lines(self, planned: Plan, see: Seen) -> tuple[Line, ...]:
-        return said(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
+    def _lines(self, planned: FramePlan, see: Condition) -> tuple[Line, ...]:
+        return (
+            lines_within(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
+        )
 
-    async def _new(self, planned: Plan, given: Material, see: Seen, number: int) -> Look:
+    async def _new(
+        self, planned: FramePlan, given: Material, see: Condition, number: int
+    ) -> LookReply:
         question, count = self.question, len(self.question.options)
         turned = order(count, self.seed + number)
         lines = self._lines(planned, see)
@@ -241,7 +265,7 @@ class Eye:
 
         wanted = told_by(count)
 
-        def read(reply: str) -> Told:
+        def read(reply: str) -> ParsedLook:
             replies.append(in_lines(reply))
             return wanted.read(reply)
 
@@ -265,7 +289,7 @@ class Eye:
                 images=given[0],
                 clips=given[1],
                 question=question.question,
-                options=shown(question, self.seed + number),
+                options=rotated_options(question, self.seed + number),
                 film=self.film,
                 spans=planned.spans,
                 cuts=planned.cuts,
@@ -280,7 +304,7 @@ class Eye:
         except BadRow as error:
             self.count(UNREAD, 1)
             detail = json.dumps({**told, "unread": str(error), "replies": replies})
-            return Look(choice=None, spans=(), verdict=replace(verdict, detail=detail))
+            return LookReply(choice=None, spans=(), verdict=replace(verdict, detail=detail))
         words, chose = found.words, choice
         if isinstance(choice, int):
             words = question.options[choice] if count else found.words
@@ -292,9 +316,9 @@ class Eye:
             detail=json.dumps({**told, "chose": chose}),
         )
         spans = found.where if choice == CANNOT else found.evidence
-        return Look(choice=choice, spans=spans, words=words, verdict=verdict)
+        return LookReply(choice=choice, spans=spans, words=words, verdict=verdict)
 
-    async def _choice(self, found: Told, turned: Sequence[int]) -> Choice:
+    async def _choice(self, found: ParsedLook, turned: Sequence[int]) -> Choice:
         """What was chosen; of an answer in words, whether it is as good as the known one. Raises
         BadRow where the judge cannot say.
         """
@@ -310,7 +334,7 @@ class Eye:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ParsedLook:
     """What a reply says: the place of its option as shown (0 for an answer in words), "cannot" or
     "several"; the stretches that show it, and those where one would have to look.
     """
@@ -332,19 +356,23 @@ _CANNOT = re.compile(r"(?:it\s+)?(?:cannot|can't|can not) be told\b", re.IGNOREC
 _SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
 
 
-def told_by(count: int) -> Form[Told]:
+def told_by(count: int) -> Form[ParsedLook]:
     """A reply to a question of `count` options, or of none. Unparsed where it has no answer,
     several, or does not name the stretches that its answer rests on.
     """
     said = "the answer, SEVERAL, or CANNOT BE TOLD"
     letters = LETTERS[: count + 2]
 
-    def made(seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str) -> Told:
+    def make_look(
+        seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str
+    ) -> ParsedLook:
         choice = _lettered(answer, count) if count else _written(answer)
-        return Told(choice=choice, words="" if count else answer, evidence=evidence, where=look)
+        return ParsedLook(
+            choice=choice, words="" if count else answer, evidence=evidence, where=look
+        )
 
     shape = record(
-        made,
+        make_look,
         seen=words("what decides it, and when; or what is missing"),
         evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
         look=stretches("where it cannot be told, the stretches where one would have to look"),
@@ -353,14 +381,14 @@ def told_by(count: int) -> Form[Told]:
     return form(text=lambda reply: _read(reply, count), shape=shape)
 
 
-def _read(reply: str, count: int) -> Told:
+def _read(reply: str, count: int) -> ParsedLook:
     answers = list(dict.fromkeys(a.strip(" *_") for a in _ANSWER.findall(reply)))
     choices: list[Choice] = [_lettered(a, count) if count else _written(a) for a in answers]
     if len(set(choices)) != 1:
         found = "several answers" if choices else "no line of the form '* ANSWER: ...'"
         raise Unparsed(f"it has {found}")
     choice = choices[0]
-    return Told(
+    return ParsedLook(
         choice=choice,
         words="" if count else answers[0],
         evidence=_named(reply, "EVIDENCE", _EVIDENCE, needed=choice != CANNOT),

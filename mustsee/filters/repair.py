@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Seen, merged, plan, said, stretch
+from mustsee.conditions.seen import Condition, lines_within, merge_spans, plan, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.filters.looks import named_in
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.forms import Form
 from mustsee.questions.checks import fault, normal
-from mustsee.questions.drafts import Draft, finished, reach
+from mustsee.questions.drafts import Draft, finish_question, reach
 from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 
@@ -44,7 +44,7 @@ NARRATOR = "narrator"  # who speaks the lines of an audio description
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class FailedWording:
     """A wording that fell: why, and what those said who tried it, latest first."""
 
     question: str
@@ -55,7 +55,7 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mend:
+class RepairRule:
     """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
     null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
     evidence, and of the stretches that the looker named; null: none. `words`: of what is said.
@@ -66,9 +66,11 @@ class Mend:
 
     rounds: int = 2
     of: Sequence[str] | None = None
-    see: Seen | None = field(default_factory=lambda: Seen(frames=6, longest=768))
-    near: Seen | None = field(
-        default_factory=lambda: Seen(condition="evidence", fps=0.5, least=2, most=10, longest=768)
+    see: Condition | None = field(default_factory=lambda: Condition(frames=6, longest=768))
+    near: Condition | None = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=0.5, least=2, most=10, longest=768
+        )
     )
     words: int = 20_000
     far: float = 60.0
@@ -81,12 +83,12 @@ class Mend:
             raise UserError(f"vet.repair.rounds={self.rounds!r}: 0 or more")
 
     async def __call__(
-        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
         """The question mended, its fault on record; null where the writer cannot, or where nothing
         was said that could be gone by.
         """
-        now = tried(question, fallen_by)
+        now = attempt_of(question, fallen_by)
         unasked = self.of is not None and fallen_by not in self.of
         if unasked or not now.replies or video.until is None:
             return None
@@ -97,8 +99,10 @@ class Mend:
         if draft is None:
             return None
         kinds = {normal(kind): kind for kind in self.kinds}
-        new = finished(
-            replace(draft, evidence=merged(draft.evidence, stretch(video)) or question.evidence),
+        new = finish_question(
+            replace(
+                draft, evidence=merge_spans(draft.evidence, stretch(video)) or question.evidence
+            ),
             video_id=question.video_id,
             recipe=question.recipe,
             question_type=kinds.get(normal(draft.tag), question.question_type),
@@ -110,7 +114,7 @@ class Mend:
             kind="wording",
             reason=now.reason,
             by=vetting.askers["repairer"].llm.identity,
-            before=json.dumps(worded(question), ensure_ascii=False),
+            before=json.dumps(wording_fields(question), ensure_ascii=False),
         )
         vetting.count("questions rewritten", 1)
         same = (new.question, new.answer) == (question.question, question.answer)
@@ -123,7 +127,7 @@ class Mend:
         )
 
     async def _asked(
-        self, question: Question, video: Video, vetting: Vetting, now: Tried
+        self, question: Question, video: Video, vetting: VettingContext, now: FailedWording
     ) -> Draft | None:
         """The writer's draft; null for NONE. Raises BadRow."""
         named = (span for reply in now.replies for span in named_in(reply))
@@ -134,11 +138,13 @@ class Mend:
         kind = fault_of(now.reason)
         return await vetting.askers["repairer"].ask(
             PROMPT,
-            mended(len(now.wrong), least),
+            repair_form(len(now.wrong), least),
             seed=vetting.seed,
             images=images,
             frames=times,
-            segments=told(video, question.evidence if kind not in ("guessed", "heard") else ()),
+            segments=segments_near(
+                video, question.evidence if kind not in ("guessed", "heard") else ()
+            ),
             lines=nearest(_lines(video, self.narrator), question.question, self.words),
             described=video.scene is not None,
             others=others(video, question),
@@ -152,14 +158,18 @@ class Mend:
 
 
 async def pictures(
-    video: Video, film: Film, see: Seen | None, near: Seen | None, evidence: Sequence[Span]
+    video: Video,
+    film: VideoFrames,
+    see: Condition | None,
+    near: Condition | None,
+    evidence: Sequence[Span],
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
     """What a writer is shown of a film, with the times: pictures of the whole, as `see` has it, and
     of the evidence, as `near` has it. Raises BadRow where the film is not there.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
-    spans = merged(evidence, stretch(video))
+    spans = merge_spans(evidence, stretch(video))
     wanted = [(see, ()), *([(near, spans)] if spans else [])]
     plans = [plan(seen, stretch(video), where) for seen, where in wanted if seen is not None]
     times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
@@ -171,15 +181,15 @@ def fault_of(reason: str) -> str:
     return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
 
 
-def tried(question: Question, by: str) -> Tried:
+def attempt_of(question: Question, by: str) -> FailedWording:
     """The question as it is worded now, with why it fell and what was said of this wording."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
-    return _tried(worded(question), question.drop or f"{by}: {_marked(about)}", about)
+    return _tried(wording_fields(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
-def earlier(question: Question) -> tuple[Tried, ...]:
+def earlier(question: Question) -> tuple[FailedWording, ...]:
     """The wordings that it had before, first to last, each with what was said of it."""
-    found: list[Tried] = []
+    found: list[FailedWording] = []
     begun = 0
     for repair in _rewordings(question):
         before, by = json.loads(repair.before), repair.reason.partition(":")[0]
@@ -189,8 +199,8 @@ def earlier(question: Question) -> tuple[Tried, ...]:
     return tuple(found)
 
 
-def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> Tried:
-    return Tried(
+def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> FailedWording:
+    return FailedWording(
         question=wording["question"],
         answer=wording["answer"],
         wrong=tuple(o for o in wording["options"] if o != wording["answer"]),
@@ -222,19 +232,19 @@ def others(video: Video, question: Question) -> tuple[str, ...]:
     return tuple(q.question for q in asked)[:OTHERS]
 
 
-def told(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
+def segments_near(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
     """The segments that the evidence touches; without evidence all of them."""
     segments = video.segments or ()
     near = tuple(s for s in segments if any(e.start < s.end and e.end > s.start for e in evidence))
     return near or segments
 
 
-def mended(wrong: int, least: float = 0.0) -> Form[Draft | None]:
+def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
     """The question mended, with so many wrong answers; null for NONE. `least`: seconds that its
     moments must lie apart. Unparsed, too, for a question that the checks on its text would drop.
     """
 
-    def sound(drafts: Sequence[Draft]) -> Draft | None:
+    def check_drafts(drafts: Sequence[Draft]) -> Draft | None:
         if not drafts:
             return None
         if len(drafts) != 1:
@@ -251,14 +261,14 @@ def mended(wrong: int, least: float = 0.0) -> Form[Draft | None]:
             )
         return draft
 
-    return questions(2, evidence=True, wrong=wrong).then(sound)
+    return questions(2, evidence=True, wrong=wrong).map(check_drafts)
 
 
 def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     """What is said; of a scene with an audio description also what a narrator says of it."""
     scene = video.scene
     if scene is None:
-        return said(video.lines or (), (stretch(video),))
+        return lines_within(video.lines or (), (stretch(video),))
     pairs = zip(scene.lines, scene.visual, strict=True)
     return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 
@@ -270,7 +280,7 @@ def _marked(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(v.reply for v in verdicts if v.reply) or "it does not pass"
 
 
-def worded(question: Question) -> dict[str, Any]:
+def wording_fields(question: Question) -> dict[str, Any]:
     """A wording, with the number of verdicts that are about it and those before it."""
     return {
         "question_id": question.question_id,

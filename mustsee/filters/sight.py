@@ -41,11 +41,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.seen import BORDER, Condition, Seen, merged, whole_shots
+from mustsee.conditions.seen import BORDER, Condition, ConditionName, merge_spans, whole_shots
 from mustsee.errors import BadRow, UserError
-from mustsee.filters.fewest import fewest, spread_rungs, trimmed
-from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Eye, Poll, Votes
-from mustsee.filters.vetting import Vetting, judgeable, unvetted
+from mustsee.filters.fewest import fewest, spread_rungs, trim_frames
+from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Verifier, VoteRule, Votes
+from mustsee.filters.vetting import VettingContext, judgeable, mark_unverified
 from mustsee.llm import is_rules
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
@@ -72,14 +72,14 @@ class Sight:
 
     runs: int = 3
     min_right: int = 2
-    see: Seen = field(
-        default_factory=lambda: Seen(
+    see: Condition = field(
+        default_factory=lambda: Condition(
             condition="evidence", fps=0.5, least=4, most=16, longest=768, transcript=True
         )
     )
-    whole: Seen = field(default_factory=lambda: Seen(fps=0.5, most=64, transcript=True))
-    near: Seen = field(
-        default_factory=lambda: Seen(condition="evidence", fps=2.0, most=64, transcript=True)
+    whole: Condition = field(default_factory=lambda: Condition(fps=0.5, most=64, transcript=True))
+    near: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=2.0, most=64, transcript=True)
     )
     needed: bool = True
     drop_unneeded: bool | None = None
@@ -110,31 +110,31 @@ class Sight:
     def reads(self) -> tuple[str, ...]:
         return ("digest", "start", "end", "lines", "shots")
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question as the looker leaves it."""
         if question.options and question.answer_index is None:
             return question
-        poll = Poll(runs=self.runs, min_right=self.min_right)
+        poll = VoteRule(runs=self.runs, min_right=self.min_right)
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
-            return await _Sighting(self, Eye(question, video, vetting, poll)).judged()
+            return await _Sighting(self, Verifier(question, video, vetting, poll)).judge_question()
         except BadRow as error:  # no film, of unknown length, or it cannot be decoded; no judge
             looker = vetting.askers["looker"].llm.identity
             detail = json.dumps({"unread": str(error)})
             why = Verdict(filter=NAME, model=looker, seed=vetting.seed, detail=detail)
-            return unvetted(replace(question, verdicts=(*question.verdicts, why)), NAME)
+            return mark_unverified(replace(question, verdicts=(*question.verdicts, why)), NAME)
 
 
 class _Sighting:
     """What the looks at one question come to."""
 
-    def __init__(self, settings: Sight, eye: Eye) -> None:
+    def __init__(self, settings: Sight, eye: Verifier) -> None:
         self.settings, self.eye = settings, eye
         self.question = eye.question
         self.metrics: dict[str, float] = {}
 
-    async def judged(self) -> Question:
+    async def judge_question(self) -> Question:
         reason = await self._fault()
         told = replace(
             self.question,
@@ -142,7 +142,7 @@ class _Sighting:
             metrics={**self.question.metrics, **self.metrics},
         )
         if reason == UNTOLD:
-            return unvetted(told, NAME)
+            return mark_unverified(told, NAME)
         return replace(
             told,
             metrics={**told.metrics, "sight_passed": float(reason is None)},
@@ -190,7 +190,7 @@ class _Sighting:
         return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
 
     async def _search(
-        self, condition: Condition, cuts: Sequence[Span] = (), expected: Choice | None = None
+        self, condition: ConditionName, cuts: Sequence[Span] = (), expected: Choice | None = None
     ) -> Votes | None:
         """The looks at the film; where its pictures stand too far apart to tell, but lines or
         pictures show where to look, those at what lies there. Where nothing does, pictures of the
@@ -217,10 +217,10 @@ class _Sighting:
             if seen.gap <= BORDER:
                 break
             nearer = await self.eye.nearer(seen, self.settings.near, self.eye.answer)
-            if nearer is None or not nearer.right or not nearer.named:
+            if nearer is None or not nearer.right or not nearer.named_spans:
                 break
             seen = nearer
-        named = merged(seen.named, self.eye.film)
+        named = merge_spans(seen.named_spans, self.eye.film)
         again = await self._on(named) if named else None
         if again is not None and self._unread(again):
             return UNTOLD
@@ -251,7 +251,7 @@ class _Sighting:
             return None
         self.metrics["sight_without"] = without.share
         if without.ambiguous or without.other is not None:
-            both = merged((*evidence, *without.named), self.eye.film)
+            both = merge_spans((*evidence, *without.named_spans), self.eye.film)
             together = await self.eye.votes(self.settings.see, both)
             if together is not None and together.ambiguous:
                 return AMBIGUOUS
@@ -281,7 +281,7 @@ class _Sighting:
         if needed.shown is None:
             return None
         if needed.shown.times:
-            needed = await trimmed(eye, see, needed.shown)
+            needed = await trim_frames(eye, see, needed.shown)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

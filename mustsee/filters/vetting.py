@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import UserError
 from mustsee.llm import Asker
 from mustsee.records import UNVETTED, Question, Video
@@ -30,31 +30,31 @@ Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
 """
 
 
-def unvetted(question: Question, name: str) -> Question:
+def mark_unverified(question: Question, name: str) -> Question:
     """The question of which a filter can tell nothing, because nothing could be read or looked at:
     neither dropped nor passed, and in no subset that says that it passed.
     """
     return replace(question, metrics={**question.metrics, f"{name}{UNVETTED}": 1.0})
 
 
-def uncounted(name: str, n: int) -> None:
+def ignore_count(name: str, n: int) -> None:
     """A counter that nobody reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vetting:
+class VettingContext:
     """What a filter may use: a model for each role, the row's film, the seed that its randomness
     begins with, a counter that ends up in `run.json`, and who judges answers in words.
     """
 
     askers: Mapping[str, Asker]
-    film: Film
+    film: VideoFrames
     seed: int = 0
-    count: Callable[[str, int], None] = uncounted
+    count: Callable[[str, int], None] = ignore_count
     judge: Judges | None = None
 
 
-def judgeable(question: Question, vetting: Vetting) -> bool:
+def judgeable(question: Question, vetting: VettingContext) -> bool:
     """Whether a judge can compare an answer in words with the known one: long answers, and those
     that are graded by points or rubrics, are for raters.
     """
@@ -82,21 +82,21 @@ class QuestionFilter(Protocol):
     @property
     def reads(self) -> tuple[str, ...]: ...
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """The question with this filter's verdicts, and `metrics["<name>_passed"]` 0 where it does
-        not pass; `unvetted` where nothing could be read. Raises Transient.
+        not pass; `mark_unverified` where nothing could be read. Raises Transient.
         """
         ...
 
 
-class Mends(Protocol):
+class RepairsQuestions(Protocol):
     """What rewrites a question that fell (`mustsee.filters.repair`)."""
 
     @property
     def rounds(self) -> int: ...
 
     async def __call__(
-        self, question: Question, video: Video, vetting: Vetting, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
         """The question mended, to be vetted anew; null where it cannot be."""
         ...
@@ -109,17 +109,17 @@ class _Version:
     """
 
     question: Question
-    vetting: Vetting
+    vetting: VettingContext
     fallen_by: str | None = None
     left: tuple[QuestionFilter, ...] = ()
 
     @property
-    def passed(self) -> bool:
+    def passed_all_filters(self) -> bool:
         """Whether every filter that was asked said so."""
         return self.fallen_by is None and not self.question.unvetted_by
 
 
-def named(filters: Sequence[QuestionFilter]) -> None:
+def check_unique_names(filters: Sequence[QuestionFilter]) -> None:
     """Raises UserError where two filters have one name."""
     names = [f.name for f in filters]
     if len(set(names)) != len(names):
@@ -129,9 +129,9 @@ def named(filters: Sequence[QuestionFilter]) -> None:
 async def vet(
     video: Video,
     filters: Sequence[QuestionFilter],
-    vetting: Vetting,
+    vetting: VettingContext,
     subset: str | None = None,
-    repair: Mends | None = None,
+    repair: RepairsQuestions | None = None,
 ) -> Video:
     """The video whose questions carry the filters' verdicts. A question that every filter passes
     belongs to `subset`; one that a filter drops is asked about no further, unless it is mended.
@@ -142,7 +142,7 @@ async def vet(
     question's place.
     """
 
-    async def one(question: Question) -> Question:
+    async def vet_question(question: Question) -> Question:
         unknown = question.answer_index is None and (question.options or not question.answer)
         if question.drop is not None or unknown:
             return question
@@ -152,19 +152,19 @@ async def vet(
             metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
             best = replace(best, question=replace(best.question, metrics=metrics))
         found = best.question
-        if best.passed and subset is not None and found.options:
+        if best.passed_all_filters and subset is not None and found.options:
             return replace(found, subsets=(*found.subsets, subset))
         return found
 
-    return replace(video, questions=tuple(await gather(*map(one, video.questions or ()))))
+    return replace(video, questions=tuple(await gather(*map(vet_question, video.questions or ()))))
 
 
 async def _versions(
     question: Question,
     video: Video,
     filters: Sequence[QuestionFilter],
-    vetting: Vetting,
-    repair: Mends | None,
+    vetting: VettingContext,
+    repair: RepairsQuestions | None,
 ) -> list[_Version]:
     """The question as it was asked, and its rewrites, until one passes or no more is to be had."""
     left = repair.rounds if repair and question.options else 0
@@ -188,7 +188,7 @@ async def _versions(
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:
     """The version that stays, vetted to the end."""
-    if versions[-1].passed:
+    if versions[-1].passed_all_filters:
         return versions[-1]
     fallen = versions[0]
     for number, version in enumerate(versions):

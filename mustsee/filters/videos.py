@@ -28,7 +28,7 @@ class VideoFilter(Protocol):
 
 
 @dataclass(frozen=True)
-class Configured:
+class NamedVideoFilter:
     """A filter with its name in the configuration: its reasons say how to keep the video."""
 
     name: str
@@ -57,5 +57,5 @@ def by_stage(
             raise UserError(
                 f"filters.{name}.after={each.after!r}: expected one of {', '.join(stages)}"
             )
-        found[each.after].append(Configured(name, each))
+        found[each.after].append(NamedVideoFilter(name, each))
     return {stage: tuple(some) for stage, some in found.items()}

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
-from mustsee.judge.data import Pair
-from mustsee.judge.judge import Item, Score
+from mustsee.judge.data import LabelledPair
+from mustsee.judge.judge import JudgeItem, Score
 from mustsee.judge.lexical import words
 from mustsee.overlap import common
 
@@ -84,16 +84,16 @@ _FACTS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class BiasCase:
     """`expected` is the right verdict, or null where there is none to expect."""
 
     kind: str
-    item: Item
+    item: JudgeItem
     expected: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class BiasRow:
     """One kind of case: how many, the share of wrong verdicts (null: not judged), mean score."""
 
     kind: str
@@ -102,7 +102,7 @@ class Row:
     score: float
 
 
-def probe(pairs: Sequence[Pair] = (), *, seed: int = 0, each: int = 100) -> list[Case]:
+def probe(pairs: Sequence[LabelledPair] = (), *, seed: int = 0, each: int = 100) -> list[BiasCase]:
     """The cases: constructed ones, and up to `each` of a kind made from human-labelled pairs."""
     rng = random.Random(f"{seed}/judge/bias")
     cases = [*_lists(), *_constructed()]
@@ -122,12 +122,12 @@ def probe(pairs: Sequence[Pair] = (), *, seed: int = 0, each: int = 100) -> list
     return cases
 
 
-def _case(kind: str, pair: Pair, candidate: str, expected: bool | None) -> Case:
-    item = Item(question=pair.question, candidate=candidate, references=pair.references)
-    return Case(kind=kind, item=item, expected=expected)
+def _case(kind: str, pair: LabelledPair, candidate: str, expected: bool | None) -> BiasCase:
+    item = JudgeItem(question=pair.question, candidate=candidate, references=pair.references)
+    return BiasCase(kind=kind, item=item, expected=expected)
 
 
-def _from_right(pair: Pair, rng: random.Random) -> list[Case]:
+def _from_right(pair: LabelledPair, rng: random.Random) -> list[BiasCase]:
     """From a pair that people called equivalent."""
     told = pair.references[0]
     swapped = replace(pair, references=(pair.candidate,))
@@ -146,45 +146,45 @@ def _from_right(pair: Pair, rng: random.Random) -> list[Case]:
     return cases
 
 
-def _lists() -> list[Case]:
+def _lists() -> list[BiasCase]:
     """Ordered answers: the same order retold, and every other order."""
     question = "In what order do the events happen in the video?"
-    cases: list[Case] = []
+    cases: list[BiasCase] = []
     for events in _ORDERED:
         reference = (", ".join(events) + ".",)
         for order in permutations(events):
             same = order == events
             kind = "list in order, retold" if same else "list in another order"
             retold = f"First {order[0]}, then {', then '.join(order[1:])}."
-            item = Item(question=question, candidate=retold, references=reference)
-            cases.append(Case(kind=kind, item=item, expected=same))
+            item = JudgeItem(question=question, candidate=retold, references=reference)
+            cases.append(BiasCase(kind=kind, item=item, expected=same))
     return cases
 
 
-def _constructed() -> list[Case]:
-    cases: list[Case] = []
+def _constructed() -> list[BiasCase]:
+    cases: list[BiasCase] = []
     question = "What are the features of the knife?"
     whole = "; ".join(_FACTS) + "."
     for left_out in range(len(_FACTS)):
         kept = "; ".join(f for i, f in enumerate(_FACTS) if i != left_out) + "."
-        item = Item(question=question, candidate=kept, references=(whole,))
-        cases.append(Case(kind="a fact left out", item=item, expected=False))
+        item = JudgeItem(question=question, candidate=kept, references=(whole,))
+        cases.append(BiasCase(kind="a fact left out", item=item, expected=False))
     for i, colour in enumerate(_COLOURS):
         other = _COLOURS[(i + 3) % len(_COLOURS)]
         for said, expected in ((colour, True), (other, False)):
-            item = Item(
+            item = JudgeItem(
                 question="What colour is the car that the woman drives away in?",
                 candidate=f"She drives away in a {said} car.",
                 references=(f"The car is {colour}.",),
             )
             kind = "right colour" if expected else "another colour"
-            cases.append(Case(kind=kind, item=item, expected=expected))
+            cases.append(BiasCase(kind=kind, item=item, expected=expected))
     for kind, (expected, forms) in _MENTIONS.items():
         for asked, right, wrong, third in _ASKED:
             for form in forms:
                 said = form.format(question=asked, right=right, wrong=wrong, third=third)
-                item = Item(question=asked, candidate=said, references=(right,))
-                cases.append(Case(kind=kind, item=item, expected=expected))
+                item = JudgeItem(question=asked, candidate=said, references=(right,))
+                cases.append(BiasCase(kind=kind, item=item, expected=expected))
     for claim, denial in (
         ("The dog is allowed in the house.", "The dog is not allowed in the house."),
         ("He won the race.", "He did not win the race."),
@@ -192,27 +192,29 @@ def _constructed() -> list[Case]:
         ("She has seen the letter.", "She has not seen the letter."),
     ):
         for said, told in ((claim, denial), (denial, claim)):
-            item = Item(question="What is said about it?", candidate=said, references=(told,))
-            cases.append(Case(kind="negation", item=item, expected=False))
+            item = JudgeItem(question="What is said about it?", candidate=said, references=(told,))
+            cases.append(BiasCase(kind="negation", item=item, expected=False))
     return cases
 
 
-def report(cases: Sequence[Case], score: Callable[[Sequence[Item]], Sequence[Score]]) -> list[Row]:
+def report(
+    cases: Sequence[BiasCase], score: Callable[[Sequence[JudgeItem]], Sequence[Score]]
+) -> list[BiasRow]:
     """One row for each kind, in the order of their first case. Refused items are left out."""
-    kinds: dict[str, list[tuple[Case, Score]]] = {}
+    kinds: dict[str, list[tuple[BiasCase, Score]]] = {}
     for case, found in zip(cases, score([c.item for c in cases]), strict=True):
         if found.score is not None:
             kinds.setdefault(case.kind, []).append((case, found))
-    rows: list[Row] = []
+    rows: list[BiasRow] = []
     for kind, pairs in kinds.items():
         judged = [s.equivalent != c.expected for c, s in pairs if c.expected is not None]
         wrong = sum(judged) / len(judged) if judged else None
         mean = sum(s.score or 0.0 for _, s in pairs) / len(pairs)
-        rows.append(Row(kind=kind, n=len(pairs), wrong=wrong, score=mean))
+        rows.append(BiasRow(kind=kind, n=len(pairs), wrong=wrong, score=mean))
     return rows
 
 
-def order_checked(items: Sequence[Item], scores: Sequence[Score]) -> list[Score]:
+def order_checked(items: Sequence[JudgeItem], scores: Sequence[Score]) -> list[Score]:
     """The scores with TRUE turned to FALSE where the candidate has the items of an ordered answer
     in another order (`same_order`): off by default, for questions that ask for an order.
     """
@@ -233,7 +235,9 @@ def question_type(question: str) -> str:
     return found.group(1) if found else "other"
 
 
-def false_positives(pairs: Sequence[Pair], said: Sequence[bool]) -> dict[str, tuple[int, float]]:
+def false_positives(
+    pairs: Sequence[LabelledPair], said: Sequence[bool]
+) -> dict[str, tuple[int, float]]:
     """Question type -> (FALSE pairs, share of them judged TRUE)."""
     by_type: dict[str, list[bool]] = {}
     for pair, verdict in zip(pairs, said, strict=True):

@@ -28,7 +28,7 @@ Metric = Callable[[Bools, Floats], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bin:
+class ReliabilityBin:
     """One bar of a reliability diagram: pairs with `low <= score < high`."""
 
     low: float
@@ -39,7 +39,7 @@ class Bin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ThresholdChoice:
     """A threshold with the F1 that it reaches, and the stretch of scores over which F1 stays so."""
 
     threshold: float
@@ -66,7 +66,7 @@ def f1(labels: ArrayLike, said: ArrayLike) -> float:
     return 2 * int((y & p).sum()) / total if total else 0.0
 
 
-def choose(labels: ArrayLike, scores: ArrayLike) -> Choice:
+def choose(labels: ArrayLike, scores: ArrayLike) -> ThresholdChoice:
     """The threshold that maximises F1: the midpoint of two neighbouring distinct scores; of several
     that are equally good, the middle of the widest run of them.
 
@@ -85,7 +85,7 @@ def choose(labels: ArrayLike, scores: ArrayLike) -> Choice:
     runs = np.split(best, np.flatnonzero(np.diff(best) > 1) + 1)
     run = max(runs, key=lambda r: edges[r[-1] + 1] - edges[r[0]])
     low, high = float(edges[run[0]]), float(edges[run[-1] + 1])
-    return Choice(threshold=(low + high) / 2, f1=float(quality.max()), low=low, high=high)
+    return ThresholdChoice(threshold=(low + high) / 2, f1=float(quality.max()), low=low, high=high)
 
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
@@ -129,18 +129,20 @@ def temperature(labels: ArrayLike, logits: ArrayLike) -> float:
     return math.exp(float(found.x))
 
 
-def reliability(labels: ArrayLike, scores: ArrayLike, bins: int = 10) -> list[Bin]:
+def reliability(labels: ArrayLike, scores: ArrayLike, bins: int = 10) -> list[ReliabilityBin]:
     """Mean score and share of TRUE in bins of equal width; empty bins are left out."""
     y, s = _arrays(labels, scores)
     edges = np.linspace(0, 1, bins + 1)
     where = np.clip(np.searchsorted(edges, s, side="right") - 1, 0, bins - 1)
-    found: list[Bin] = []
+    found: list[ReliabilityBin] = []
     for k in range(bins):
         here = where == k
         if here.any():
             low, high = float(edges[k]), float(edges[k + 1])
             mean, share = float(s[here].mean()), float(y[here].mean())
-            found.append(Bin(low=low, high=high, n=int(here.sum()), score=mean, share=share))
+            found.append(
+                ReliabilityBin(low=low, high=high, n=int(here.sum()), score=mean, share=share)
+            )
     return found
 
 

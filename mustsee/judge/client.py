@@ -3,8 +3,8 @@
     from mustsee.judge.client import JudgeClient
     scores = JudgeClient("http://127.0.0.1:8000", key).score(items)
 
-Items are `mustsee.judge.judge.Item`; they are sent in batches, several at once, and tried again
-while the judge is busy (429) or restarting (503, a lost connection).
+Items are `mustsee.judge.judge.JudgeItem`; they are sent in batches, several at once, and tried
+again while the judge is busy (429) or restarting (503, a lost connection).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mustsee.errors import Transient, UserError
-from mustsee.judge.judge import Item, Score
+from mustsee.judge.judge import JudgeItem, Score
 
 _AGAIN = (408, 429, 500, 502, 503, 504)
 _FIELDS = {f.name for f in fields(Score)}
@@ -38,7 +38,7 @@ class JudgeClient:
 
     def score(
         self,
-        items: Sequence[Item],
+        items: Sequence[JudgeItem],
         *,
         threshold: float | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -73,14 +73,14 @@ class JudgeClient:
 
     async def _everything(
         self,
-        items: list[Item],
+        items: list[JudgeItem],
         threshold: float | None,
         progress: Callable[[int, int], None] | None,
     ) -> list[Score]:
         gate, done = asyncio.Semaphore(self.connections), 0
         async with self._session() as session:
 
-            async def one(part: list[Item]) -> list[Score]:
+            async def score_batch(part: list[JudgeItem]) -> list[Score]:
                 nonlocal done
                 body: dict[str, Any] = {"items": [asdict(item) for item in part]}
                 if threshold is not None:
@@ -95,7 +95,7 @@ class JudgeClient:
                 ]
 
             parts = [items[i : i + self.batch] for i in range(0, len(items), self.batch)]
-            found = await asyncio.gather(*map(one, parts))
+            found = await asyncio.gather(*map(score_batch, parts))
         return [score for part in found for score in part]
 
     async def _call(self, session: Any, method: str, path: str, body: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.judge.data import Pair
+from mustsee.judge.data import LabelledPair
 from mustsee.judge.lexical import refuses, words
 from mustsee.judge.mini_fit import nearest
 
@@ -45,7 +45,9 @@ SETTLED = (
 SHORT, LONG, TIMES = 6, 40, 3  # words of a short answer, of a long one, and how much longer it is
 
 
-def contrasted(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
+def contrast_pairs(
+    pairs: Sequence[LabelledPair], seed: int
+) -> tuple[list[LabelledPair], list[LabelledPair]]:
     """(what is said of the answer, what a long reference holds): each kind as many as helps it
     without loss on the labels themselves.
     """
@@ -60,12 +62,12 @@ def contrasted(pairs: Sequence[Pair], seed: int) -> tuple[list[Pair], list[Pair]
     return said, held
 
 
-def _altered(pairs: Sequence[Pair], rng: random.Random) -> list[Pair]:
+def _altered(pairs: Sequence[LabelledPair], rng: random.Random) -> list[LabelledPair]:
     """The reference repeated is TRUE; another number, a refusal, and the answer to another question
     are FALSE. One in ten.
     """
     right = [p for p in pairs if p.label]
-    made: list[Pair] = []
+    made: list[LabelledPair] = []
     for pair in rng.sample(right, len(right) // 10):
         told = nearest(pair)
         kind = rng.randrange(4)
@@ -86,13 +88,15 @@ def _altered(pairs: Sequence[Pair], rng: random.Random) -> list[Pair]:
     return made
 
 
-def _mentioned(pairs: Sequence[Pair], rng: random.Random, share: float = 0.2) -> list[Pair]:
+def _mentioned(
+    pairs: Sequence[LabelledPair], rng: random.Random, share: float = 0.2
+) -> list[LabelledPair]:
     """A right short answer denied or in a choice is FALSE; affirmed or just said, TRUE."""
     short = [p for p in pairs if p.label and 0 < len(words(nearest(p))) <= SHORT]
     kinds: tuple[tuple[bool, Sequence[str]], ...] = (
         (False, DENIED), (True, AFFIRMED), (False, CHOICES), (True, SETTLED),
     )  # fmt: skip
-    made: list[Pair] = []
+    made: list[LabelledPair] = []
     other = _others(short, rng)
     for pair in rng.sample(short, round(len(short) * share)):
         right = nearest(pair)
@@ -106,13 +110,13 @@ def _mentioned(pairs: Sequence[Pair], rng: random.Random, share: float = 0.2) ->
     return made
 
 
-def _others(pairs: Sequence[Pair], rng: random.Random) -> Callable[[Pair], str]:
+def _others(pairs: Sequence[LabelledPair], rng: random.Random) -> Callable[[LabelledPair], str]:
     """The short answer to another question of the same kind (who, when, how many, ...)."""
-    kinds: dict[str, list[Pair]] = defaultdict(list)
+    kinds: dict[str, list[LabelledPair]] = defaultdict(list)
     for pair in pairs:
         kinds[_kind(pair)].append(pair)
 
-    def other(pair: Pair) -> str:
+    def other(pair: LabelledPair) -> str:
         told = {w for r in pair.references for w in words(r)}
         for _ in range(8):
             found = rng.choice(kinds[_kind(pair)])
@@ -124,7 +128,7 @@ def _others(pairs: Sequence[Pair], rng: random.Random) -> Callable[[Pair], str]:
     return other
 
 
-def _kind(pair: Pair) -> str:
+def _kind(pair: LabelledPair) -> str:
     asked = words(pair.question)
     return " ".join(asked[: 2 if asked[:1] == ["how"] else 1])
 
@@ -133,15 +137,15 @@ def _kind(pair: Pair) -> str:
 class _Told:
     """Of one question: the short answers, and the long ones that people called right."""
 
-    short: list[Pair]
+    short: list[LabelledPair]
     long: list[str]
 
 
-def long_reference(pairs: Sequence[Pair]) -> list[Pair]:
+def long_reference(pairs: Sequence[LabelledPair]) -> list[LabelledPair]:
     """Short answers, with people's labels, beside a long answer to the same question that people
     called right as the one reference.
     """
-    made: list[Pair] = []
+    made: list[LabelledPair] = []
     for told in _by_question(pairs):
         for pair in told.short:
             size = len(words(pair.candidate))
@@ -151,7 +155,7 @@ def long_reference(pairs: Sequence[Pair]) -> list[Pair]:
     return made
 
 
-def _by_question(pairs: Sequence[Pair]) -> list[_Told]:
+def _by_question(pairs: Sequence[LabelledPair]) -> list[_Told]:
     groups: dict[str, _Told] = defaultdict(lambda: _Told([], []))
     for pair in pairs:
         size = len(words(pair.candidate))
@@ -162,11 +166,13 @@ def _by_question(pairs: Sequence[Pair]) -> list[_Told]:
     return [g for g in groups.values() if g.short and g.long]
 
 
-def longer_references(pairs: Sequence[Pair], rng: random.Random, share: float = 0.25) -> list[Pair]:
+def longer_references(
+    pairs: Sequence[LabelledPair], rng: random.Random, share: float = 0.25
+) -> list[LabelledPair]:
     """Where one reference of a question is part of a longer one: the shorter as the candidate is
     TRUE, since people gave both; what the longer one has beside it, alone, is FALSE.
     """
-    made: list[Pair] = []
+    made: list[LabelledPair] = []
     for pair in {p.group: p for p in pairs}.values():
         for long in pair.references:
             told = words(long)
@@ -186,11 +192,13 @@ def longer_references(pairs: Sequence[Pair], rng: random.Random, share: float = 
     return made
 
 
-def _parts(pairs: Sequence[Pair], rng: random.Random, share: float = 0.06) -> list[Pair]:
+def _parts(
+    pairs: Sequence[LabelledPair], rng: random.Random, share: float = 0.06
+) -> list[LabelledPair]:
     """A word or two of a long right answer that neither the question nor any right short answer or
     reference has: beside the point, so FALSE.
     """
-    made: list[Pair] = []
+    made: list[LabelledPair] = []
     for told in _by_question(pairs):
         pair, long = told.short[0], rng.choice(told.long)
         right = [*pair.references, *(p.candidate for p in told.short if p.label)]

@@ -33,7 +33,7 @@ SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class LabelledPair:
     """One candidate beside its references, with the human label. `group` names the question: pairs
     of one group must stay on one side of a split.
     """
@@ -47,7 +47,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rival:
+class OtherJudgeScore:
     """What another judge said of a pair: `score` 0 to 1 (a mere verdict is 0 or 1), null when it
     gave none.
     """
@@ -83,7 +83,7 @@ def _fields(row: Mapping[str, Any], names: Sequence[str], path: str | Path, numb
         )
 
 
-def read_bem(path: str | Path) -> list[Pair]:
+def read_bem(path: str | Path) -> list[LabelledPair]:
     """BEM's jsonl. One line may be one rating: lines of one (qid, gold_index, candidate) are merged
     and their scores averaged; more than half is TRUE, exactly half is no label and is left out.
     """
@@ -101,12 +101,12 @@ def read_bem(path: str | Path) -> list[Pair]:
         if score is None:
             score = float(str(row.get("label")).strip().lower() == "equivalent")
         merged.setdefault((*key, row["candidate"]), (row, []))[1].append(float(score))
-    pairs: list[Pair] = []
+    pairs: list[LabelledPair] = []
     for row, scores in merged.values():
         mean = sum(scores) / len(scores)
         if mean != 0.5:
             pairs.append(
-                Pair(
+                LabelledPair(
                     question=row["question"],
                     candidate=row["candidate"],
                     references=(row["reference"],),
@@ -130,20 +130,20 @@ def _key(row: Mapping[str, str]) -> tuple[str, str]:
     return group_of(row["Question"]), " ".join(answer.split())
 
 
-def read_nq301(human: str | Path, gold: str | Path) -> list[Pair]:
+def read_nq301(human: str | Path, gold: str | Path) -> list[LabelledPair]:
     """The human labels, with the gold answers that the BEM file carries; repeated pairs once."""
     answers = {
         group_of(row["Question"]): tuple(a.strip() for a in row["Gold answers"].split(" | "))
         for row in _rows(gold, "Question", "Gold answers")
     }
-    pairs: dict[tuple[str, str], Pair] = {}
+    pairs: dict[tuple[str, str], LabelledPair] = {}
     for row in _rows(human, "Question", "Model answer", "Acceptable?"):
         group = group_of(row["Question"])
         if group not in answers:
             raise UserError(f"{str(gold)!r} has no gold answers for {row['Question']!r}")
         pairs.setdefault(
             (row["Question"], row["Model answer"]),
-            Pair(
+            LabelledPair(
                 question=row["Question"],
                 candidate=row["Model answer"],
                 references=answers[group],
@@ -154,29 +154,32 @@ def read_nq301(human: str | Path, gold: str | Path) -> list[Pair]:
     return list(pairs.values())
 
 
-def read_rival(path: str | Path) -> dict[tuple[str, str], Rival]:
+def read_rival(path: str | Path) -> dict[tuple[str, str], OtherJudgeScore]:
     """A judge's own verdicts from a file of the NQ301 set; `match` finds a pair's.
 
     BEM's score is the best of its probabilities over the gold answers.
     """
-    rivals: dict[tuple[str, str], Rival] = {}
+    rivals: dict[tuple[str, str], OtherJudgeScore] = {}
     for row in _rows(path, "Question", "Model answer", "Acceptable?"):
         verdict = (row["Acceptable?"] or "").strip().lower()
         score = {"yes": 1.0, "no": 0.0}.get(verdict)
         if row.get("BEM probs per gold answer"):
             score = max(p[1] for p in json.loads(row["BEM probs per gold answer"]))
         rivals.setdefault(
-            _key(row), Rival(question=row["Question"], candidate=row["Model answer"], score=score)
+            _key(row),
+            OtherJudgeScore(question=row["Question"], candidate=row["Model answer"], score=score),
         )
     return rivals
 
 
-def match(pair: Pair, rivals: Mapping[tuple[str, str], Rival]) -> Rival | None:
+def match(
+    pair: LabelledPair, rivals: Mapping[tuple[str, str], OtherJudgeScore]
+) -> OtherJudgeScore | None:
     """What the other judge said of this very pair."""
     return rivals.get(_key({"Question": pair.question, "Model answer": pair.candidate}))
 
 
-def golden(text: str) -> tuple[str, ...]:
+def parse_golden_answers(text: str) -> tuple[str, ...]:
     """EVOUNA's golden answers, which are joined by slashes; a year's short form ("1979/80") stays
     whole.
     """
@@ -184,23 +187,23 @@ def golden(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(p.strip() for p in parts if p and p.strip()))
 
 
-def read_evouna(path: str | Path) -> list[Pair]:
+def read_evouna(path: str | Path) -> list[LabelledPair]:
     """The judged answers to proper questions."""
     try:
         rows = json.loads(_text(path))
     except json.JSONDecodeError as error:
         raise UserError(f"{str(path)!r} is not JSON: {error}") from None
-    pairs: list[Pair] = []
+    pairs: list[LabelledPair] = []
     for number, row in enumerate(rows, 1):
         _fields(row, ("question",), path, number)
-        references = golden(row.get("golden_answer") or "")
+        references = parse_golden_answers(row.get("golden_answer") or "")
         if row.get("improper") or not references:
             continue
         for system in SYSTEMS:
             answer, label = row.get(f"answer_{system}"), row.get(f"judge_{system}")
             if answer and answer.strip() and label is not None:
                 pairs.append(
-                    Pair(
+                    LabelledPair(
                         question=row["question"],
                         candidate=answer,
                         references=references,
@@ -212,13 +215,17 @@ def read_evouna(path: str | Path) -> list[Pair]:
     return pairs
 
 
-def without(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+def drop_shared_questions(
+    pairs: Iterable[LabelledPair], others: Iterable[LabelledPair]
+) -> list[LabelledPair]:
     """The pairs whose question none of the others asks."""
     taken = {p.group for p in others}
     return [p for p in pairs if p.group not in taken]
 
 
-def split(pairs: Sequence[Pair], *, share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
+def split(
+    pairs: Sequence[LabelledPair], *, share: float, seed: int
+) -> tuple[list[LabelledPair], list[LabelledPair]]:
     """(rest, held out): a `share` (0 to 1) of the questions is held out, whole questions at a time.
 
     Depends on the seed and the questions alone, not on their order.
@@ -229,7 +236,7 @@ def split(pairs: Sequence[Pair], *, share: float, seed: int) -> tuple[list[Pair]
     return [p for p in pairs if p.group not in held], [p for p in pairs if p.group in held]
 
 
-def digest(pairs: Iterable[Pair]) -> str:
+def digest(pairs: Iterable[LabelledPair]) -> str:
     """SHA-256 over the pairs, whatever their order."""
     lines = sorted(
         json.dumps([p.question, p.candidate, p.references, p.label], ensure_ascii=False)
@@ -239,7 +246,7 @@ def digest(pairs: Iterable[Pair]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sources:
+class JudgeDataSources:
     """Where the pairs are: files of BEM (jsonl), EVOUNA (json), and the folder of the NQ301 set.
 
     The NQ301 set is only ever a test: its questions are taken out of everything else. A share
@@ -252,13 +259,13 @@ class Sources:
     held_out: float = 0.2
     seed: int = 0
 
-    def test(self) -> list[Pair]:
+    def test(self) -> list[LabelledPair]:
         if self.nq301 is None:
             return []
         folder = Path(self.nq301)
         return read_nq301(folder / "NQ301_human.tsv", folder / "NQ301_BEM.tsv")
 
-    def rivals(self) -> dict[str, dict[tuple[str, str], Rival]]:
+    def rivals(self) -> dict[str, dict[tuple[str, str], OtherJudgeScore]]:
         """The other judges' verdicts on the test set."""
         if self.nq301 is None:
             return {}
@@ -266,11 +273,11 @@ class Sources:
         places = {name: Path(self.nq301) / file for name, file in files.items()}
         return {name: read_rival(path) for name, path in places.items() if path.exists()}
 
-    def split(self) -> tuple[list[Pair], list[Pair]]:
+    def split(self) -> tuple[list[LabelledPair], list[LabelledPair]]:
         """(train, dev). Raises UserError without any pair."""
         pairs = [p for path in self.bem for p in read_bem(path)]
         pairs += [p for path in self.evouna for p in read_evouna(path)]
-        pairs = without(pairs, self.test())
+        pairs = drop_shared_questions(pairs, self.test())
         if not pairs:
             raise UserError(
                 "no answer-equivalence pairs: set evouna= (NQ.json) or bem= (train.jsonl) to "

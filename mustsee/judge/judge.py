@@ -2,7 +2,7 @@
 
 The method is GEM's (Neptune, appendix D): one prompt with the question, the candidate and the
 reference; the probability of TRUE against FALSE as the next token; a threshold that maximises F1
-on human labels. Every engine (`actors/judge/`) gives a `Reading` for a prepared triple; `Judge`
+on human labels. Every engine (`actors/judge/`) gives a `ForwardPass` for a prepared triple; `Judge`
 adds what all of them share: cut candidates, refused prompts, empty answers, several references,
 and the threshold record without which no verdict is given.
 """
@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.judge.prompt import Triple, blank, finished, forged, triple
+from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
 from mustsee.store import identity
 
 TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
 NEAR = 0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
 
 
-class Refused(MustseeError):
+class UnjudgeableItem(MustseeError):
     """This item cannot be judged; the text says why. Other items are not touched by it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class JudgeItem:
     """What a caller asks: a candidate and one or more references (any of them will do)."""
 
     question: str
@@ -41,7 +41,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTriple:
     """A triple made ready by an engine: `length` is its cost in tokens, `payload` the engine's own
     form of it.
     """
@@ -52,7 +52,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ForwardPass:
     """What one forward pass says.
 
     `logit_diff` is logit(TRUE) - logit(FALSE), so p(TRUE) is its sigmoid; `label_mass` the
@@ -91,11 +91,11 @@ class Engine(Protocol):
     @property
     def limit(self) -> int: ...
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         """Raises Refused for a triple that this engine cannot take."""
         ...
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         """One reading each, in the same order, whatever the company."""
         ...
 
@@ -230,11 +230,11 @@ def hash_files(paths: Sequence[str | Path]) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PreparedItem:
     """An item made ready: a prepared triple for each reference, or the score it already has."""
 
-    item: Item
-    prepared: tuple[Prepared, ...] = ()
+    item: JudgeItem
+    prepared: tuple[PreparedTriple, ...] = ()
     truncated: bool = False
     done: Score | None = None
 
@@ -249,20 +249,22 @@ class Judge:
     def __post_init__(self) -> None:
         self.record.check(self.engine.identity)
 
-    def plan(self, item: Item) -> Plan:
+    def plan(self, item: JudgeItem) -> PreparedItem:
         """Everything that needs no model. An item that cannot be judged has its error already."""
         if all(blank(r) for r in item.references):
-            return Plan(
+            return PreparedItem(
                 item, done=Score(error="no reference answer: give one, and not an empty one")
             )
         if blank(item.question):
-            return Plan(item, done=Score(error="the question is empty"))
-        if blank(finished(item.candidate)):
+            return PreparedItem(item, done=Score(error="the question is empty"))
+        if blank(strip_special_tokens(item.candidate)):
             low = Score(score=0.0, equivalent=False, warning="empty_candidate")
-            return Plan(item, done=low)
-        if forged(item.candidate):
-            return Plan(item, done=Score(score=0.0, equivalent=False, warning="forged_candidate"))
-        prepared: list[Prepared] = []
+            return PreparedItem(item, done=low)
+        if is_forged(item.candidate):
+            return PreparedItem(
+                item, done=Score(score=0.0, equivalent=False, warning="forged_candidate")
+            )
+        prepared: list[PreparedTriple] = []
         truncated = False
         for reference in item.references:
             if blank(reference):
@@ -270,19 +272,19 @@ class Judge:
             cleaned, truncated = triple(item.question, item.candidate, reference)
             try:
                 ready = self.engine.prepare(cleaned)
-            except Refused as error:
-                return Plan(item, done=Score(error=str(error)))
+            except UnjudgeableItem as error:
+                return PreparedItem(item, done=Score(error=str(error)))
             if ready.length > self.engine.limit:
                 message = (
                     f"the prompt has {ready.length} tokens, the limit is {self.engine.limit}: "
                     "shorten the question or the reference (the candidate is cut at 100 words)"
                 )
-                return Plan(item, done=Score(error=message, prompt_tokens=ready.length))
+                return PreparedItem(item, done=Score(error=message, prompt_tokens=ready.length))
             prepared.append(ready)
-        return Plan(item, tuple(prepared), truncated)
+        return PreparedItem(item, tuple(prepared), truncated)
 
     def verdict(
-        self, plan: Plan, readings: Sequence[Reading], threshold: float | None = None
+        self, plan: PreparedItem, readings: Sequence[ForwardPass], threshold: float | None = None
     ) -> Score:
         """The score of a plan from its readings, one for each reference: the best one counts."""
         if plan.done is not None:
@@ -306,7 +308,7 @@ class Judge:
             warning="near_threshold" if abs(scaled - logit(threshold)) < NEAR else None,
         )
 
-    def score(self, items: Sequence[Item], threshold: float | None = None) -> list[Score]:
+    def score(self, items: Sequence[JudgeItem], threshold: float | None = None) -> list[Score]:
         """One score each, in the same order. Errors are per item."""
         plans = [self.plan(item) for item in items]
         readings = iter(self.engine.score([p for plan in plans for p in plan.prepared]))
@@ -315,7 +317,7 @@ class Judge:
         ]
 
 
-def _unreadable(reading: Reading) -> str | None:
+def _unreadable(reading: ForwardPass) -> str | None:
     """Why there is no verdict in a reading, or null."""
     if reading.error is None and not math.isfinite(reading.logit_diff + reading.label_mass):
         return (

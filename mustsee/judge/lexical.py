@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 from mustsee import overlap
 from mustsee.judge.prompt import Triple
-from mustsee.overlap import common, harmonic, share, shared
+from mustsee.overlap import common, harmonic, share, shared_words
 
 # Letters and numbers apart, unlike `mustsee.text.WORD`: "21st" is 21. `mini` was trained on these.
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
@@ -126,7 +126,7 @@ def features(triple: Triple) -> list[float]:
     new_c = [w for w in content_c if w not in asked]
     numbers_r = [w for w in r if w[0].isdigit()]
     numbers_c = [w for w in c if w[0].isdigit()]
-    both = shared(c, r)
+    both = shared_words(c, r)
     precision, recall = share(both, len(c)), share(both, len(r))
     run = common(c, r)
     letters_c, letters_r = _letters(c), _letters(r)

@@ -64,7 +64,7 @@ SHORT = 3  # words of one answer in a list
 STUFFED = 3  # times that an answer's words are said beside others, in no sentence
 
 
-def told(triple: Triple) -> list[str]:
+def answer_words(triple: Triple) -> list[str]:
     """The words of the reference that carry it: those that the question has not."""
     asked = set(words(triple.question))
     known = [w for w in words(triple.reference) if w not in STOP and not NEGATION.fullmatch(w)]
@@ -76,8 +76,8 @@ def only_mentioned(triple: Triple) -> bool:
     them; or the reference denies what the candidate says; or both tell the same steps in another
     order. A question that denies is left alone.
     """
-    answer, said = told(triple), words(triple.candidate)
-    if reordered(triple.candidate, triple.reference):
+    answer, said = answer_words(triple), words(triple.candidate)
+    if is_reordered(triple.candidate, triple.reference):
         return True
     if not answer or not {*answer} <= {*said} or said == words(triple.reference):
         return False
@@ -87,15 +87,15 @@ def only_mentioned(triple: Triple) -> bool:
         whole = {*words(NEGATION.sub(" ", triple.reference))} - STOP
         return len(whole) > 1 and whole <= {*said} and not NEGATION.search(triple.candidate)
     if _SEVERAL.search(triple.question):
-        return denied(triple, answer)
+        return is_denied(triple, answer)
     return (
-        denied(triple, answer)
-        or offered(triple.candidate, triple.reference, answer)
-        or stuffed(said, triple, answer)
+        is_denied(triple, answer)
+        or is_one_of_several(triple.candidate, triple.reference, answer)
+        or is_stuffed(said, triple, answer)
     )
 
 
-def denied(triple: Triple, answer: Sequence[str]) -> bool:
+def is_denied(triple: Triple, answer: Sequence[str]) -> bool:
     """Every clause with a word of the answer denies it, and not in words of the question."""
     asked, candidate = set(words(triple.question)), triple.candidate
     candidate = _ONLY.sub("", _EXCEPT.sub(r"\1 except", candidate))
@@ -113,12 +113,12 @@ def denied(triple: Triple, answer: Sequence[str]) -> bool:
                 found = (_BEFORE.search(near), _BEHIND.search(clause[end:]))
                 own = any(m and not {*words(m.group())} - STOP <= asked for m in found)
                 rest = sentence[end_of_clause:]
-                behind = _RETRACTED.match(after) or corrected(after) or corrected(rest)
+                behind = _RETRACTED.match(after) or is_corrected(after) or is_corrected(rest)
                 verdicts.append(own or bool(behind))
     return bool(verdicts) and all(verdicts)
 
 
-def corrected(rest: str) -> bool:
+def is_corrected(rest: str) -> bool:
     """What follows the answer takes it back and says something else: "no, blue"."""
     found = _CORRECTED.match(rest)
     return found is not None and not NEGATION.search(rest[found.end() :])
@@ -130,7 +130,7 @@ def _place(clause: str, answer: Sequence[str]) -> tuple[int, int] | None:
     return (found[0][0], found[-1][1]) if found else None
 
 
-def offered(candidate: str, reference: str, answer: Sequence[str]) -> bool:
+def is_one_of_several(candidate: str, reference: str, answer: Sequence[str]) -> bool:
     """The answer is one of several to choose from, and the reference is a single one."""
     if len(_items(reference)) > 1:
         return False
@@ -140,7 +140,7 @@ def offered(candidate: str, reference: str, answer: Sequence[str]) -> bool:
     return len(parts) > 1 and sum(bool({*words(p)} & {*answer}) for p in parts) == 1
 
 
-def stuffed(said: Sequence[str], triple: Triple, answer: Sequence[str]) -> bool:
+def is_stuffed(said: Sequence[str], triple: Triple, answer: Sequence[str]) -> bool:
     """The answer's words again and again beside others that nobody asked about, in no sentence."""
     known = {*answer, *words(triple.question), *words(triple.reference)}
     if {*said} & STOP - known or {*said} <= known:
@@ -149,7 +149,7 @@ def stuffed(said: Sequence[str], triple: Triple, answer: Sequence[str]) -> bool:
     return all(said.count(w) - reference.count(w) >= STUFFED - 1 for w in {*answer})
 
 
-def reordered(candidate: str, reference: str) -> bool:
+def is_reordered(candidate: str, reference: str) -> bool:
     """Both tell steps in an order ("first ..., then ..."), the same steps, in different orders."""
     steps = [_steps(text) for text in (candidate, reference)]
     if any(len(found) < 2 for found in steps):

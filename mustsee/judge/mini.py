@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
-from mustsee.judge.judge import Refused
+from mustsee.judge.judge import UnjudgeableItem
 from mustsee.judge.lexical import FEATURES, features
 from mustsee.judge.prompt import Triple
 
@@ -76,7 +76,7 @@ class Base:
             ids += [*text.ids, SEP]
             kinds += [kind] * (len(text.ids) + 1)
         if len(ids) > POSITIONS:
-            raise Refused(
+            raise UnjudgeableItem(
                 f"the prompt has {len(ids)} tokens, the limit is {POSITIONS}: shorten the question "
                 "or the reference (the candidate is cut at 100 words)"
             )
@@ -135,7 +135,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedTriple:
     """One triple as the cross-encoder reads it."""
 
     ids: Sequence[int]
@@ -143,11 +143,11 @@ class Encoded:
     words: Sequence[float]
 
 
-def encode(base: Base, triple: Triple) -> Encoded:
-    return Encoded(*base.encode(triple), features(triple))
+def encode(base: Base, triple: Triple) -> EncodedTriple:
+    return EncodedTriple(*base.encode(triple), features(triple))
 
 
-def pad(rows: Sequence[Encoded], length: int, size: int) -> Batch:
+def pad(rows: Sequence[EncodedTriple], length: int, size: int) -> Batch:
     """`size` rows of `length` tokens; rows that are not there are empty."""
     ids = np.full((size, length), PAD, np.int32)
     kinds, real = np.zeros((size, length), np.int32), np.zeros((size, length), bool)

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from mustsee.judge import mini as cross
-from mustsee.judge.data import Pair
-from mustsee.judge.judge import Refused
+from mustsee.judge.data import LabelledPair
+from mustsee.judge.judge import UnjudgeableItem
 from mustsee.judge.lexical import FEATURES, token_recall
-from mustsee.judge.mini import Base, Encoded
+from mustsee.judge.mini import Base, EncodedTriple
 from mustsee.judge.prompt import triple
 
 LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class MiniTraining:
     """`layers`: how many upper layers get adapters of this `rank`. `easy_share`: of the pairs that
     words decide (probability outside `easy`), this share is kept.
     """
@@ -50,22 +50,22 @@ class Fit:
 class Example:
     """One encoded pair; `weight` is the number of pairs that it stands for."""
 
-    encoded: Encoded
+    encoded: EncodedTriple
     label: float
     weight: float = 1.0
 
 
-def nearest(pair: Pair) -> str:
+def nearest(pair: LabelledPair) -> str:
     """The reference that shares most words with the candidate: the one that a label is about."""
     return max(pair.references, key=lambda r: (token_recall(pair.candidate, r), -len(r)))
 
 
-def examples(base: Base, pairs: Sequence[Pair], fit: Fit) -> list[Example]:
+def examples(base: Base, pairs: Sequence[LabelledPair], fit: MiniTraining) -> list[Example]:
     """Encoded and thinned training examples. Long prompts are left out of the training."""
     rows: list[Example] = []
     for pair in pairs:
         cleaned, _ = triple(pair.question, pair.candidate, nearest(pair))
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(UnjudgeableItem):
             rows.append(Example(cross.encode(base, cleaned), float(pair.label)))
     words = np.array([r.encoded.words for r in rows])
     p = logistic(words, np.array([r.label for r in rows]))(words)
@@ -100,7 +100,7 @@ def logistic(words: Any, labels: Any, ridge: float = 1e-3) -> Callable[[Any], An
     return lambda rows: 1 / (1 + np.exp(-((rows - mean) / spread @ w[:-1] + w[-1])))
 
 
-def initial(base: Base, rows: Sequence[Example], fit: Fit) -> dict[str, Any]:
+def initial(base: Base, rows: Sequence[Example], fit: MiniTraining) -> dict[str, Any]:
     """Adapters that change nothing yet, and a small random head."""
     from mustsee.nn.bert import LAYER
 
@@ -130,7 +130,7 @@ def initial(base: Base, rows: Sequence[Example], fit: Fit) -> dict[str, Any]:
 def train(
     base: Base,
     rows: Sequence[Example],
-    fit: Fit,
+    fit: MiniTraining,
     tell: Callable[[str], None] = print,
     each_epoch: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def train(
 
 
 def words_alone(
-    rows: Sequence[Example], fit: Fit, like: Mapping[str, Any], epochs: int = 6
+    rows: Sequence[Example], fit: MiniTraining, like: Mapping[str, Any], epochs: int = 6
 ) -> dict[str, Any]:
     """A head that sees the lexical features only, scaled as `like`'s, and not the encoder's states.
     It errs on other pairs than `train`'s does: the two together are better than either.
@@ -230,7 +230,7 @@ def words_alone(
     return _plain(head, {})
 
 
-def joined(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
+def average_heads(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
     """One head whose logit is the mean of `train`'s and `words_alone`'s."""
     n, width = len(alone["hidden.weight"]), len(both["hidden.weight"])
     unseen = np.zeros((width - n, alone["hidden.weight"].shape[1]), np.float32)
@@ -279,7 +279,9 @@ def _lower(shape: Any, params: Any, rows: Sequence[Example], layers: int) -> lis
     return found
 
 
-def _batches(rows: Sequence[Example], fit: Fit, epoch: int) -> Iterator[tuple[list[int], int]]:
+def _batches(
+    rows: Sequence[Example], fit: MiniTraining, epoch: int
+) -> Iterator[tuple[list[int], int]]:
     """(rows, length): full batches of like length, in an order of their own each epoch."""
     rng = random.Random(f"{fit.seed}/mini/epoch/{epoch}")
     order = list(range(len(rows)))

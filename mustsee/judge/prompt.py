@@ -58,7 +58,7 @@ def blank(text: str) -> bool:
     return not any(c.isprintable() and not c.isspace() for c in text)
 
 
-def finished(candidate: str) -> str:
+def strip_special_tokens(candidate: str) -> str:
     """Without the special tokens at its end, which generation leaves there."""
     text = candidate.rstrip()
     while found := re.search(rf"(?:{_MARK.pattern})$", text[-30:], re.IGNORECASE):
@@ -66,14 +66,14 @@ def finished(candidate: str) -> str:
     return text
 
 
-def forged(candidate: str) -> bool:
+def is_forged(candidate: str) -> bool:
     """A candidate that is written at the judge and not at the question: it has control characters
     (line ends and tabs are none), a model's special tokens before its end, or headings of a judge's
     prompt.
 
     None of the 15,294 answers that people labelled in EVOUNA's NQ and NQ301 is.
     """
-    text = finished(candidate)
+    text = strip_special_tokens(candidate)
     named = {m.group(1).lower() for m in _HEADING.finditer(text)}
     headings = any(n.endswith("answer") or n == "equivalent" for n in named) or len(named) > 1
     return headings or any(p.search(text) for p in (_CONTROL, _MARK, _TITLE))
@@ -81,7 +81,7 @@ def forged(candidate: str) -> bool:
 
 def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
     """The cleaned triple, and whether the candidate was cut at 100 words."""
-    words = plain(finished(candidate)).split(" ")
+    words = plain(strip_special_tokens(candidate)).split(" ")
     cut = Triple(plain(question), " ".join(words[:WORDS]), plain(reference))
     return cut, len(words) > WORDS
 

@@ -9,6 +9,6 @@ listed in `findings`; the question itself is kept.
 """
 
 from mustsee.layouts.detect import read
-from mustsee.layouts.reading import Finding, Reading
+from mustsee.layouts.reading import FileFault, QuestionFile
 
-__all__ = ["Finding", "Reading", "read"]
+__all__ = ["FileFault", "QuestionFile", "read"]

@@ -19,13 +19,13 @@ ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts
            "flv", "3gp", "ogv", "vob", "mxf")  # fmt: skip
 
 
-def asked(row: Row) -> bool:
+def is_multiple_choice(row: Row) -> bool:
     """Whether it is a multiple-choice question with a known answer, not made from another."""
     known = bool(row["options"]) and row["answer_index"] is not None
     return known and not row.get("sibling_of")
 
 
-def wording(row: Row) -> str:
+def question_text(row: Row) -> str:
     """The question with its options by letter."""
     options = zip(string.ascii_uppercase, row["options"], strict=False)
     return "\n".join([row["question"], *(f"{letter}. {option}" for letter, option in options)])
@@ -62,7 +62,7 @@ def film(row: Row, beside: Path) -> str:
     raise FileNotFoundError(told)
 
 
-def scored(row: Row, reply: str) -> dict[str, Any]:
+def score_reply(row: Row, reply: str) -> dict[str, Any]:
     """The reply as a row of results."""
     found = extract(reply, row["options"])
     return {

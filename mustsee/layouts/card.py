@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.llm import untested
+from mustsee.llm import untested_note
 from mustsee.records import Question, Video
 
 
@@ -38,7 +38,7 @@ class Card:
     impact: str = "Not examined."
 
 
-class Tally:
+class CardCounts:
     """What a card says of questions, counted as they go by: `made` all, `keep` those of a split.
     `parts`: questions by split, in the order of the splits.
     """
@@ -56,7 +56,7 @@ class Tally:
         self._places = Counter[int]()
         self._longest = self._chance = 0.0
 
-    def made(self, question: Question) -> None:
+    def count_made(self, question: Question) -> None:
         self.all += 1
         if question.drop:
             self.fallen[question.drop.split(":")[0]] += 1
@@ -78,7 +78,7 @@ class Tally:
         self._chance += sizes.count(max(sizes)) / len(sizes)
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         return self.parts.total()
 
     @property
@@ -87,12 +87,12 @@ class Tally:
         return sorted({m for m, _, _ in self.writers} | {m for _, m in self.verdicts} - {""})
 
     @property
-    def untested(self) -> str:
+    def untested_note(self) -> str:
         """What is to be said where rules stood in for a language model; else empty."""
         asked: dict[str, list[str]] = {}
         for name, model in self.verdicts:
             asked.setdefault(name, []).append(model)
-        return untested(asked)
+        return untested_note(asked)
 
     @property
     def biases(self) -> dict[str, float | int]:
@@ -111,7 +111,7 @@ class Tally:
 
 
 def card_text(
-    card: Card, tally: Tally, videos: Sequence[Video], *, files: str, where: str = ""
+    card: Card, tally: CardCounts, videos: Sequence[Video], *, files: str, where: str = ""
 ) -> str:
     """The README of a dataset folder. `files`: the path of a split's file, with {} for its name;
     `where`: says where the video files are.
@@ -128,11 +128,11 @@ def card_text(
     )
     sections = [
         f"# {card.title}",
-        f"{tally.kept} questions on {len(tally.films)} videos, "
+        f"{tally.kept_count} questions on {len(tally.films)} videos, "
         + ", ".join(f"{count} in {name}" for name, count in parts.items())
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",
-        *([f"**{said}**"] if (said := tally.untested) else []),
+        *([f"**{said}**"] if (said := tally.untested_note) else []),
         "## Question types\n\n" + _listed(tally.types),
         "## How many were made, and what fell\n\n" + funnel(card.run, tally),
         "## Models and prompts\n\n" + provenance(card.run, tally),
@@ -168,7 +168,7 @@ def _cell(text: str | None) -> str:
     return " ".join((text or "not known").split()).replace("|", "\\|")
 
 
-def funnel(run: Mapping[str, Any], tally: Tally) -> str:
+def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     """What went into each stage and came out of it, and why questions fell."""
     lines = [
         f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
@@ -180,10 +180,10 @@ def funnel(run: Mapping[str, Any], tally: Tally) -> str:
     return "\n".join(lines)
 
 
-def provenance(run: Mapping[str, Any], tally: Tally) -> str:
+def provenance(run: Mapping[str, Any], tally: CardCounts) -> str:
     """Who wrote the questions and who looked at them, with which prompts."""
     lines = [
-        f"- {n} questions ({n / tally.kept:.0%}) by `{llm}`, prompts `{p}`, "
+        f"- {n} questions ({n / tally.kept_count:.0%}) by `{llm}`, prompts `{p}`, "
         f"source `{git or run.get('git', '')}`"
         for (llm, p, git), n in tally.writers.items()
     ]
@@ -232,7 +232,7 @@ def _share(estimate: Mapping[str, Any] | None) -> str:
     return (f"{100 * value:.1f} %" if value > 0 else "none measured") + span
 
 
-def biases(tally: Tally) -> str:
+def biases(tally: CardCounts) -> str:
     """What gives answers away without the video."""
     found = tally.biases
     if not found:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.layouts import video_files
-from mustsee.layouts.reading import Questions, answer_of, by_id, kept
+from mustsee.layouts.reading import Questions, answer_of, by_id, kept_questions
 from mustsee.records import Question, Trace, Video
 from mustsee.text import LETTERS
 
@@ -32,11 +32,11 @@ def write(
     file = path if path.suffix == ".jsonl" else path / "chat.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
-        for question in kept(questions):
+        for question in kept_questions(questions):
             if answer_of(question):
                 video = known.get(question.video_id)
                 said = messages(question, _answered(question, traces=traces))
-                record = {**named(question, video), "messages": list(said)}
+                record = {**record_name(question, video), "messages": list(said)}
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
     return video_files.as_read(known.values())
 
@@ -44,7 +44,7 @@ def write(
 def _answered(question: Question, *, traces: bool) -> str:
     answer = answer_of(question)
     if question.options and question.answer_index is not None:
-        answer = lettered(question, question.answer_index)
+        answer = option_text(question, question.answer_index)
     if traces and question.trace is not None:
         return f"{_told(question.trace)}\n\n{answer}"
     return f"{answer}\n{question.rationale}" if question.rationale else answer
@@ -55,12 +55,12 @@ def _told(trace: Trace) -> str:
     return "\n".join((*steps, trace.conclusion))
 
 
-def lettered(question: Question, index: int) -> str:
+def option_text(question: Question, index: int) -> str:
     """An option as it is answered with."""
     return f"({LETTERS[index]}) {question.options[index]}"
 
 
-def named(question: Question, video: Video | None) -> dict[str, Any]:
+def record_name(question: Question, video: Video | None) -> dict[str, Any]:
     """What a record is called, and the stretch of film that it is about."""
     return {
         "id": question.question_id,

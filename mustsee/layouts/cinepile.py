@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.card import Card, Tally, card_text
+from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import (
     Notes,
+    QuestionFile,
     Questions,
-    Reading,
     Row,
     answer_of,
     facts,
@@ -46,7 +46,7 @@ _TRUTH = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
 _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """A table, or a folder of them (parquet before csv). Each row's clip becomes a video with its
     subtitles as untimed lines and the scene description as one segment.
     """
@@ -66,7 +66,7 @@ def read(path: Path) -> Reading:
             if clip not in videos:
                 videos[clip] = _video(row, clip, notes, number)
         findings += notes.findings
-    return Reading(
+    return QuestionFile(
         layout="cinepile",
         questions=tuple(questions),
         videos=tuple(videos.values()),
@@ -178,7 +178,7 @@ def write(
     alone = path.suffix == ".parquet"
     there = set() if alone else {s for q in chosen for s in q.subsets if s in SPLITS}
     splits = tuple(s for s in SPLITS if s in there)
-    tally = Tally(splits or ("test",))
+    tally = CardCounts(splits or ("test",))
     with ExitStack() as files:
         found = {
             split: files.enter_context(
@@ -193,7 +193,7 @@ def write(
                     tally.keep(question, split)
     if card is not None and not alone:
         for question in questions:
-            tally.made(question)
+            tally.count_made(question)
         text = card_text(card, tally, films, files="{}.parquet")
         (path / "README.md").write_text(text, encoding="utf-8")
 

@@ -63,7 +63,7 @@ CONTEXT: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Responsible:
+class ResponsibleAiFields:
     """How the data was made, what it is for, and what is wrong with it, each a text. `sources`:
     where the films are from.
     """
@@ -80,7 +80,12 @@ class Responsible:
 
 
 def write(
-    folder: Path, tables: Mapping[str, pa.Schema], *, title: str, licence: str, told: Responsible
+    folder: Path,
+    tables: Mapping[str, pa.Schema],
+    *,
+    title: str,
+    licence: str,
+    told: ResponsibleAiFields,
 ) -> None:
     """`croissant.json` of the parquet files `tables` (path in the folder -> columns) there."""
     value: dict[str, Any] = {
@@ -99,7 +104,7 @@ def write(
     (folder / FILE).write_text(text, encoding="utf-8")
 
 
-def _responsible(told: Responsible) -> dict[str, Any]:
+def _responsible(told: ResponsibleAiFields) -> dict[str, Any]:
     return {
         "rai:dataCollection": told.collection,
         "rai:dataCollectionType": "Others",

@@ -18,11 +18,11 @@ from mustsee.layouts import (
     table,
     tempcompass,
 )
-from mustsee.layouts.reading import BEYOND, Reading, Source, each_row
-from mustsee.layouts.table import Columns
+from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
+from mustsee.layouts.table import TableColumns
 from mustsee.tables import in_a_line
 
-Reader = Callable[[Path], Reading]
+Reader = Callable[[Path], QuestionFile]
 READERS: dict[str, Reader] = {
     "ours": ours.read,
     "neptune": neptune.read,
@@ -35,7 +35,9 @@ READERS: dict[str, Reader] = {
 }
 
 
-def read(path: str | Path, layout: str | None = None, columns: Columns | None = None) -> Reading:
+def read(
+    path: str | Path, layout: str | None = None, columns: TableColumns | None = None
+) -> QuestionFile:
     """Questions from a file or folder in any of the layouts (`layout` names it where the content
     does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
     is nothing to read.
@@ -47,7 +49,7 @@ def read(path: str | Path, layout: str | None = None, columns: Columns | None = 
     return _read(place, name, READERS[name])
 
 
-def _read(place: Path, name: str, reader: Reader) -> Reading:
+def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
     """Raises UserError also where a value is of a type that the layout knows nothing of."""
     try:
         return reader(place)
@@ -58,14 +60,14 @@ def _read(place: Path, name: str, reader: Reader) -> Reading:
         ) from error
 
 
-def opened(path: str | Path, layout: str | None = None) -> Source:
+def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource:
     """The same, without holding the questions of our own layout in memory."""
     place = _there(path, layout)
     name = layout or _layout(place)
     if name == "ours":
-        return ours.opened(place)
+        return ours.open_streamed(place)
     reading = _read(place, name, READERS[name])
-    return Source(
+    return QuestionSource(
         layout=reading.layout,
         questions=reading.questions,
         videos=reading.videos,
@@ -122,7 +124,7 @@ def _layout(place: Path) -> str:
         raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
         f"{str(place)!r} is in no known layout ({', '.join(READERS)}). As a plain table it has "
-        f"{table.unknown(columns)}"
+        f"{table.missing_columns(columns)}"
     )
 
 

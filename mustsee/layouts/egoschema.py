@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.layouts.growing import JsonItems
-from mustsee.layouts.reading import Notes, Questions, Reading, Row, by_id, first, rows_of
+from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row, by_id, first, rows_of
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 
@@ -23,7 +23,7 @@ PUBLIC = "subset"
 _OPTION = re.compile(r"option (\d+)")
 
 
-def read(path: Path, answers: Path | None = None) -> Reading:
+def read(path: Path, answers: Path | None = None) -> QuestionFile:
     """A questions file, or the folder that holds it; answers and clip times are looked for beside
     it. A question without a public answer has no `answer_index`.
     """
@@ -51,7 +51,7 @@ def read(path: Path, answers: Path | None = None) -> Reading:
         )
     for missing in sorted(set(known) - {q.question_id for q in questions}):
         notes.add(-1, missing, "an answer without its question", known[missing])
-    return Reading(
+    return QuestionFile(
         layout="egoschema",
         questions=notes.unique(questions),
         videos=tuple({v.video_id: v for v in videos}.values()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from mustsee.layouts.card import Tally
+from mustsee.layouts.card import CardCounts
 
 FILE = "eval.yaml"
 ABOUT = (
@@ -32,7 +32,7 @@ _TASK = """\
 """
 
 
-def text(title: str, tally: Tally) -> str | None:
+def text(title: str, tally: CardCounts) -> str | None:
     """A task for each split whose questions are all multiple choice with a known answer: the form
     cannot leave rows out. None where there is no such split.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mustsee import schemas
 from mustsee.layouts import card as cards
 from mustsee.layouts import croissant, eval_yaml, video_files
-from mustsee.layouts.card import Card, Tally, card_text
+from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import Questions, by_id
 from mustsee.layouts.video_files import file_name
@@ -48,7 +48,7 @@ def write(
     """
     import pyarrow.parquet as pq
 
-    path, told, tally = Path(path), card or Card(), Tally()
+    path, told, tally = Path(path), card or Card(), CardCounts()
     films, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:
@@ -61,12 +61,12 @@ def write(
             return tables[file]
 
         for question in questions:
-            tally.made(question)
+            tally.count_made(question)
             if question.drop is None:
                 name = split(question)
                 tally.keep(question, name)
                 of(name).add(question)
-        if not tally.kept:
+        if not tally.kept_count:
             tally.parts["test"] = 0
             of("test")
     known = [v for i, v in films.items() if i in tally.films]
@@ -77,7 +77,7 @@ def write(
         columns["videos.parquet"] = table.schema
     names = video_files.include(known, path, videos)
     included = bool(names) and videos != "none"
-    where = video_files.described(names, included=included)
+    where = video_files.describe_video_files(names, included=included)
     text = card_text(told, tally, known, files="data/{}.parquet", where=where)
     (path / "README.md").write_text(text, encoding="utf-8")
     if (tasks := eval_yaml.text(told.title, tally)) is not None:
@@ -121,8 +121,10 @@ def _films(videos: Sequence[Video]) -> pa.Table:
     return schemas.table(rows, Video).select(FILM)
 
 
-def _responsible(card: Card, tally: Tally, films: Iterable[Video]) -> croissant.Responsible:
-    return croissant.Responsible(
+def _responsible(
+    card: Card, tally: CardCounts, films: Iterable[Video]
+) -> croissant.ResponsibleAiFields:
+    return croissant.ResponsibleAiFields(
         collection=cards.funnel(card.run, tally),
         models=tuple(tally.models),
         annotation=cards.provenance(card.run, tally),

@@ -33,8 +33,8 @@ def write(
     portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    films, forms = by_id(videos).values(), {name: portable.chosen(questions)}
-    written = portable.written(questions)
+    films, forms = by_id(videos).values(), {name: portable.multiple_choice_questions(questions)}
+    written = portable.open_ended_questions(questions)
     if any(True for _ in written):
         forms[f"{name}_open"] = written
     for task, asked in forms.items():

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mustsee.layouts import hugging_face, lmms_task, portable
-from mustsee.layouts.reading import Again, Questions
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.records import Video
 
 _YAML = """\
@@ -98,13 +98,13 @@ def write(
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        known = portable.known(questions)
-        asked = Again(lambda: (replace(q, subsets=()) for q in known))
+        known = portable.portable_questions(questions)
+        asked = Rereadable(lambda: (replace(q, subsets=()) for q in known))
         hugging_face.write(asked, path, videos)
     data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
     split = "test" if dataset is None else split
     forms = {name: _CHOICE}
-    if any(True for _ in portable.written(questions)):
+    if any(True for _ in portable.open_ended_questions(questions)):
         forms[f"{name}_open"] = _OPEN
     for task, form in forms.items():
         told = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)

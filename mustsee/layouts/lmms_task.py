@@ -17,12 +17,12 @@ DATA = str(HERE / "data" / "test.parquet")  # lmms-eval is started from anywhere
 
 def process_docs(dataset: Any) -> Any:
     """The multiple-choice questions with a known answer."""
-    return dataset.filter(_reading().asked)
+    return dataset.filter(_reading().is_multiple_choice)
 
 
 def open_docs(dataset: Any) -> Any:
     """The open-ended questions with a known answer."""
-    return dataset.filter(_reading().written)
+    return dataset.filter(_reading().is_open_ended)
 
 
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:
@@ -31,7 +31,7 @@ def doc_to_visual(doc: dict[str, Any]) -> list[str]:
 
 def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> str:
     told = lmms_eval_specific_kwargs or {}
-    return told.get("pre_prompt", "") + _reading().wording(doc) + told.get("post_prompt", "")
+    return told.get("pre_prompt", "") + _reading().question_text(doc) + told.get("post_prompt", "")
 
 
 def doc_to_target(doc: dict[str, Any]) -> str:
@@ -44,10 +44,10 @@ def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[s
     is a judge.
     """
     if not doc["options"]:
-        row = _reading().compared(doc, results[0])
+        row = _reading().compare_reply(doc, results[0])
         scores = {"token_f1": row["f1"], "judged": row.get("judged")}
         return {name: {**row, "score": s} for name, s in scores.items() if s is not None}
-    row = _reading().scored(doc, results[0])
+    row = _reading().score_reply(doc, results[0])
     return {
         "accuracy": {**row, "score": row["right"]},
         "mean_of_types": row,

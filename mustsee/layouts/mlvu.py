@@ -20,8 +20,8 @@ from mustsee.layouts import video_files
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
+    QuestionFile,
     Questions,
-    Reading,
     Row,
     answer_of,
     by_id,
@@ -46,11 +46,11 @@ _TEST = ("test_mcq_gt", "test_ssc_gt", "test_vs_gt")
 _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """One list, or a folder with the lists of the dev or the test release."""
     lists = [path] if path.is_file() else sorted(path.rglob("*.json"))
     parts = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
-    return Reading(
+    return QuestionFile(
         layout="mlvu",
         questions=tuple(q for part in parts for q in part),
         videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
@@ -65,7 +65,7 @@ def is_list(stem: str) -> bool:
     return own or stem in {*FILES.values(), *_TEST}
 
 
-def _read_file(path: Path) -> Reading:
+def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     questions, videos = list[Question](), list[Video]()
     for number, row in enumerate(rows_of(path)):
@@ -81,7 +81,7 @@ def _read_file(path: Path) -> Reading:
                 duration=float(duration) if isinstance(duration, int | float) else None,
             )
         )
-    return Reading(
+    return QuestionFile(
         layout="mlvu",
         questions=notes.unique(questions),
         videos=tuple({v.video_id: v for v in videos}.values()),

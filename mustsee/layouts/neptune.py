@@ -19,8 +19,8 @@ from mustsee.folders import file_name
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
+    QuestionFile,
     Questions,
-    Reading,
     Row,
     answer_of,
     first,
@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 _CHOICE = re.compile(r"answer_choice_(\d+)")
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """A file, or a folder with `neptune_*.json`: the subset files there mark the questions of the
     full one.
     """
@@ -45,7 +45,7 @@ def read(path: Path) -> Reading:
         known = merged.get(key, question)
         subsets = tuple(dict.fromkeys((*known.subsets, *question.subsets)))
         merged[key] = replace(known, subsets=subsets)
-    return Reading(
+    return QuestionFile(
         layout="neptune",
         questions=tuple(merged.values()),
         videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
@@ -53,14 +53,14 @@ def read(path: Path) -> Reading:
     )
 
 
-def _read_file(path: Path) -> Reading:
+def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
     subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
     read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
     questions = notes.unique(read)
     ids = dict.fromkeys(q.video_id for q in questions)
-    return Reading(
+    return QuestionFile(
         layout="neptune",
         questions=questions,
         videos=tuple(Video(video_id=i, uri="") for i in ids),

@@ -19,17 +19,17 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import (
-    Again,
-    Finding,
+    FileFault,
     Notes,
+    QuestionFile,
     Questions,
-    Reading,
+    QuestionSource,
+    Rereadable,
     Row,
-    Source,
     each_row,
 )
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json, parts, placed
+from mustsee.tables import parse_json, parts, resolve_uri
 
 FILMS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -38,12 +38,12 @@ LOOKED_AT = ("options", "answer_index", "answer", "drop", *FILM)
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
     videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
-    source = opened(path)
-    return Reading(
+    source = open_streamed(path)
+    return QuestionFile(
         layout=source.layout,
         questions=tuple(source.questions),
         videos=tuple(source.videos),
@@ -51,7 +51,7 @@ def read(path: Path) -> Reading:
     )
 
 
-def opened(path: Path) -> Source:
+def open_streamed(path: Path) -> QuestionSource:
     """The same, looked through for what is wrong, but not held in memory."""
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
@@ -66,13 +66,13 @@ def opened(path: Path) -> Source:
         unknown = dict(found.firsts)
         for row in rows:
             unknown.pop(row["video_id"], None)
-            yield schemas.load(Video, placed(dict(row), str(beside)) if dataset else row)
+            yield schemas.load(Video, resolve_uri(dict(row), str(beside)) if dataset else row)
         yield from (Video(video_id=name, uri="") for name in unknown)
 
-    return Source(
+    return QuestionSource(
         layout="ours",
-        questions=Again(lambda: _questions(files, found.repeated)),
-        videos=Again(videos),
+        questions=Rereadable(lambda: _questions(files, found.repeated)),
+        videos=Rereadable(videos),
         findings=found.findings,
     )
 
@@ -83,7 +83,7 @@ class _Found:
 
     firsts: Mapping[str, Row]
     repeated: frozenset[str]
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFault, ...]
 
 
 def _looked_through(path: Path, files: Sequence[Path]) -> _Found:

@@ -17,7 +17,15 @@ from mustsee import extract, overlap, squad, text, thoughts
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
-from mustsee.layouts.reading import BATCH, Again, Questions, answer_of, by_id, first, kept
+from mustsee.layouts.reading import (
+    BATCH,
+    Questions,
+    Rereadable,
+    answer_of,
+    by_id,
+    first,
+    kept_questions,
+)
 from mustsee.records import Question, Video
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -30,21 +38,29 @@ _READING = '''\
 the places that it imports from.
 """
 
-from .asked import asked, film, letter, mean, mean_of_types, scored, wording
+from .asked import (
+    film,
+    is_multiple_choice,
+    letter,
+    mean,
+    mean_of_types,
+    question_text,
+    score_reply,
+)
 from .choice import extract
-from .written import compared, written
+from .written import compare_reply, is_open_ended
 
 __all__ = [
-    "asked",
-    "compared",
+    "compare_reply",
     "extract",
     "film",
+    "is_multiple_choice",
+    "is_open_ended",
     "letter",
     "mean",
     "mean_of_types",
-    "scored",
-    "wording",
-    "written",
+    "question_text",
+    "score_reply",
 ]
 '''
 
@@ -55,19 +71,27 @@ def check_name(name: str) -> None:
         raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
 
 
-def chosen(questions: Questions) -> Again[Question]:
+def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
     """The kept multiple-choice questions with a known answer, not made from others."""
-    return Again(lambda: (q for q in first(questions) if q.options and q.answer_index is not None))
+    return Rereadable(
+        lambda: (q for q in first(questions) if q.options and q.answer_index is not None)
+    )
 
 
-def written(questions: Questions) -> Again[Question]:
+def open_ended_questions(questions: Questions) -> Rereadable[Question]:
     """The kept open-ended questions with a known answer, twins among them."""
-    return Again(lambda: (q for q in kept(questions) if not q.options and answer_of(q)))
+    return Rereadable(
+        lambda: (q for q in kept_questions(questions) if not q.options and answer_of(q))
+    )
 
 
-def known(questions: Questions) -> Again[Question]:
+def portable_questions(questions: Questions) -> Rereadable[Question]:
     """Both."""
-    return Again(lambda: (q for some in (chosen, written) for q in some(questions)))
+    return Rereadable(
+        lambda: (
+            q for some in (multiple_choice_questions, open_ended_questions) for q in some(questions)
+        )
+    )
 
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
@@ -79,7 +103,7 @@ def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, An
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
     """A line on where a task folder looks for the video files (`asked.film`)."""
-    line = video_files.where_to_put(video_files.names_of(videos, known(questions)))
+    line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
 

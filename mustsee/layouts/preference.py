@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.layouts import video_files
-from mustsee.layouts.chat import lettered, messages, named
-from mustsee.layouts.reading import Questions, by_id, kept
+from mustsee.layouts.chat import messages, option_text, record_name
+from mustsee.layouts.reading import Questions, by_id, kept_questions
 from mustsee.records import Question, Video
 
 
@@ -35,7 +35,7 @@ def write(
     file = path if path.suffix == ".jsonl" else path / "preference.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
-        for question in kept(questions):
+        for question in kept_questions(questions):
             for pair in _pairs(question, known.get(question.video_id), each, seed):
                 lines.write(json.dumps(pair, ensure_ascii=False) + "\n")
     return video_files.as_read(known.values())
@@ -52,8 +52,8 @@ def _pairs(
     asked, _ = messages(question, "")
     for n in wrong[:each]:
         yield {
-            **named(question, video),
+            **record_name(question, video),
             "prompt": [asked],
-            "chosen": [messages(question, lettered(question, right))[1]],
-            "rejected": [messages(question, lettered(question, n))[1]],
+            "chosen": [messages(question, option_text(question, right))[1]],
+            "rejected": [messages(question, option_text(question, n))[1]],
         }

@@ -29,7 +29,7 @@ FACTS = (  # of a video, that a layout tells
 )  # fmt: skip
 
 
-class Again(Generic[T]):
+class Rereadable(Generic[T]):
     """What may be more than memory holds, and can be gone through again: `begin` starts anew."""
 
     def __init__(self, begin: Callable[[], Iterator[T]]) -> None:
@@ -39,11 +39,11 @@ class Again(Generic[T]):
         return self._begin()
 
 
-Questions: TypeAlias = Sequence[Question] | Again[Question]  # what every layout's writer takes
+Questions: TypeAlias = Sequence[Question] | Rereadable[Question]  # what every layout's writer takes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class FileFault:
     """Something wrong in a file: what, and the value that the file has, in `repr`. `row`: the
     record, counted from 0, or -1 where it is about none; `line`: the line of the file on which the
     record begins, counted from 1, null where the file has no lines. `broken`: the question cannot
@@ -74,7 +74,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class QuestionFile:
     """Questions in file order, the videos that they are about (as far as the file knows), and
     everything that was wrong. Iterating gives the questions.
     """
@@ -82,10 +82,10 @@ class Reading:
     layout: str
     questions: tuple[Question, ...]
     videos: tuple[Video, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFault, ...] = ()
 
     @property
-    def broken(self) -> dict[str, str]:
+    def unusable_reasons(self) -> dict[str, str]:
         """By id the questions that cannot be used as they stand, and why not."""
         return {f.question_id: f.what for f in reversed(self.findings) if f.broken}
 
@@ -100,15 +100,15 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class QuestionSource:
     """The same where it may be more than memory holds: questions and videos are gone through as
     often as is wanted, and read anew each time.
     """
 
     layout: str
     questions: Questions
-    videos: Sequence[Video] | Again[Video]
-    findings: tuple[Finding, ...] = ()
+    videos: Sequence[Video] | Rereadable[Video]
+    findings: tuple[FileFault, ...] = ()
 
 
 class Notes:
@@ -116,7 +116,7 @@ class Notes:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._found: list[Finding] = []
+        self._found: list[FileFault] = []
         self._ids: dict[int, str] = {}  # of rows whose id was not their own
 
     def add(
@@ -124,14 +124,14 @@ class Notes:
     ) -> None:
         shown = "" if value == "" else repr(value)
         self._found.append(
-            Finding(
+            FileFault(
                 file=self._file.name, row=row, question_id=question_id, what=what, value=shown,
                 broken=broken,
             )
         )  # fmt: skip
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[FileFault, ...]:
         """All of them, with the lines of the file and the ids that the questions end up with."""
         lines = self._lines if self._found else None
         return tuple(
@@ -145,7 +145,7 @@ class Notes:
 
     def place(self, row: int) -> str:
         """Where a record is in the file, in words."""
-        return Finding(
+        return FileFault(
             file="", row=row, question_id="", what="",
             line=None if self._lines is None else self._lines[row],
         ).place  # fmt: skip
@@ -304,14 +304,14 @@ def _named(names: Sequence[str], cells: Sequence[str]) -> Row:
     return {**row, BEYOND: list(cells[len(names) :])} if len(cells) > len(names) else row
 
 
-def kept(questions: Questions) -> Again[Question]:
+def kept_questions(questions: Questions) -> Rereadable[Question]:
     """Those that no filter dropped: exports hold only these."""
-    return Again(lambda: (q for q in questions if q.drop is None))
+    return Rereadable(lambda: (q for q in questions if q.drop is None))
 
 
-def first(questions: Questions) -> Again[Question]:
+def first(questions: Questions) -> Rereadable[Question]:
     """The kept ones that were not made from another: released layouts know no twins."""
-    return Again(lambda: (q for q in kept(questions) if q.sibling_of is None))
+    return Rereadable(lambda: (q for q in kept_questions(questions) if q.sibling_of is None))
 
 
 def answer_of(question: Question) -> str:

@@ -24,7 +24,7 @@ from typing import IO, Any
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
-from mustsee.layouts.reading import Notes, Questions, Reading, by_id, kept
+from mustsee.layouts.reading import Notes, QuestionFile, Questions, by_id, kept_questions
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
 from mustsee.tables import in_a_line, parse_json
@@ -45,7 +45,7 @@ def write(
     """
     folder, films = Path(path) / "data", by_id(videos)
     folder.mkdir(parents=True, exist_ok=True)
-    chosen, split = kept(questions), hugging_face.splits(questions)
+    chosen, split = kept_questions(questions), hugging_face.splits(questions)
     with ExitStack() as opened:
         shards: dict[str, _Shards] = {}
         for (name, video_id), some in _by_film(chosen, lambda q: (split(q), q.video_id)):
@@ -128,10 +128,10 @@ def _film(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
     if video.start is None or video.end is None:
         ending = PurePosixPath(place).suffix.lstrip(".").lower() or "mp4"
         return ending, None, info.size, filesystem.open_input_file(place)
-    from mustsee.media.clips import copied
+    from mustsee.media.clips import copy_span
 
     span = Span(video.start, video.end)
-    cut = copied(video.uri, span, sound=True, most=sys.maxsize, lead=math.inf)
+    cut = copy_span(video.uri, span, sound=True, most=sys.maxsize, lead=math.inf)
     if cut is None:
         raise UserError(
             f"the clip {video.video_id!r} of {video.uri!r} cannot be copied: only H.264 and H.265 "
@@ -145,7 +145,7 @@ def there(folder: Path) -> list[Path]:
     return sorted(p for name in NAMES for p in folder.glob(name))
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """The questions of a shard, or of all shards in a folder. Films stay in their shards."""
     found: dict[str, Question] = {}
     videos: list[Video] = []
@@ -154,7 +154,7 @@ def read(path: Path) -> Reading:
         asked = [schemas.load(Question, q) for q in told["questions"]]
         found |= {q.question_id: q for q in asked}
         videos.append(schemas.load(Video, {**told, "uri": ""}))
-    return Reading(
+    return QuestionFile(
         layout="webdataset",
         questions=Notes(path).unique(list(found.values())),
         videos=tuple(videos),

@@ -23,7 +23,7 @@ from mustsee.errors import UserError
 from mustsee.layouts.reading import (
     BEYOND,
     Notes,
-    Reading,
+    QuestionFile,
     Row,
     dump_json,
     rows_of,
@@ -49,7 +49,7 @@ CLEARER = 3  # times the rows that speak against one kind of answers must speak 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class TableColumns:
     """Which column holds what. `options`: one column for each option, in order, or the one that
     holds them as a list. `answers`: what `answer` is; null: told from the rows. `start`, `end`: of
     the evidence, in seconds.
@@ -66,18 +66,18 @@ class Columns:
     answers: Answers | None = None
 
     @property
-    def named(self) -> list[str]:
+    def column_names(self) -> list[str]:
         single = (self.video, self.question, self.answer, self.question_type, self.question_id)
         return [c for c in (*single, self.start, self.end, *self.options) if c is not None]
 
 
-def columns(names: Collection[str]) -> Columns | None:
+def columns(names: Collection[str]) -> TableColumns | None:
     """The columns by their released names; None where there is no video, question or option."""
     found, options = _known(names)
     video, question = found["video"], found["question"]
     if video is None or question is None or not options:
         return None
-    return Columns(
+    return TableColumns(
         video=video, question=question, options=options, answer=found["answer"],
         question_type=found["question_type"], question_id=found["question_id"],
     )  # fmt: skip
@@ -102,7 +102,7 @@ def to_name(names: Collection[str]) -> str:
     return f"table={{video: {video}, question: {question}, options: {listed}, answer: {answer}}}"
 
 
-def unknown(names: Collection[str]) -> str:
+def missing_columns(names: Collection[str]) -> str:
     """Which things no column of a table is known to hold, and how to name them."""
     found, options = _known(names)
     told = {"the video": found["video"], "the question": found["question"], "the options": options,
@@ -120,7 +120,7 @@ def named_in(path: str | Path) -> str:
     return to_name([name for name in rows[0] if name != BEYOND])
 
 
-def read(path: Path, given: Columns | None = None) -> Reading:
+def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
     """The questions of a .csv, .tsv, .json, .jsonl or .parquet table. Raises UserError where a
     column is missing, or where it cannot be told what the answers are.
     """
@@ -144,7 +144,7 @@ def read(path: Path, given: Columns | None = None) -> Reading:
         for number, (row, options) in enumerate(zip(rows, listed, strict=True))
     ]
     videos = dict.fromkeys(q.video_id for q in questions)
-    return Reading(
+    return QuestionFile(
         layout="table",
         questions=notes.unique(questions),
         videos=tuple(Video(video_id=name, uri="") for name in videos),
@@ -165,7 +165,7 @@ def _doubled(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
             notes.add(number, ids[number], "more cells than columns", row[BEYOND], broken=True)
 
 
-def _table(path: Path, given: Columns | None) -> tuple[Path, list[Row], Columns]:
+def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], TableColumns]:
     file = path
     if path.is_dir():
         found = sorted(p for kind in KINDS for p in path.rglob(f"*.{kind}"))
@@ -181,8 +181,8 @@ def _table(path: Path, given: Columns | None) -> tuple[Path, list[Row], Columns]
     names = [n for n in dict.fromkeys(name for row in rows[:20] for name in row) if n != BEYOND]
     named = given or columns(names)
     if named is None:
-        raise UserError(f"{str(file)!r}: {unknown(names)}")
-    if missing := [c for c in named.named if c not in names]:
+        raise UserError(f"{str(file)!r}: {missing_columns(names)}")
+    if missing := [c for c in named.column_names if c not in names]:
         raise UserError(f"{str(file)!r} has no column {missing}; it has {sorted(names)}")
     return file, rows, named
 
@@ -211,7 +211,7 @@ def _options(row: Row, names: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _kind(
-    rows: Sequence[Row], listed: Sequence[Sequence[str]], named: Columns, file: Path
+    rows: Sequence[Row], listed: Sequence[Sequence[str]], named: TableColumns, file: Path
 ) -> Answers:
     """What all answers can be read as, where that is one thing; else what more than half of them
     can be read as, where that is plain. Raises UserError where it is not.
@@ -260,12 +260,12 @@ FITS: Mapping[Answers, Callable[[str, Sequence[str]], bool]] = {
 }
 
 
-def _answer(row: Row, named: Columns) -> str:
+def _answer(row: Row, named: TableColumns) -> str:
     value = row.get(named.answer) if named.answer else None
     return "" if value is None else str(value).strip()
 
 
-def _ids(rows: Sequence[Row], named: Columns) -> list[str]:
+def _ids(rows: Sequence[Row], named: TableColumns) -> list[str]:
     """The table's ids; behind the video's where they only count within one, as NExT-QA's do."""
     videos = [_video(row, named) for row in rows]
     if named.question_id is None:
@@ -275,14 +275,19 @@ def _ids(rows: Sequence[Row], named: Columns) -> list[str]:
     return ids if alone else [f"{v}/{i}" for v, i in zip(videos, ids, strict=True)]
 
 
-def _video(row: Row, named: Columns) -> str:
+def _video(row: Row, named: TableColumns) -> str:
     return re.sub(r"\.\w{2,4}$", "", str(row.get(named.video) or "").rsplit("/", 1)[-1])
 
 
 def _question(
-    number: int, row: Row, named: Columns, notes: Notes, options: tuple[str, ...], kind: Answers,
+    number: int,
+    row: Row,
+    named: TableColumns,
+    notes: Notes,
+    options: tuple[str, ...],
+    kind: Answers,
     name: str,
-) -> Question:  # fmt: skip
+) -> Question:
     text = _answer(row, named)
     question = str(row.get(named.question) or "")
     if not question.strip():
@@ -318,7 +323,9 @@ def _key(text: str, kind: Answers) -> dict[str, Any]:
     return {"given": -1 if place is None else place - int(kind[-1]), "value": text}
 
 
-def _evidence(number: int, row: Row, named: Columns, notes: Notes, name: str) -> tuple[Span, ...]:
+def _evidence(
+    number: int, row: Row, named: TableColumns, notes: Notes, name: str
+) -> tuple[Span, ...]:
     """The stretch of evidence; none where a time is missing or is not one."""
     times = [row.get(c) if c else None for c in (named.start, named.end)]
     if None in times or "" in times:
@@ -336,7 +343,7 @@ def write(
     videos: Iterable[Video] = (),
     *,
     source: Path,
-    given: Columns | None = None,
+    given: TableColumns | None = None,
 ) -> None:
     """The rows of the table at `source` whose questions are kept, with all its columns, into the
     folder `path` under the same name.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Notes, Reading, dump_json
+from mustsee.layouts.reading import Notes, QuestionFile, dump_json
 from mustsee.records import Question, Video
 from mustsee.tables import in_a_line, parse_json
 
@@ -36,7 +36,7 @@ def is_list(path: Path) -> bool:
     return bool(entries) and all({"question", "answer"} <= entry for entry in entries)
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> QuestionFile:
     """The questions in the order of the file, their dimension as the type."""
     notes, questions = Notes(path), list[Question]()
     for row, (video, dimension, entry) in enumerate(_entries(_loaded(path))):
@@ -58,7 +58,7 @@ def read(path: Path) -> Reading:
             )
         )
     videos = dict.fromkeys(q.video_id for q in questions)
-    return Reading(
+    return QuestionFile(
         layout="tempcompass",
         questions=tuple(questions),
         videos=tuple(Video(video_id=name, uri="") for name in videos),

@@ -96,7 +96,7 @@ def as_read(videos: Iterable[Video]) -> str:
     return f"records name each video as it was read, such as {some!r}" if some else ""
 
 
-def described(names: Sequence[str], *, included: bool) -> str:
+def describe_video_files(names: Sequence[str], *, included: bool) -> str:
     """Say in the card of a dataset where its video files are or belong."""
     if not names:
         return "No video files are known for these questions."

@@ -39,7 +39,9 @@ def write(
     with (path / f"{name}.tsv").open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, "excel-tab")
         table.writerow(["index", *portable.COLUMNS])
-        for number, row in enumerate(portable.rows(portable.chosen(questions), videos)):
+        for number, row in enumerate(
+            portable.rows(portable.multiple_choice_questions(questions), videos)
+        ):
             told = {**row, "video": row["video"] or row["video_id"]}  # the kit sorts by it
             table.writerow([number, *(_cell(told[c]) for c in portable.COLUMNS)])
     told = {"name": name, "cls": "".join(part.title() for part in name.split("_"))}

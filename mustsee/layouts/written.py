@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from mustsee.squad import squad_f1
-from mustsee.thoughts import apart
+from mustsee.thoughts import split_reasoning
 
 Row = Mapping[str, Any]
 PATIENCE = 60.0  # seconds
 
 
-def written(row: Row) -> bool:
+def is_open_ended(row: Row) -> bool:
     """Whether it is an open-ended question with a known answer, also one made from another."""
     return not row["options"] and bool(row["answer"])
 
 
-def compared(row: Row, reply: str) -> dict[str, Any]:
+def compare_reply(row: Row, reply: str) -> dict[str, Any]:
     """The reply as a row of results. `judged` is there where a judge is, and null where it could
     not tell. Raises RuntimeError where it does not answer.
     """
-    said = apart(reply).said
+    said = split_reasoning(reply).said
     judge = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],

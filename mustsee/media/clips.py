@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from mustsee.errors import BadRow
 from mustsee.llm import VideoInput
 from mustsee.media.files import packets
-from mustsee.media.pictures import Image, Picture
+from mustsee.media.pictures import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.video import SAME, Film, film, frames_at
+from mustsee.media.video import SAME, VideoStream, film, frames_at
 from mustsee.records import Span
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ BASE = Fraction(1, 90_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class ClipFile:
     """An MP4 file, and the stretch of the film that it shows. `copied`: not coded anew."""
 
     mp4: bytes
@@ -61,7 +61,9 @@ class _Room(io.BytesIO):
         return len(content) if self.full else super().write(content)
 
 
-def copied(uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD) -> Cut | None:
+def copy_span(
+    uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD
+) -> ClipFile | None:
     """The stretch as it is coded, from the last keyframe before it, `lead` seconds before at most.
 
     None where there is no such keyframe, the codecs are others than `COPIED`, or it takes more than
@@ -81,10 +83,12 @@ def copied(uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD) 
             return None
         with _Room(most) as file:
             shown = Span(watched.seconds(first), _copy(watched, heard, first, span.end, file))
-            return None if file.full else Cut(mp4=file.getvalue(), span=shown, copied=True)
+            return None if file.full else ClipFile(mp4=file.getvalue(), span=shown, copied=True)
 
 
-def coded(uri: str, span: Span, take: VideoInput, *, sound: bool, most: int) -> Cut | None:
+def encode_span(
+    uri: str, span: Span, take: VideoInput, *, sound: bool, most: int
+) -> ClipFile | None:
     """The stretch and nothing else, coded anew at `take.fps` pictures a second; None where that
     takes more than `most` bytes. Holds a frame and the file. Raises BadRow and Transient.
     """
@@ -99,10 +103,10 @@ def coded(uri: str, span: Span, take: VideoInput, *, sound: bool, most: int) -> 
                 out.mux(packet)
                 if file.full:
                     return None
-        return None if file.full else Cut(mp4=file.getvalue(), span=span, copied=False)
+        return None if file.full else ClipFile(mp4=file.getvalue(), span=span, copied=False)
 
 
-def _keyframe(watched: Film, start: float) -> int | None:
+def _keyframe(watched: VideoStream, start: float) -> int | None:
     """The timestamp of the last keyframe that is shown at `start` or before. A demuxer that seeks
     by decoding time may land after it; then the seek is tried further back.
     """
@@ -121,12 +125,12 @@ def _keyframe(watched: Film, start: float) -> int | None:
     return None
 
 
-def _heard(watched: Film) -> Any:
+def _heard(watched: VideoStream) -> Any:
     """The stream of sound that goes with the pictures; None without one."""
     return watched.container.streams.best("audio")
 
 
-def _copy(watched: Film, heard: Any, first: int, end: float, file: _Room) -> float:
+def _copy(watched: VideoStream, heard: Any, first: int, end: float, file: _Room) -> float:
     """Writes the packets from keyframe `first` on; returns when the last picture ends."""
     import av
 
@@ -153,7 +157,7 @@ def _copy(watched: Film, heard: Any, first: int, end: float, file: _Room) -> flo
     return watched.seconds(first) + float(until - begin)
 
 
-def _between(watched: Film, heard: Any, begin: Fraction, over: Fraction) -> Iterator[Any]:
+def _between(watched: VideoStream, heard: Any, begin: Fraction, over: Fraction) -> Iterator[Any]:
     """Packets to decode what is shown and heard from `begin` on, until all are decoded that begin
     before `over`. What is shown before `begin` belongs to a group that is not there.
     """
@@ -210,7 +214,7 @@ def _pictures(
 
 
 def _coding(
-    stream: Any, first: Image, shown: Iterator[Picture], width: int, height: int, step: int
+    stream: Any, first: Image, shown: Iterator[TimedFrame], width: int, height: int, step: int
 ) -> Iterator[Any]:
     import av
 

@@ -115,7 +115,7 @@ def bars(picture: Image) -> tuple[int, int, int, int]:
     return (top, bottom, left, right)
 
 
-def unframed(picture: Image) -> Image:
+def crop_bars(picture: Image) -> Image:
     """The picture within its black bars."""
     top, bottom, left, right = bars(picture)
     height, width = picture.shape[:2]

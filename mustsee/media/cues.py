@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow
-from mustsee.media.transcript import ordered
+from mustsee.media.transcript import order_lines
 from mustsee.records import Line, Word
 
 _TIMING = re.compile(r"^\s*[\d:.,]+\s*-->\s*[\d:.,]+")
@@ -99,7 +99,7 @@ def _milliseconds(stamp: str) -> int:
 
 
 @dataclass(frozen=True)
-class Row:
+class CueRow:
     """One row of a cue: its words, who says them, and when each begins, where that is marked."""
 
     text: str
@@ -112,14 +112,14 @@ class Row:
 class Cue:
     start: float
     end: float
-    rows: tuple[Row, ...]
+    rows: tuple[CueRow, ...]
 
 
 def read_cue(start: float, end: float, text: str, name: str) -> Cue:
     """Rows without markup; a speaker named in one row speaks the rows after it as well. What two
     speakers say in one row becomes two.
     """
-    rows: list[Row] = []
+    rows: list[CueRow] = []
     speaker = " ".join(name.split()) or None
     for raw in _ROW.split(text.replace(r"\h", " ")):
         voice = _VOICE.search(raw)
@@ -134,7 +134,7 @@ def read_cue(start: float, end: float, text: str, name: str) -> Cue:
             if named:
                 speaker, said = named.group(1).strip(), said[named.end() :]
             if said:
-                rows.append(Row(said, speaker, bool(dashed or voice or named), marks))
+                rows.append(CueRow(said, speaker, bool(dashed or voice or named), marks))
     return Cue(start, end, tuple(rows))
 
 
@@ -161,7 +161,7 @@ def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
     found: list[Line] = []
     cues = [cue for cue in cues if cue.rows]
     for cue in _unrolled(cues) if _rolls(cues) else _single(cues):
-        speaking: list[list[Row]] = []
+        speaking: list[list[CueRow]] = []
         for row in cue.rows:
             if not speaking or row.turn or row.speaker != speaking[-1][-1].speaker:
                 speaking.append([])
@@ -180,10 +180,10 @@ def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
                         words=words,
                     )
                 )
-    return ordered(found)
+    return order_lines(found)
 
 
-def _words(cue: Cue, rows: Iterable[Row]) -> tuple[Word, ...]:
+def _words(cue: Cue, rows: Iterable[CueRow]) -> tuple[Word, ...]:
     """Word times, where the cue marks them (automatic captions do): a word ends where the next one
     begins.
     """

@@ -17,7 +17,7 @@ LOOP = -2.0  # what a loop counts for among its neighbours: the model is sure of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
+class RecognisedSpeech:
     """What was recognised in one stretch of speech: `log_prob` is the mean of its tokens',
     `no_speech` the probability that nobody speaks.
     """
@@ -40,7 +40,7 @@ class Guess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doubt:
+class DoubtThresholds:
     """`compression`: how many times zlib may shorten a text before it is a loop. `unsure`: mean
     log-probability below which nothing is believed. `no_speech`: probability above which nobody
     speaks, unless the words are surer than `quiet`. `strange`: where the mean of all within
@@ -56,7 +56,7 @@ class Doubt:
     clear: float = -0.6
     around: float = 30.0
 
-    def reason(self, guess: Guess) -> str | None:
+    def reason(self, guess: RecognisedSpeech) -> str | None:
         """Why a guess is not believed, on its own: "loop", "no speech", "unsure", or None."""
         if ratio(guess.text) > self.compression:
             return "loop"
@@ -64,13 +64,15 @@ class Doubt:
             return "no speech"
         return "unsure" if guess.log_prob < self.unsure else None
 
-    def is_clear(self, believed: Sequence[Guess]) -> bool:
+    def is_clear(self, believed: Sequence[RecognisedSpeech]) -> bool:
         """Whether what is believed, as long as it lasts, is on the mean surer than `clear`."""
         seconds = sum(guess.seconds for guess in believed)
         total = sum(guess.seconds * guess.log_prob for guess in believed)
         return seconds > 0 and total / seconds > self.clear
 
-    def reasons(self, guesses: Sequence[Guess], *, one_language: bool) -> list[str | None]:
+    def reasons(
+        self, guesses: Sequence[RecognisedSpeech], *, one_language: bool
+    ) -> list[str | None]:
         """Why each is not believed; of a model of `one_language` also "strange"."""
         alone = [self.reason(guess) for guess in guesses]
         if not one_language:
@@ -86,7 +88,9 @@ class Doubt:
             found.append("strange" if strange else why)
         return found
 
-    def _near(self, guess: Guess, guesses: Sequence[Guess], sure: Sequence[float]) -> float:
+    def _near(
+        self, guess: RecognisedSpeech, guesses: Sequence[RecognisedSpeech], sure: Sequence[float]
+    ) -> float:
         """The mean of `sure` around a guess, each for as long as it lasts."""
         low, high = guess.start - self.around, guess.start + guess.seconds + self.around
         near = [

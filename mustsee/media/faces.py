@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.pictures import Picture
+from mustsee.media.pictures import TimedFrame
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]
@@ -73,7 +73,7 @@ class FaceFollower:
         self._faces: list[Face] = []
         self.looks = 0
 
-    def see(self, picture: Picture) -> tuple[Face, ...]:
+    def see(self, picture: TimedFrame) -> tuple[Face, ...]:
         """The faces in the next frame, from left to right."""
         import cv2
 

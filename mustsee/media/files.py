@@ -24,7 +24,7 @@ READ_ERRORS = 32  # read errors in a row after which a file counts as ended
 
 
 @contextmanager
-def opened(uri: str) -> Generator[InputContainer]:
+def open_container(uri: str) -> Generator[InputContainer]:
     """The container at a local path or an address that `pyarrow.fs` knows.
 
     Raises BadRow when there is no such file or it is no media file, Transient when the filesystem

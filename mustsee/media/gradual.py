@@ -34,7 +34,7 @@ GONE = 0.35  # what most of the picture must have lost at the other end, see `un
 
 
 @dataclass(frozen=True)
-class Stood:
+class FrameBrightness:
     """A picture at a time; mean and standard deviation of its brightness; `way`: the sum of all
     changes from picture to picture up to it.
     """
@@ -56,12 +56,12 @@ class Stood:
         return self.spread < (DARK if dark else PLAIN)
 
 
-def stood(time: float, thumbnail: Thumbnail, way: float) -> Stood:
+def stood(time: float, thumbnail: Thumbnail, way: float) -> FrameBrightness:
     """A picture, measured."""
     import cv2
 
     mean, spread = cv2.meanStdDev(thumbnail.luma)
-    return Stood(time, thumbnail, mean.item(), spread.item(), way)
+    return FrameBrightness(time, thumbnail, mean.item(), spread.item(), way)
 
 
 class GradualFinder:
@@ -80,7 +80,7 @@ class GradualFinder:
     ) -> None:
         self._black, self._least = black, least
         self._since, self._until = since, until
-        self._seen: deque[Stood] = deque()
+        self._seen: deque[FrameBrightness] = deque()
         self._begun = False  # whether there was a picture that is not plain
         self._plain: list[float] = []  # times of the plain pictures since the last other one
         self._after: float | None = None  # time of the first other one after them
@@ -126,7 +126,7 @@ class GradualFinder:
         while self._seen and self._seen[0].time < cut:
             self._seen.popleft()
 
-    def _fade(self, now: Stood, black: float) -> list[float]:
+    def _fade(self, now: FrameBrightness, black: float) -> list[float]:
         """The middle of a passage of plain pictures, when no cut into or out of it was found."""
         if now.plain(black):
             if self._begun and (self._plain or self._since <= now.time < self._until):
@@ -141,11 +141,11 @@ class GradualFinder:
                 return self.rest()
         return []
 
-    def _between(self, now: Stood, least: float) -> float | None:
+    def _between(self, now: FrameBrightness, least: float) -> float | None:
         middle = self._dissolve(now, least)
         return self._sweep(now, least) if middle is None else middle
 
-    def _sweep(self, now: Stood, least: float) -> float | None:
+    def _sweep(self, now: FrameBrightness, least: float) -> float | None:
         """The middle of a sweep that has ended with the picture before this one, or None."""
         if len(self._seen) < 5 or now.way - self._seen[0].way < least:
             return None
@@ -168,7 +168,7 @@ class GradualFinder:
                 return seen[(n + end) // 2].time if swept else None
         return None
 
-    def _dissolve(self, now: Stood, least: float) -> float | None:
+    def _dissolve(self, now: FrameBrightness, least: float) -> float | None:
         seen = self._seen
         if now.spread < DARK or now.way - seen[0].way < least:
             return None  # what fades is no dissolve
@@ -184,7 +184,7 @@ class GradualFinder:
         return None
 
 
-def blends(stretch: Sequence[Stood], least: float) -> float | None:
+def blends(stretch: Sequence[FrameBrightness], least: float) -> float | None:
     """The middle of a dissolve from the stretch's first picture to its last, or None."""
     start, end = stretch[0], stretch[-1]
     way = end.way - start.way

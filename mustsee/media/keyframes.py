@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.media.changes import change
-from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
+from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Keyframe, Span
 
 SPACING = 0.25  # seconds between candidate frames
@@ -38,7 +38,7 @@ class KeyframeRules:
 
 
 @dataclass(frozen=True)
-class Kept:
+class EncodedCandidate:
     """An encoded candidate, at a time in seconds."""
 
     time: float
@@ -52,15 +52,15 @@ class KeyframePicker:
         self, rules: KeyframeRules, small: Thumbnails | None = None, *, fresh: bool = True
     ) -> None:
         self._rules = rules
-        self._held: list[Picture] = []
+        self._held: list[TimedFrame] = []
         self._next = float("-inf")
         self._begin: float | None = None
         self._fresh = fresh  # whether the stretch begins a shot
         self._small = small or Thumbnails()
         self._look: Thumbnail | None = None  # what the stretch began with
-        self.kept: list[Kept] = []
+        self.kept: list[EncodedCandidate] = []
 
-    def see(self, picture: Picture, cuts: Sequence[float]) -> None:
+    def see(self, picture: TimedFrame, cuts: Sequence[float]) -> None:
         """Look at the next frame, and at the cuts just found."""
         time = picture.time
         if self._begin is None:
@@ -77,7 +77,7 @@ class KeyframePicker:
         self._next = time + SPACING
         older = [p.time for p in self._held if p.time < time - RECENT]
         if len(older) > OLDER:
-            del self._held[crowded(older)]
+            del self._held[most_crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
         """Keep the best candidates of the stretch that ends, and begin the next one."""
@@ -93,7 +93,7 @@ class KeyframePicker:
         self._begin, self._fresh, self._look = end, fresh, None
         self._next = self._held[-1].time + SPACING if self._held else float("-inf")
 
-    def _changed(self, picture: Picture) -> bool:
+    def _changed(self, picture: TimedFrame) -> bool:
         """Does the picture differ from what the stretch began with, after a while?"""
         if self._rules.change is None:
             return False
@@ -102,9 +102,13 @@ class KeyframePicker:
         lasted = picture.time - (self._begin or 0.0) >= BRIEF
         return lasted and change(self._look, now) >= self._rules.change
 
-    def _keep(self, picture: Picture) -> None:
+    def _keep(self, picture: TimedFrame) -> None:
         rules = self._rules
-        keep(self.kept, Kept(picture.time, picture.jpeg(rules.longest, rules.quality)), rules.most)
+        keep(
+            self.kept,
+            EncodedCandidate(picture.time, picture.jpeg(rules.longest, rules.quality)),
+            rules.most,
+        )
 
     def _cut(self, cuts: Sequence[float]) -> None:
         for cut in sorted(cuts):
@@ -120,14 +124,14 @@ class KeyframePicker:
             self._close(max(end, self._begin), fresh=True)
 
 
-def keep(kept: list[Kept], more: Kept, most: int) -> None:
+def keep(kept: list[EncodedCandidate], more: EncodedCandidate, most: int) -> None:
     """Adds one to those that are kept, and gives one up where they are more than `most`."""
     kept.append(more)
     if len(kept) > most:
-        del kept[crowded([k.time for k in kept])]
+        del kept[most_crowded([k.time for k in kept])]
 
 
-def crowded(times: Sequence[float]) -> int:
+def most_crowded(times: Sequence[float]) -> int:
     """The one to give up: whose neighbours are nearest to each other (never the first or the last,
     unless there are no others).
     """
@@ -135,7 +139,7 @@ def crowded(times: Sequence[float]) -> int:
     return gaps.index(min(gaps)) + 1 if gaps else len(times) - 1
 
 
-def numbered(kept: Sequence[Kept], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
+def number_shots(kept: Sequence[EncodedCandidate], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
     """The keyframes with the numbers of their shots, counted from 0."""
     starts = [shot.start for shot in shots]
     return tuple(

@@ -18,8 +18,8 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from mustsee.media.lettering import Corners, Image, Reader, cut_out
-from mustsee.media.pictures import Picture, shrunk
-from mustsee.media.samples import Steps
+from mustsee.media.pictures import TimedFrame, shrunk
+from mustsee.media.samples import SampleSteps
 from mustsee.records import ScreenText
 
 STEP = 1.0  # seconds between looks
@@ -89,12 +89,12 @@ class _Line:
         self.read[text] = (*self.read.get(text, ()), score)
 
     @property
-    def done(self) -> ReadLine:
+    def to_record(self) -> ReadLine:
         return ReadLine(first=self.first, last=self.last, top=self.box[1], read=self.read)
 
     @property
     def best(self) -> tuple[str, float]:
-        return self.done.best
+        return self.to_record.best
 
 
 class TextFinder:
@@ -111,14 +111,14 @@ class TextFinder:
         since: float = float("-inf"),
     ) -> None:
         self._rules, self._reader, self._since = rules, reader, since
-        self._steps = Steps(STEP, first)
+        self._steps = SampleSteps(STEP, first)
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
         self._lately: deque[tuple[float, Image]] = deque(maxlen=max(2, round(rules.every / STEP)))
         self._searched: tuple[float, Image] | None = None
         self._jumped = False  # to another scene, since then
 
-    def see(self, picture: Picture) -> None:
+    def see(self, picture: TimedFrame) -> None:
         """Look at the next frame."""
         time = picture.time
         if not self._steps.due(time):
@@ -132,7 +132,7 @@ class TextFinder:
 
     def lines(self) -> tuple[ReadLine, ...]:
         """What was read so far."""
-        return tuple(line.done for line in (*self._past, *self._open))
+        return tuple(line.to_record for line in (*self._past, *self._open))
 
     def _follow(self, luma: Image, time: float) -> None:
         """Which of the lines are still there."""
@@ -154,9 +154,9 @@ class TextFinder:
         self._jumped |= bool(self._lately) and _apart(self._lately[-1][1], luma) > JUMP
         soon = self._jumped or self._open  # where there are words, more may come
         waited = time - then >= (SOON if soon else self._rules.every) - 1e-4
-        return waited and stirred(before, luma)
+        return waited and has_changed(before, luma)
 
-    def _search(self, picture: Picture, luma: Image) -> None:
+    def _search(self, picture: TimedFrame, luma: Image) -> None:
         large = max(picture.frame.width, picture.frame.height) >= WIDTHS[0]
         where, plain = places(picture.luma(WIDTHS[0]) if large else luma)
         if not where:
@@ -166,7 +166,7 @@ class TextFinder:
             box = _bounds(corners, image)
             known = next((x for x in self._open if _shared(x.box, box) > 0.5), None)
             sure = known is not None and known.best[1] >= SURE
-            if known and sure and not stirred(known.pixels, _part(luma, known.box)):
+            if known and sure and not has_changed(known.pixels, _part(luma, known.box)):
                 continue
             text, score = self._reader.text(cut_out(image, corners))
             if score >= WORTH and letters(text) >= self._rules.shortest:
@@ -201,7 +201,7 @@ class TextFinder:
         faster than credits do. Equal words elsewhere are a line of their own.
         """
         lately = (x for x in self._past if time - x.last <= self._rules.every)
-        lost = [x for x in lately if _continues(x.done, text, box[1], time)]
+        lost = [x for x in lately if _continues(x.to_record, text, box[1], time)]
         if not lost:
             return None
         self._past.remove(lost[-1])
@@ -321,7 +321,7 @@ def _near(dense: Image, least: float) -> Image:
     return np.asarray(cv2.dilate((dense >= least * 255).astype(np.uint8), around), np.uint8)
 
 
-def stirred(one: Image, other: Image) -> bool:
+def has_changed(one: Image, other: Image) -> bool:
     """Whether two grey pictures differ somewhere by more than noise."""
     import cv2
 

@@ -22,7 +22,7 @@ SQUARE = 0.02  # pixel aspects this near to 1 are rounding in the encoder's head
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class TimedFrame:
     """A frame with its time in seconds. `turn`: degrees counter-clockwise (0, 90, 180, 270) and
     `aspect`: width over height of a pixel, both needed to show it as it was meant.
     """

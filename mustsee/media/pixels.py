@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
-from mustsee.media.colours import bands, bars, clear_shares, half_of, unframed
+from mustsee.media.colours import bands, bars, clear_shares, crop_bars, half_of
 from mustsee.records import Face, Frame, Keyframe, ScreenText, Span
 
 # Hue (0-360 degrees) up to which a saturated colour has this name.
@@ -88,7 +88,7 @@ def layout(picture: NDArray[np.uint8]) -> list[str]:
     lower third; colours of a quarter of it or more ("much clear blue") and of a thirtieth or more
     ("some clear red"). A colour that is not named may be in it as a tone between.
     """
-    inside = unframed(picture)
+    inside = crop_bars(picture)
     shares = clear_shares(inside)
     parts = [f"black bars {where}"] if (where := bar_sides(picture)) else []
     for name, band in zip(("top", "bottom"), bands(inside), strict=True):

@@ -6,11 +6,11 @@ import math
 
 from mustsee.media.descriptors import brightness, describe, motion
 from mustsee.media.faces import FaceFollower
-from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
+from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Frame
 
 
-class Steps:
+class SampleSteps:
     """Of frames that go by, the first one at or after every `every` seconds, counted from the time
     `first` (null: the first frame's).
     """
@@ -30,12 +30,12 @@ class Steps:
         return True
 
 
-class Sampler:
+class FrameSampler:
     """Measures frames at even `steps`. Those before `since` are but compared with what follows."""
 
     def __init__(
         self,
-        steps: Steps,
+        steps: SampleSteps,
         faces: FaceFollower | None = None,
         small: Thumbnails | None = None,
         since: float = float("-inf"),
@@ -45,7 +45,7 @@ class Sampler:
         self._before: Thumbnail | None = None
         self.frames: list[Frame] = []
 
-    def see(self, picture: Picture) -> None:
+    def see(self, picture: TimedFrame) -> None:
         """Look at the next frame."""
         if not self._steps.due(picture.time):
             return
@@ -53,7 +53,7 @@ class Sampler:
         if picture.time >= self._since:
             self.frames.append(self._measured(picture, before, self._before))
 
-    def _measured(self, picture: Picture, before: Thumbnail | None, now: Thumbnail) -> Frame:
+    def _measured(self, picture: TimedFrame, before: Thumbnail | None, now: Thumbnail) -> Frame:
         return Frame(
             time=picture.time,
             brightness=brightness(now),

@@ -17,7 +17,7 @@ from itertools import chain, groupby, islice, pairwise, product
 
 from mustsee.media.changes import change, unlike
 from mustsee.media.gradual import GradualFinder
-from mustsee.media.pictures import Picture, Thumbnail, Thumbnails
+from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
 USUAL_FPS = 25.0  # where a file does not say
@@ -62,7 +62,7 @@ class ShotRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ExaminedFrame:
     """A frame looked at; `change` is for one frame on, also where some were passed over."""
 
     time: float
@@ -75,10 +75,10 @@ class CutFinder:
 
     def __init__(self, rules: ShotRules) -> None:
         self._rules = rules
-        self._seen: deque[Seen] = deque()
+        self._seen: deque[ExaminedFrame] = deque()
         self._due = 0  # the first frame that is not decided
 
-    def see(self, frames: Iterable[Seen]) -> list[float]:
+    def see(self, frames: Iterable[ExaminedFrame]) -> list[float]:
         """Look at the next frames; returns the times of the cuts that are sure by now."""
         self._seen.extend(frames)
         return self._decide(self._seen[-1].time)
@@ -88,7 +88,7 @@ class CutFinder:
         return self._decide(float("inf"))
 
     @property
-    def decided(self) -> float:
+    def decided_until(self) -> float:
         """The time before which every cut is found."""
         return self._seen[self._due].time if self._due < len(self._seen) else float("inf")
 
@@ -111,14 +111,14 @@ class CutFinder:
             self._due -= 1
         return found
 
-    def _later(self) -> Iterator[Seen]:
+    def _later(self) -> Iterator[ExaminedFrame]:
         return islice(self._seen, self._due + 1, None)
 
-    def _earlier(self) -> Iterator[Seen]:
+    def _earlier(self) -> Iterator[ExaminedFrame]:
         """The last one first."""
         return (self._seen[n] for n in range(self._due - 1, -1, -1))
 
-    def _cuts(self, this: Seen) -> bool:
+    def _cuts(self, this: ExaminedFrame) -> bool:
         if not self._due:
             return False
         rules = self._rules
@@ -136,7 +136,7 @@ class CutFinder:
         return all(change(a.thumbnail, b.thumbnail) >= left for a, b in product(old, new))
 
 
-def _moving(frames: Iterable[Seen]) -> tuple[float, ...]:
+def _moving(frames: Iterable[ExaminedFrame]) -> tuple[float, ...]:
     """The changes of the next frames that repeat none."""
     return tuple(islice((s.change for s in frames if s.change > STILL), AROUND))
 
@@ -166,7 +166,7 @@ class ShotFinder:
         self._since, self._until = since, until
         self._cut = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
-        self._waiting: list[Picture] = []
+        self._waiting: list[TimedFrame] = []
         self._later: deque[tuple[float, Thumbnail, float]] = deque()  # for when the cuts are sure
         self._found: list[float] = []  # cuts that the gradual transitions have not been told of
         self._last: Thumbnail | None = None
@@ -179,7 +179,7 @@ class ShotFinder:
         """Whether a fade of the stretch goes on."""
         return self._gradual.due
 
-    def see(self, picture: Picture) -> Sequence[float]:
+    def see(self, picture: TimedFrame) -> Sequence[float]:
         """Look at the next frame; returns the times of the cuts found by now, which lie up to some
         seconds before it. A cut is the time of the first frame of the new shot.
         """
@@ -212,17 +212,19 @@ class ShotFinder:
         )
         return self._transitions(self._cut.see(chain.from_iterable(map(self._seen_of, groups))))
 
-    def _seen_of(self, waiting: Sequence[Picture]) -> list[Seen]:
+    def _seen_of(self, waiting: Sequence[TimedFrame]) -> list[ExaminedFrame]:
         """What is looked at of frames of a sixth of a second."""
         before, last = self._last, self._small(waiting[-1].frame)
         moved = change(before, last) if before else 0.0
         if before and moved < self._rules.least * SURELY:
-            seen = [Seen(waiting[-1].time, last, moved / len(waiting))]
+            seen = [ExaminedFrame(waiting[-1].time, last, moved / len(waiting))]
         else:
-            seen = list[Seen]()
+            seen = list[ExaminedFrame]()
             for picture in waiting:
                 now = self._small(picture.frame)
-                seen.append(Seen(picture.time, now, change(before, now) if before else 0.0))
+                seen.append(
+                    ExaminedFrame(picture.time, now, change(before, now) if before else 0.0)
+                )
                 before = now
         self._last = last
         self._later.append((waiting[-1].time, last, moved))
@@ -233,7 +235,7 @@ class ShotFinder:
         sharp = self._free(sharp)
         self._found += sharp
         found = [cut for cut in sharp if self._since <= cut < self._until]
-        while self._later and self._later[0][0] < self._cut.decided:
+        while self._later and self._later[0][0] < self._cut.decided_until:
             time, thumbnail, moved = self._later.popleft()
             cuts = [cut for cut in self._found if cut <= time]
             self._found = self._found[len(cuts) :]
@@ -259,7 +261,7 @@ class ShotFinder:
         return shots_between(self._first, self.cuts, end, self._rules.shortest)
 
 
-def _sixth(picture: Picture) -> int:
+def _sixth(picture: TimedFrame) -> int:
     """Of which sixth of a second a frame is."""
     return int((picture.time + ROUNDED) / TOGETHER)
 

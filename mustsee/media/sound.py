@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import opened, packets, picture_stream, start_time
+from mustsee.media.files import open_container, packets, picture_stream, start_time
 from mustsee.media.subtitles import language_code
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def audio_chunks(
     stretch at a time. Raises BadRow and Transient as `opened` does.
     """
     size = max(1, round(seconds * rate))
-    with opened(uri) as container:
+    with open_container(uri) as container:
         if not container.streams.audio:
             return
         stream = max(container.streams.audio, key=_audio_rank)
@@ -77,7 +77,7 @@ def sound_language(uri: str) -> str | None:
     """The language that the container names for the sound that `audio_chunks` gives (`en`); None
     where it names none. Raises BadRow and Transient as `opened` does.
     """
-    with opened(uri) as container:
+    with open_container(uri) as container:
         if not container.streams.audio:
             return None
         return language_code(max(container.streams.audio, key=_audio_rank).language)

@@ -24,7 +24,7 @@ _CONTIGUOUS = 0.05  # seconds between two stretches that still count as one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Voice:
+class VoiceDetection:
     """How speech is told from silence (silero VAD).
 
     `threshold`: probability above which a moment is speech; `silence`: seconds of silence that end
@@ -39,7 +39,7 @@ class Voice:
 
 
 @dataclass(frozen=True)
-class Window:
+class SpeechWindow:
     """A stretch of sound, and where in it somebody speaks: spans in seconds of the video."""
 
     start: float
@@ -62,7 +62,9 @@ class Window:
         return self.samples[first : round((span.end - self.start) * RATE)]
 
 
-def spoken(video: Video, *, seconds: float, voice: Voice | None = None) -> Iterator[Window]:
+def speech_windows(
+    video: Video, *, seconds: float, voice: VoiceDetection | None = None
+) -> Iterator[SpeechWindow]:
     """The windows of a video, or of its stretch `start` to `end`, in which somebody speaks. Raises
     BadRow for a file that cannot be read.
     """
@@ -71,14 +73,14 @@ def spoken(video: Video, *, seconds: float, voice: Voice | None = None) -> Itera
 
 
 def windows(
-    sounds: Iterable[Sound], *, seconds: float = 300.0, voice: Voice | None = None
-) -> Iterator[Window]:
+    sounds: Iterable[Sound], *, seconds: float = 300.0, voice: VoiceDetection | None = None
+) -> Iterator[SpeechWindow]:
     """Sound at 16 kHz in windows of at most `seconds`, none of which ends within an utterance
     (unless an utterance fills the window).
 
     Holds one window and one stretch of sound at a time. Where the sound has a gap, a window ends.
     """
-    voice = voice or Voice()
+    voice = voice or VoiceDetection()
     if seconds <= 0:
         raise UserError(f"hear: window={seconds!r}: more than 0 seconds")
     size = round(seconds * RATE)
@@ -101,18 +103,22 @@ def windows(
         yield from _whole(start, held, size, voice)
 
 
-def _whole(start: float, samples: NDArray[np.float32], size: int, voice: Voice) -> Iterator[Window]:
+def _whole(
+    start: float, samples: NDArray[np.float32], size: int, voice: VoiceDetection
+) -> Iterator[SpeechWindow]:
     for first in range(0, len(samples), size):
         part = samples[first : first + size]
         yield _window(start + first / RATE, part, _speech(part, voice))
 
 
-def _window(start: float, samples: NDArray[np.float32], speech: list[tuple[int, int]]) -> Window:
+def _window(
+    start: float, samples: NDArray[np.float32], speech: list[tuple[int, int]]
+) -> SpeechWindow:
     spans = tuple(Span(start + a / RATE, start + b / RATE) for a, b in speech)
-    return Window(start, samples, spans)
+    return SpeechWindow(start, samples, spans)
 
 
-def _speech(samples: NDArray[np.float32], voice: Voice) -> list[tuple[int, int]]:
+def _speech(samples: NDArray[np.float32], voice: VoiceDetection) -> list[tuple[int, int]]:
     """First and last sample of each utterance."""
     need("speech detection", "mustsee[offline]", "faster_whisper")
     from faster_whisper.vad import VadOptions, get_speech_timestamps

@@ -63,7 +63,7 @@ def language_code(tag: str | None) -> str | None:
     return _CODES.get(re.split("[-_]", (tag or "").lower())[0])
 
 
-def beside(uri: str, *, prefer: str = "en") -> str | None:
+def find_subtitles(uri: str, *, prefer: str = "en") -> str | None:
     """The subtitle file beside a video: `NAME.srt`, else `NAME.LANG.srt`, the language `prefer`
     first. None when there is none.
     """
@@ -101,7 +101,7 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
         )
     kind = path.rsplit(".", 1)[-1].lower()
     language = language_of(path)
-    return Subtitles(lines(decoded(data, language), kind, sounds=sounds), language)
+    return Subtitles(lines(decode_text(data, language), kind, sounds=sounds), language)
 
 
 # Encodings that subtitle files really have, other than UTF-8; without this list charset-normalizer
@@ -127,7 +127,7 @@ _OF_LANGUAGE = {
 }
 
 
-def decoded(data: bytes, language: str | None = None) -> str:
+def decode_text(data: bytes, language: str | None = None) -> str:
     """The text of a file in whatever encoding: by its byte-order mark, UTF-8 (a few broken bytes
     allowed), else that of the language, where it is known and fits, else what charset-normalizer
     finds.
@@ -163,11 +163,11 @@ def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles
     """The text subtitles inside a film, the language `prefer` first; None when there are none.
 
     Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
-    Raises BadRow and Transient as `mustsee.media.files.opened` does.
+    Raises BadRow and Transient as `mustsee.media.files.open_container` does.
     """
-    from mustsee.media.files import opened, picture_stream, start_time
+    from mustsee.media.files import open_container, picture_stream, start_time
 
-    with opened(uri) as container:
+    with open_container(uri) as container:
         found = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
         streams = [s for s in found if s.name in _TEXT_CODECS]
         if not streams:

@@ -31,7 +31,7 @@ def with_transcript(
     return replace(video, lines=lines, language=language, transcribed_by=by)
 
 
-def ordered(lines: Iterable[Line]) -> tuple[Line, ...]:
+def order_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
     """A transcript from lines in any order: empty ones left out, none overlapping.
 
     A line that runs into the next one ends where that begins; lines that begin together share their
@@ -76,7 +76,7 @@ def _fitted(line: Line, start: float, end: float) -> Line:
     return replace(line, start=start, end=end, words=words)
 
 
-def joined(
+def join_lines(
     lines: Iterable[Line], *, gap: float = 0.8, seconds: float = 20.0, characters: int = 300
 ) -> tuple[Line, ...]:
     """Lines that continue a sentence, joined to it.
@@ -150,7 +150,7 @@ def _spoken(words: Sequence[Word]) -> Line:
     return Line(start=words[0].start, end=words[-1].end, text=text, words=tuple(words))
 
 
-def within(
+def lines_between(
     lines: Iterable[Line], start: float | None = None, end: float | None = None
 ) -> tuple[Line, ...]:
     """The lines heard between `start` and `end`; lines that cross a border are kept if at least

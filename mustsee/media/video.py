@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest as content_digest
-from mustsee.media.files import opened, packets, picture_stream
-from mustsee.media.pictures import Picture, shown_size
+from mustsee.media.files import open_container, packets, picture_stream
+from mustsee.media.pictures import TimedFrame, shown_size
 from mustsee.media.sound import audio_chunks as audio_chunks
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def facts(uri: str) -> Facts:
         return watched.facts()
 
 
-def held(uri: str, duration: float) -> float:
+def last_packet_time(uri: str, duration: float) -> float:
     """Up to which second a file has packets, of any stream: below its `duration` where it was cut
     off behind a header that tells of the whole. Raises BadRow and Transient.
     """
@@ -68,7 +68,7 @@ def _last(uri: str, start: float) -> float:
     """Where the last packet of those behind `start` ends."""
     from av.error import FFmpegError
 
-    with opened(uri) as container:
+    with open_container(uri) as container:
         with suppress(FFmpegError):  # a file that cannot be jumped in is read from its start
             container.seek(int(start * 1e6), backward=True)
         zero = (container.start_time or 0) / 1e6
@@ -81,13 +81,13 @@ def _last(uri: str, start: float) -> float:
 
 
 @contextmanager
-def film(uri: str, threads: int = 1) -> Generator[Film]:
+def film(uri: str, threads: int = 1) -> Generator[VideoStream]:
     """A file opened for watching. Raises BadRow and Transient."""
-    with opened(uri) as container:
-        yield Film(uri, container, threads)
+    with open_container(uri) as container:
+        yield VideoStream(uri, container, threads)
 
 
-class Film:
+class VideoStream:
     """An open container and its picture stream. `broken` counts the packets and frames left out so
     far because they could not be decoded or have an impossible time. Raises BadRow for a picture of
     more than `LARGEST` pixels.
@@ -168,7 +168,7 @@ class Film:
         """The last timestamp that still counts as `time`."""
         return math.floor((time + SAME) / self.base) + (self.zero or 0)
 
-    def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[Picture]:
+    def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[TimedFrame]:
         """Every frame with `start <= time < end`, decoded once, in order. What cannot be decoded is
         left out and counted in `broken`. Frames without a timestamp follow the one before by one
         frame's length.
@@ -179,7 +179,7 @@ class Film:
             if picture.time >= start:
                 yield picture
 
-    def _before(self, start: float) -> Iterator[Picture]:
+    def _before(self, start: float) -> Iterator[TimedFrame]:
         """Frames from one on that is not after `start`, unless the film begins later."""
         from av.error import FFmpegError
 
@@ -198,7 +198,7 @@ class Film:
                 return chain([first], frames)
         return self.decode()
 
-    def decode(self) -> Iterator[Picture]:
+    def decode(self) -> Iterator[TimedFrame]:
         """Frames from the file's position on, with their times (see `pictures`). Frames before the
         timestamp `needless` that no other frame refers to are skipped.
         """
@@ -229,9 +229,9 @@ class Film:
                     time = now if time is None or now > time else time + step / 1000
                 else:
                     time = 0.0 if time is None else time + step
-                yield Picture(max(time, 0.0), frame, frame.rotation % 360, aspect)
+                yield TimedFrame(max(time, 0.0), frame, frame.rotation % 360, aspect)
 
-    def index(self) -> Index:
+    def index(self) -> FrameTimes:
         """When every frame is shown and where the keyframes are, by the packets' presentation times
         (an index of the container counts in decoding time). Reads the file to its end without
         decoding it; empty when packets have no times.
@@ -239,14 +239,14 @@ class Film:
         stamps, keys = array("q"), array("q")
         for packet in packets(self.container, self.stream):
             if packet.size and packet.pts is None:
-                return Index(array("q"), array("q"))
+                return FrameTimes(array("q"), array("q"))
             if packet.size and not packet.is_discard:
                 stamps.append(packet.pts)
                 if packet.is_keyframe:
                     keys.append(packet.pts)
-        return Index(array("q", sorted(stamps)), array("q", sorted(keys)))
+        return FrameTimes(array("q", sorted(stamps)), array("q", sorted(keys)))
 
-    def from_keyframe(self, keys: Sequence[int], number: int) -> Iterator[Picture]:
+    def from_keyframe(self, keys: Sequence[int], number: int) -> Iterator[TimedFrame]:
         """The frames from keyframe `number` on. Where the demuxer seeks by decoding time it may
         land after it; then the seek is tried further back.
         """
@@ -263,7 +263,7 @@ class Film:
 
 
 @dataclass(frozen=True)
-class Index:
+class FrameTimes:
     """Timestamps in presentation order, of all frames and of the keyframes."""
 
     stamps: Sequence[int]
@@ -279,7 +279,7 @@ class Index:
 
 
 @lru_cache(maxsize=INDEXES)
-def _index(uri: str, version: tuple[int, int] | None) -> Index:
+def _index(uri: str, version: tuple[int, int] | None) -> FrameTimes:
     """That of a film, kept while it is looked at: all of the file is read for it."""
     with film(uri) as listed:
         if listed.stream is None:
@@ -298,7 +298,7 @@ def _version(uri: str) -> tuple[int, int] | None:
 
 def frames_at(
     uri: str, times: Iterable[float], *, slack: float = 0.0, threads: int = 1
-) -> Iterator[Picture]:
+) -> Iterator[TimedFrame]:
     """The frames shown at `times`, in ascending order of time, one for each (the last frame for
     times beyond the end); or the nearest keyframe where one is within `slack` seconds.
 
@@ -315,8 +315,8 @@ def frames_at(
         if watched.zero is None:
             watched.zero = index.stamps[0]
         near = NEAR / (watched.fps or 25.0)
-        frames: Iterator[Picture] | None = None
-        shown: Picture | None = None
+        frames: Iterator[TimedFrame] | None = None
+        shown: TimedFrame | None = None
         for time in sorted(times):
             target = index.target(watched.stamp(time), round(slack / watched.base))
             due, group = watched.seconds(target), bisect_right(index.keys, target) - 1
@@ -333,7 +333,7 @@ def frames_at(
             yield shown
 
 
-def _walk(watched: Film, times: Sequence[float]) -> Iterator[Picture]:
+def _walk(watched: VideoStream, times: Sequence[float]) -> Iterator[TimedFrame]:
     """The frames shown at ascending times, without knowing beforehand when they come."""
     frames = watched.decode()
     shown = ahead = next(frames, None)

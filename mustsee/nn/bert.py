@@ -27,7 +27,7 @@ Params = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class BertShape:
     """What of a checkpoint's configuration the computation depends on."""
 
     heads: int
@@ -39,7 +39,7 @@ class Encoder:
     """Sentences to vectors. `load` makes one; it may be used from one thread at a time."""
 
     def __init__(
-        self, tokenizer: Any, params: Params, shape: Shape, longest: int, pad: int
+        self, tokenizer: Any, params: Params, shape: BertShape, longest: int, pad: int
     ) -> None:
         self._tokenizer, self._params, self._shape = tokenizer, params, shape
         self._pad = pad
@@ -86,7 +86,7 @@ class Encoder:
         return result
 
 
-def read(folder: Path, sha256: str | None = None) -> tuple[Params, Shape]:
+def read(folder: Path, sha256: str | None = None) -> tuple[Params, BertShape]:
     """The encoder in a folder; `sha256` is what its weights file must hash to. Raises UserError."""
     config = _json(weights.find_file(folder, "config.json"))
     if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
@@ -98,7 +98,7 @@ def read(folder: Path, sha256: str | None = None) -> tuple[Params, Shape]:
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise UserError(f"{str(folder)!r} has relative positions, which are not supported")
     params = _params(folder, config["num_hidden_layers"], sha256)
-    shape = Shape(
+    shape = BertShape(
         heads=config["num_attention_heads"],
         epsilon=config.get("layer_norm_eps", 1e-12),
         pooling=_pooling(folder),
@@ -184,7 +184,7 @@ def _params(folder: Path, layers: int, sha256: str | None) -> Params:
 
 
 @partial(jax.jit, static_argnames="shape")
-def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: Shape) -> jax.Array:
+def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: BertShape) -> jax.Array:
     """Pooled vectors `[batch, d]` of tokens `[batch, length]`."""
     with jax.default_matmul_precision("highest"):
         x = embed(params, tokens, jnp.zeros_like(tokens), shape)
@@ -195,14 +195,14 @@ def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: Shape
         return (x * weight).sum(1) / weight.sum(1)
 
 
-def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: Shape) -> jax.Array:
+def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: BertShape) -> jax.Array:
     """States `[batch, length, d]` below the first layer, of ids and segments `[batch, length]`."""
     places = params["positions"][: tokens.shape[1]]
     x = params["words"][tokens] + places + params["types"][segments]
     return _norm(x, params["norm"], shape.epsilon)
 
 
-def layer(x: jax.Array, p: Params, mask: jax.Array, shape: Shape) -> jax.Array:
+def layer(x: jax.Array, p: Params, mask: jax.Array, shape: BertShape) -> jax.Array:
     """One layer: states `[batch, length, d]`, `mask` `[batch, length]` above 0 for a token.
 
     A linear map of `p` is (weights `[in, out]`, bias), or with a low-rank adapter (Hu et al. 2021)

@@ -130,7 +130,7 @@ def _rotary(config: Mapping[str, Any], usual: float) -> tuple[Mapping[str, Any],
 
 
 @dataclass(frozen=True)
-class Visible:
+class AttentionMasks:
     """Which slots each query may look at, bool `[batch, queries, slots]`: on layers that see all,
     and on sliding ones.
     """
@@ -141,7 +141,7 @@ class Visible:
 
 def visible(
     valid: jax.Array, positions: jax.Array, window: int, prefix: jax.Array | None = None
-) -> Visible:
+) -> AttentionMasks:
     """Masks of a prompt: causal, except that the tokens of `prefix` all see each other.
 
     `valid`, `prefix`: bool `[batch, length]`; `positions`: int `[batch, length]`.
@@ -153,7 +153,7 @@ def visible(
     if prefix is not None:
         together = prefix[:, :, None] & prefix[:, None, :]
     there = valid[:, None, :]
-    return Visible((behind | together) & there, ((behind & near) | together) & there)
+    return AttentionMasks((behind | together) & there, ((behind & near) | together) & there)
 
 
 class Gemma(nnx.Module):
@@ -194,7 +194,12 @@ class Gemma(nnx.Module):
         return self.embedding[tokens] * scale
 
     def __call__(
-        self, x: jax.Array, positions: jax.Array, seen: Visible, cache: Cache, slot: jax.Array | int
+        self,
+        x: jax.Array,
+        positions: jax.Array,
+        seen: AttentionMasks,
+        cache: Cache,
+        slot: jax.Array | int,
     ) -> tuple[jax.Array, Cache]:
         """Hidden states `[batch, length, width]` of vectors `x` that go to the cache's slots from
         `slot` on, and the cache with them in it. `seen` spans the cache's slots.

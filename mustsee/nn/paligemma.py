@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
-from mustsee.nn.gemma import Cache, Gemma, GemmaShape, Visible, read_config, visible
+from mustsee.nn.gemma import AttentionMasks, Cache, Gemma, GemmaShape, read_config, visible
 from mustsee.nn.siglip import Siglip, SiglipShape, pixels
 
 
@@ -65,7 +65,7 @@ class PaliGemma(nnx.Module):
         everything = jnp.ones((batch, length), bool)
         masks = visible(everything, positions, self.decoder.shape.window, everything)
         room = ((0, 0), (0, 0), (0, slots - length))
-        masks = Visible(jnp.pad(masks.everywhere, room), jnp.pad(masks.nearby, room))
+        masks = AttentionMasks(jnp.pad(masks.everywhere, room), jnp.pad(masks.nearby, room))
         cache = self.decoder.empty_cache(batch, slots)
         return self.decoder(x, positions, masks, cache, 0)
 
@@ -75,7 +75,7 @@ class PaliGemma(nnx.Module):
         position = jnp.full((batch, 1), slot + 1)
         filled = jnp.arange(slots) <= slot
         near = filled & (slot - jnp.arange(slots) < self.decoder.shape.window)
-        masks = Visible(
+        masks = AttentionMasks(
             jnp.broadcast_to(filled, (batch, 1, slots)), jnp.broadcast_to(near, (batch, 1, slots))
         )
         x = self.decoder.embed(tokens[:, None])
@@ -196,7 +196,7 @@ def _generate(
     first = pick(logits, 0)
     out = jnp.full((pictures.shape[0], steps), eos, first.dtype).at[:, 0].set(first)
 
-    def going(carry: Any) -> jax.Array:
+    def is_running(carry: Any) -> jax.Array:
         step, tokens, *_ = carry
         return (step < steps) & ~jnp.all(tokens == eos)
 
@@ -206,7 +206,7 @@ def _generate(
         tokens = jnp.where(tokens == eos, eos, pick(logits, step))
         return step + 1, tokens, out.at[:, step].set(tokens), cache
 
-    return jax.lax.while_loop(going, go, (1, first, out, cache))[2]
+    return jax.lax.while_loop(is_running, go, (1, first, out, cache))[2]
 
 
 def _plain(name: str) -> str:

@@ -68,7 +68,7 @@ class Siglip(nnx.Module):
     def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
         self.shape = shape
 
-        def stacked(name: str) -> nnx.Param[jax.Array]:
+        def stack_layers(name: str) -> nnx.Param[jax.Array]:
             parts = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
             array = np.stack([p.T if p.ndim == 2 else p for p in parts])
             return nnx.Param(jnp.asarray(array, dtype))
@@ -87,8 +87,8 @@ class Siglip(nnx.Module):
             self.final_bias = nnx.Param(jnp.asarray(tensors["post_layernorm.bias"], dtype))
             names = {**LINEAR, **NORMS}
             self.layers = nnx.Dict(
-                {short: stacked(f"{long}.weight") for short, long in names.items()}
-                | {f"{short}_bias": stacked(f"{long}.bias") for short, long in names.items()}
+                {short: stack_layers(f"{long}.weight") for short, long in names.items()}
+                | {f"{short}_bias": stack_layers(f"{long}.bias") for short, long in names.items()}
             )
         except KeyError as error:
             raise UserError(f"the weights lack {error}: no SigLIP vision tower") from error

@@ -84,7 +84,7 @@ def _params(folder: Path, layers: int, dtype: Any) -> Params:
         if name.startswith("text_model.")
     }
 
-    def stacked(name: str) -> Any:
+    def stack_layers(name: str) -> Any:
         parts = [held[f"encoder.layers.{i}.{name}"] for i in range(layers)]
         return np.stack([p.T if p.ndim == 2 else p for p in parts])
 
@@ -97,7 +97,7 @@ def _params(folder: Path, layers: int, dtype: Any) -> Params:
             "head": held["head.weight"].T,
             "head_bias": held["head.bias"],
             "layers": {
-                f"{short}{ours}": stacked(f"{long}.{theirs}")
+                f"{short}{ours}": stack_layers(f"{long}.{theirs}")
                 for short, long in {**LINEAR, **NORMS}.items()
                 for ours, theirs in (("", "weight"), ("_bias", "bias"))
             },

@@ -68,7 +68,7 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
         ) from error
 
 
-def pinned() -> Any:
+def revision_field() -> Any:
     """The field `revision` of a part that has a `model`. Its identity is which weights these are,
     so that others under the same name are not taken for them.
     """

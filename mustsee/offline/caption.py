@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from mustsee.llm import Clip, Request
+from mustsee.llm import Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.media.pixels import captions
 from mustsee.records import Keyframe
@@ -35,7 +35,7 @@ def clips(request: Request) -> str:
     return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(found, 1))
 
 
-def _middle(clip: Clip) -> bytes:
+def _middle(clip: VideoClip) -> bytes:
     import av
     from av.error import FFmpegError
 
@@ -49,7 +49,7 @@ def _middle(clip: Clip) -> bytes:
     return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)
 
 
-def typed(request: Request) -> str:
+def caption_by_type(request: Request) -> str:
     """The rules know light and colours of one picture."""
     images = [image for message in request.messages for image in message.images]
     keyframes = [Keyframe(time=0.0, shot=0, jpeg=image) for image in images[:1]]
@@ -60,5 +60,5 @@ def typed(request: Request) -> str:
 RULES: dict[str, Callable[[Request], str]] = {
     "caption/frames": frames,
     "caption/clips": clips,
-    "caption/typed": typed,
+    "caption/typed": caption_by_type,
 }

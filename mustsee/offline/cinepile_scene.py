@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from mustsee.llm import Request
 from mustsee.questions.checks import holds, normal
-from mustsee.recipes.cinepile.scene import SUBTITLE, VISUAL, Told
-from mustsee.text import LETTERS, Terms, terms
+from mustsee.recipes.cinepile.scene import SUBTITLE, VISUAL, SceneLine
+from mustsee.text import LETTERS, TermVectors, terms
 
 _ROW = re.compile(rf"({re.escape(SUBTITLE)}|{re.escape(VISUAL)}) ([\d.]+) ([\d.]+) (.+)")
 _PLAIN = re.compile(r"\[?([\d.]+)[-– ]+([\d.]+)\]? (.+)")
@@ -22,25 +22,25 @@ _QUOTED = re.compile(r"[\"“]([^\"”]+)[\"”]")
 
 
 @dataclass(frozen=True)
-class Item:
+class SceneQuestion:
     """A question that the rules can ask: on `line`, answered by `answer`, which is of the scene."""
 
     question: str
-    answer: Told
+    answer: SceneLine
     why: str
 
 
 @lru_cache(maxsize=32)
-def read(scene: str) -> tuple[Told, ...]:
+def read(scene: str) -> tuple[SceneLine, ...]:
     """The lines of a scene text; of untagged ones all are said."""
-    found: list[Told] = []
+    found: list[SceneLine] = []
     for row in scene.splitlines():
         tagged = _ROW.match(row.strip())
         timed = tagged or _PLAIN.match(row.strip())
         if timed:
             start, end, text = timed.groups()[-3:]
             visual = bool(tagged and tagged[1] == VISUAL)
-            found.append(Told(start=float(start), end=float(end), text=text, visual=visual))
+            found.append(SceneLine(start=float(start), end=float(end), text=text, visual=visual))
     return tuple(found)
 
 
@@ -48,7 +48,7 @@ def shortlist(request: Request) -> str:
     """The templates nearest in words to the scene; those that no word reaches, in seeded order."""
     variables = request.variables
     texts = [f"{t['name']} {t['prototype']}" for t in variables["templates"]]
-    likeness = Terms(texts).likeness(variables["scene"])
+    likeness = TermVectors(texts).likeness(variables["scene"])
     rng = random.Random(f"{request.seed}/shortlist")
     ties = [rng.random() for _ in texts]
     order = sorted(range(len(texts)), key=lambda i: (-likeness[i], ties[i]))
@@ -86,53 +86,67 @@ def questions(request: Request) -> str:
     return "\n\n".join(blocks) or "Question: nothing can be asked of this scene"
 
 
-def _items(lines: Sequence[Told], kind: str) -> list[Item]:
+def _items(lines: Sequence[SceneLine], kind: str) -> list[SceneQuestion]:
     """What can be asked about pairs of moments. Texts that occur twice are no moments."""
     texts = Counter(normal(x.text) for x in lines)
     once = [x for x in lines if texts[normal(x.text)] == 1]
     long = [x for x in once if len(x.text.split()) >= 3]
     said, seen = [x for x in long if not x.visual], [x for x in long if x.visual]
-    found: list[Item] = []
+    found: list[SceneQuestion] = []
 
-    def after(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
+    def add_after(
+        cues: Sequence[SceneLine], answers: Sequence[SceneLine], form: str, why: str
+    ) -> None:
         for cue in cues:
             later = next((a for a in answers if a.start > cue.start), None)
             if later is not None and later.start - cue.end < 30:
-                found.append(Item(form.format(_cue(cue)), later, why.format(later.start)))
+                found.append(SceneQuestion(form.format(_cue(cue)), later, why.format(later.start)))
 
-    def before(cues: Sequence[Told], answers: Sequence[Told], form: str, why: str) -> None:
+    def add_before(
+        cues: Sequence[SceneLine], answers: Sequence[SceneLine], form: str, why: str
+    ) -> None:
         for cue in cues:
             earlier = [a for a in answers if a.start < cue.start]
             if earlier and cue.start - earlier[-1].end < 30:
-                found.append(Item(form.format(_cue(cue)), earlier[-1], why.format(cue.start)))
+                found.append(
+                    SceneQuestion(form.format(_cue(cue)), earlier[-1], why.format(cue.start))
+                )
 
     if kind == "perceptual":
-        after(
+        add_after(
             said, seen, "What can be seen soon after {}?", "It is shown right behind these words."
         )
-        before(said, seen, "What is to be seen shortly before {}?", "It is shown just before.")
+        add_before(said, seen, "What is to be seen shortly before {}?", "It is shown just before.")
     elif kind == "temporal":
-        after(seen, seen, "What comes next in the picture after {}?", "It is what is shown next.")
-        before(seen, seen, "What was shown last before {}?", "It is what is shown before.")
+        add_after(
+            seen, seen, "What comes next in the picture after {}?", "It is what is shown next."
+        )
+        add_before(seen, seen, "What was shown last before {}?", "It is what is shown before.")
         for group, verb in ((said, "said"), (seen, "shown")):
             if len(group) > 5:
-                found.append(Item(f"Which of these is {verb} first?", group[0], "It comes first."))
-                found.append(Item(f"Which of these is {verb} last?", group[-1], "It comes last."))
+                found.append(
+                    SceneQuestion(f"Which of these is {verb} first?", group[0], "It comes first.")
+                )
+                found.append(
+                    SceneQuestion(f"Which of these is {verb} last?", group[-1], "It comes last.")
+                )
     else:
-        after(seen, said, "Which words follow upon the moment {}?", "These words follow it.")
-        before(seen, said, "Which words lead up to the moment {}?", "These words come before it.")
-        after(said, said, "Which reply or remark comes after {}?", "It is said next.")
-        before(said, said, "To which words is {} the sequel?", "They are said just before.")
+        add_after(seen, said, "Which words follow upon the moment {}?", "These words follow it.")
+        add_before(
+            seen, said, "Which words lead up to the moment {}?", "These words come before it."
+        )
+        add_after(said, said, "Which reply or remark comes after {}?", "It is said next.")
+        add_before(said, said, "To which words is {} the sequel?", "They are said just before.")
     return found
 
 
-def _cue(line: Told) -> str:
+def _cue(line: SceneLine) -> str:
     text = line.text.rstrip(" .,;:!?")
     return f'when this is shown: "{text}"' if line.visual else f'the words "{text}"'
 
 
 def _decoys(
-    answer: Told, question: str, lines: Sequence[Told], rng: random.Random
+    answer: SceneLine, question: str, lines: Sequence[SceneLine], rng: random.Random
 ) -> tuple[str, ...]:
     """Four other lines of the answer's kind, of like length first, that are not in the question."""
     taken = [answer.text]
@@ -187,7 +201,7 @@ def fits(request: Request) -> str:
 
 def _blind(question: str, options: Sequence[str]) -> list[float]:
     """Likeness to the question and, a little, to the other options; a longer one is likelier."""
-    bags = Terms(options)
+    bags = TermVectors(options)
     asked = bags.likeness(question)
     mutual = bags.mutual.sum(axis=1)
     longest = max(len(o) for o in options) or 1
@@ -197,7 +211,7 @@ def _blind(question: str, options: Sequence[str]) -> list[float]:
     ]
 
 
-def _fit(question: str, option: str, lines: Sequence[Told]) -> float:
+def _fit(question: str, option: str, lines: Sequence[SceneLine]) -> float:
     """How near an option lies to the line that the question quotes, in the direction asked."""
     place = _find(option, lines)
     quoted = _QUOTED.search(question)
@@ -211,5 +225,5 @@ def _fit(question: str, option: str, lines: Sequence[Told]) -> float:
     return -step if step > 0 else -1000.0 + step
 
 
-def _find(text: str, lines: Sequence[Told]) -> int | None:
+def _find(text: str, lines: Sequence[SceneLine]) -> int | None:
     return next((i for i, x in enumerate(lines) if holds(x.text, text)), None)

@@ -7,7 +7,7 @@ from collections import Counter
 
 from mustsee.llm import Request
 from mustsee.recipes.cinepile.question_lists import names_in, neutral
-from mustsee.recipes.cinepile.templates import Template, categorised
+from mustsee.recipes.cinepile.templates import Template, categorize
 
 KINDS: tuple[tuple[str, str, str], ...] = (  # opening (regular expression), name, prototype
     (r"^why .*\b(feel|upset|angry|happy|sad|cry|laugh|smil|excited)", "Reason for a feeling",
@@ -71,7 +71,7 @@ def templates(request: Request) -> str:
     chosen = [n for n, _ in counted.most_common(request.variables["count"])] or [len(KINDS) - 1]
     for number, kind in enumerate(chosen, 1):
         _, name, prototype = KINDS[kind]
-        category = categorised(Template(name=name, prototype=prototype, category=""))
+        category = categorize(Template(name=name, prototype=prototype, category=""))
         lines += [f"TEMPLATE {number}: {name}", f"PROTOTYPE: {prototype}", f"CATEGORY: {category}"]
     return "\n".join(lines)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mustsee.media.colours import HALVES, NAMES, NEAR
-from mustsee.offline.moments import Made, Moment, orders, spread
-from mustsee.offline.seen import joined, part, timed
+from mustsee.offline.moments import Moment, RuleQuestion, orders, spread
+from mustsee.offline.seen import join_spans, make_time_question, part
 
 BARS = (
     "above and below",
@@ -24,20 +24,20 @@ LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike
          "at the beginning and at the end alike")  # fmt: skip
 
 
-def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """All that the rules can make of the pictures of a whole video."""
     makers = (_colour_order, _passing, _bands, _largest, _halves, _when_coloured, _light, _bars)
     for maker in makers if found else ():
         yield from maker(found, rng)
 
 
-def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """In which part of the video a colour fills much of the picture, and hardly anything else."""
     for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
         here = [m for m in found if colour in m.much]
         answer = part(here, [m for m in found if colour in (*m.much, *m.some)], found)
         if answer:
-            yield timed(
+            yield make_time_question(
                 f"When is a large part of the picture clearly {colour}?", answer, here, found
             )
 
@@ -48,7 +48,7 @@ class _Area:
     moment: Moment
 
 
-def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """The order in which three colours first fill a large part of the picture."""
     first: list[_Area] = []
     doubtful: set[str] = set()
@@ -65,7 +65,7 @@ def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]
         return
     some = [chosen[i] for i in spread([a.colour for a in chosen], min(4, len(chosen)))]
     *wrong, shown = orders([a.colour for a in some], rng)
-    yield Made(
+    yield RuleQuestion(
         tag="temporal ordering",
         question=(
             "In what order do these colours first fill a large part of the picture: "
@@ -78,7 +78,7 @@ def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]
     )
 
 
-def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """A colour that fills much of the picture at one end of the video and is gone at the other."""
     if len(found) < 2:
         return
@@ -92,7 +92,7 @@ def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         if fresh:
             answer = fresh[0]
             known = {*one.much, *one.some}
-            yield Made(
+            yield RuleQuestion(
                 tag="state changes",
                 question=(
                     f"Which colour fills a large part of the picture {here} of the video, "
@@ -106,7 +106,7 @@ def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             return
 
 
-def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """A colour that is in all pictures, against colours that are in none."""
     known = {c for m in found for c in (*m.much, *m.some)}
     always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
@@ -115,7 +115,7 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
     for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
         decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
         if len(decoys) >= 4 and len(found) <= FEW:
-            yield Made(
+            yield RuleQuestion(
                 tag="visual narrative",
                 question=(
                     "Which of these colours takes up the most room in the picture all through the "
@@ -123,7 +123,7 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
                 ),
                 answer=answer.capitalize(),
                 decoys=tuple(c.capitalize() for c in decoys[:4]),
-                evidence=tuple(joined([m.close for m in found])),
+                evidence=tuple(join_spans([m.close for m in found])),
                 worth=1,
             )
 
@@ -132,7 +132,7 @@ FEW = 12  # moments that can be shown in one sitting
 RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
 
 
-def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """The half of the picture in which all of a colour is, all through."""
     if len(found) > FEW:
         return
@@ -140,17 +140,17 @@ def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):
             continue
         places = {h: f"in the {h} half" for h in HALVES} | {"": "in all parts of it alike"}
-        yield Made(
+        yield RuleQuestion(
             tag="visual narrative",
             question=f"Where in the picture is nearly everything that is clearly {colour}?",
             answer=places[half].capitalize(),
             decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
-            evidence=tuple(joined([m.close for m in found])),
+            evidence=tuple(join_spans([m.close for m in found])),
             worth=1,
         )
 
 
-def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """The colour of the top or the bottom, all through, at the beginning or at the end."""
     for name, third in (("top", "upper"), ("bottom", "lower")):
         colours = [m.top if name == "top" else m.bottom for m in found]
@@ -166,12 +166,12 @@ def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         answer = colours[found.index(times[-1])]
         known = {c for m in times for c in (*m.much, *m.some)} | set(other)
         if answer and answer not in ("black", "white"):
-            yield Made(
+            yield RuleQuestion(
                 tag="visual narrative",
                 question=f"Which colour fills most of the {third} third of the picture {when}?",
                 answer=answer.capitalize(),
                 decoys=_colours(answer, known, rng),
-                evidence=tuple(joined([m.close for m in times])),
+                evidence=tuple(join_spans([m.close for m in times])),
                 worth=1,
             )
 
@@ -187,7 +187,7 @@ def _colours(answer: str, known: set[str], rng: random.Random) -> tuple[str, ...
 GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
 
 
-def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Where the video is darkest or lightest: at its beginning, halfway through, at its end."""
     if len(found) < 3:
         return
@@ -201,7 +201,7 @@ def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         rest = sorted(abs(g - best) for g in grades)
         if rest[1] >= 2 and rest[0] == 0:
             answer = LIGHT[grades.index(best)]
-            yield Made(
+            yield RuleQuestion(
                 tag="visual narrative",
                 question=f"At which of these times in the video is the picture {word}?",
                 answer=answer.capitalize(),
@@ -212,15 +212,15 @@ def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
             return
 
 
-def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     where = {m.bars for m in found}
     if len(where) == 1 and (answer := where.pop()):
         others = [b for b in BARS if b != answer]
-        yield Made(
+        yield RuleQuestion(
             tag="visual narrative",
             question="Where does the picture have black bars all through the video?",
             answer=answer.capitalize(),
             decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
-            evidence=tuple(joined([found[0].close, found[-1].close])),
+            evidence=tuple(join_spans([found[0].close, found[-1].close])),
             worth=1,
         )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 
 from mustsee.llm import Request
-from mustsee.offline.narrated import Narrated, Thing, read_narrations, relatives
+from mustsee.offline.narrated import NarratedObject, NarratedObjects, read_narrations, relatives
 from mustsee.questions.drafts import Draft
 from mustsee.text import LETTERS
 
@@ -40,26 +40,28 @@ class Item:
     wrong: tuple[str, ...]
 
 
-def _elsewhere(seen: Narrated, rng: random.Random) -> list[str]:
+def _elsewhere(seen: NarratedObjects, rng: random.Random) -> list[str]:
     """Things that no narration mentions, in seeded order."""
     found = [thing for thing in _ELSEWHERE if seen.lacks(thing)]
     rng.shuffle(found)
     return found
 
 
-def _names(things: Iterable[Thing], seen: Narrated, rng: random.Random) -> list[str]:
+def _names(
+    things: Iterable[NarratedObject], seen: NarratedObjects, rng: random.Random
+) -> list[str]:
     """The things of the clip in seeded order, then others."""
     head = [thing.name for thing in things][:12]
     rng.shuffle(head)
     return [*head, *_elsewhere(seen, rng)]
 
 
-def _unlike(thing: Thing, *others: Thing) -> bool:
+def _unlike(thing: NarratedObject, *others: NarratedObject) -> bool:
     """Whether it may not be one of the others under another name."""
     return not any(relatives(thing.root) & relatives(other.root) for other in others)
 
 
-def _dominant(seen: Narrated, rng: random.Random) -> Item | None:
+def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
     if len(seen.things) < 3:
         return None
     one, two, three, *_ = seen.things
@@ -80,7 +82,7 @@ def _dominant(seen: Narrated, rng: random.Random) -> Item | None:
     )
 
 
-def _leads(seen: Narrated, first: float, last: float) -> Thing | None:
+def _leads(seen: NarratedObjects, first: float, last: float) -> NarratedObject | None:
     """What is handled clearly most often from one second to another."""
     ranked = sorted(seen.things, key=lambda thing: -thing.among(first, last))
     if len(ranked) < 2 or ranked[0].among(first, last) < LEAST:
@@ -89,7 +91,7 @@ def _leads(seen: Narrated, first: float, last: float) -> Thing | None:
     return ranked[0] if clear else None
 
 
-def _change(seen: Narrated, rng: random.Random) -> Item | None:
+def _change(seen: NarratedObjects, rng: random.Random) -> Item | None:
     third = seen.last / 3
     early, late = _leads(seen, 0, third), _leads(seen, 2 * third, seen.last)
     if early is None or late is None or not _unlike(early, late):
@@ -118,7 +120,7 @@ def _quarters(seconds: Sequence[int], last: int) -> set[int]:
     return {min(3, 4 * second // max(1, last)) for second in seconds}
 
 
-def _thread(seen: Narrated, rng: random.Random) -> Item | None:
+def _thread(seen: NarratedObjects, rng: random.Random) -> Item | None:
     whole = [thing for thing in seen.things if len(_quarters(thing.handled, seen.last)) == 4]
     if not whole:
         return None
@@ -138,7 +140,7 @@ def _thread(seen: Narrated, rng: random.Random) -> Item | None:
     )
 
 
-def _stages(seen: Narrated, rng: random.Random) -> Item | None:
+def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
     known = [thing for thing in seen.things if len(thing.handled) >= LEAST][:ORDERED]
     known.sort(key=lambda thing: thing.mentioned[0])
     found = [
@@ -162,7 +164,7 @@ def _stages(seen: Narrated, rng: random.Random) -> Item | None:
     )
 
 
-def _second_half(seen: Narrated, rng: random.Random) -> Item | None:
+def _second_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
     first, second = BEFORE * seen.last, AFTER * seen.last
     new = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[0] >= second]
     others = [thing for thing in seen.things if thing.among(0, first)]
@@ -175,7 +177,7 @@ def _second_half(seen: Narrated, rng: random.Random) -> Item | None:
     )
 
 
-def _first_half(seen: Narrated, rng: random.Random) -> Item | None:
+def _first_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
     first, second = BEFORE * seen.last, AFTER * seen.last
     gone = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[-1] <= first]
     others = [thing for thing in seen.things if thing.among(second, seen.last)]
@@ -189,11 +191,11 @@ def _first_half(seen: Narrated, rng: random.Random) -> Item | None:
 
 
 def _half(
-    keys: Sequence[Thing],
-    others: Sequence[Thing],
+    keys: Sequence[NarratedObject],
+    others: Sequence[NarratedObject],
     question: str,
     say: str,
-    known: tuple[Narrated, random.Random],
+    known: tuple[NarratedObjects, random.Random],
 ) -> Item | None:
     """A thing of one half alone, among things that are surely in the other half."""
     if not keys:
@@ -207,7 +209,7 @@ def _half(
     )
 
 
-MAKERS: tuple[Callable[[Narrated, random.Random], Item | None], ...] = (
+MAKERS: tuple[Callable[[NarratedObjects, random.Random], Item | None], ...] = (
     _dominant,
     _change,
     _thread,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mustsee.llm import Request
 from mustsee.offline.moments import likeness
-from mustsee.offline.paraphrases import paraphrased, reversed_order
+from mustsee.offline.paraphrases import paraphrase, reversed_order
 from mustsee.offline.sight import QUOTE
 from mustsee.questions.checks import holds
 from mustsee.records import Line, Question, ScreenText, Video
@@ -48,7 +48,7 @@ SAME = 0.85  # likeness from which two readings are of the same words
 
 
 @dataclass(frozen=True)
-class Came:
+class TextAppearance:
     """Words on the screen, and when they first come up."""
 
     text: str
@@ -79,16 +79,16 @@ def _without_options(question: Question, video: Video) -> str | None:
     return None
 
 
-def _came(texts: Sequence[ScreenText]) -> list[Came]:
+def _came(texts: Sequence[ScreenText]) -> list[TextAppearance]:
     """All words that can be read in a film, each where it first comes up."""
-    found: list[Came] = []
+    found: list[TextAppearance] = []
     for text in sorted(texts, key=lambda t: t.time):
         if all(likeness(text.text, known.text) < SAME for known in found):
-            found.append(Came(text.text, text.time))
+            found.append(TextAppearance(text.text, text.time))
     return found
 
 
-def _is_next(cue: str, answer: str, came: Sequence[Came]) -> bool:
+def _is_next(cue: str, answer: str, came: Sequence[TextAppearance]) -> bool:
     """Whether the answer comes up after the cue, and everything else well after the answer."""
     first = next((c.time for c in came if likeness(c.text, cue) >= SAME), None)
     if first is None:
@@ -105,7 +105,7 @@ def group(request: Request) -> str:
     wrong: Sequence[str] = request.variables["wrong"]
     video: Video = request.variables["film"]
     found: list[tuple[str, str, str, Sequence[str]]] = []
-    if other := paraphrased(question.question):
+    if other := paraphrase(question.question):
         found.append(("paraphrase", other, question.answer, wrong))
     if opposite := _backwards(question, wrong) or _swapped(question, wrong, video.lines or ()):
         found.append(("opposite", *opposite))

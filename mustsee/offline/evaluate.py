@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mustsee.llm import Request
-from mustsee.text import LETTERS, Terms, terms
+from mustsee.text import LETTERS, TermVectors, terms
 
 
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:
     """The option that the rules hold most probable; the first of equals."""
     said = [line for line in (transcript or "").splitlines() if terms(line)]
-    central = Terms(options).mutual.sum(axis=1)
+    central = TermVectors(options).mutual.sum(axis=1)
     if not said:
         return max(range(len(options)), key=lambda i: (central[i], -i))
-    known = Terms(said)
+    known = TermVectors(said)
     near = known.likeness(question)
     scores = [float((known.likeness(option) * (0.2 + near)).sum()) for option in options]
     return max(range(len(options)), key=lambda i: (scores[i], central[i], -i))
@@ -46,12 +46,12 @@ def mlvu(request: Request) -> str:
     return f"Best option: ({_letter(request)})"
 
 
-def written(request: Request) -> str:
+def nearest_line(request: Request) -> str:
     """The line of the transcript that is nearest to the question."""
     said = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
     if not said:
         return "That cannot be told without the video."
-    near = Terms(said).likeness(request.variables["question"])
+    near = TermVectors(said).likeness(request.variables["question"])
     best = max(range(len(said)), key=lambda i: (near[i], -i))
     return " ".join(said[best].split("] ")[-1].split()[: request.variables["words"]])
 
@@ -62,7 +62,7 @@ def _covered(candidate: str, wanted: str) -> float:
     return len(have & need) / len(need) if need else 0.0
 
 
-def told(request: Request) -> str:
+def retell_lines(request: Request) -> str:
     """The lines of the transcript in their order, up to `LONGEST` words: the nearest to a scene's
     task, or evenly spread ones where it is about the whole.
     """
@@ -70,7 +70,7 @@ def told(request: Request) -> str:
     lines = [x.split("] ")[-1] for x in (given["transcript"] or "").splitlines() if terms(x)]
     if not lines:
         return "That cannot be told without the video."
-    near = Terms(lines).likeness(given["question"])
+    near = TermVectors(lines).likeness(given["question"])
     rank = sorted(range(len(lines)), key=lambda i: (-near[i], i))
     if not near.max():
         rank = [i for start in range(8) for i in range(start, len(lines), 8)]
@@ -122,8 +122,8 @@ RULES: dict[str, Callable[[Request], str]] = {
     "evaluate/cinepile": cinepile,
     "evaluate/egoschema": choice,
     "evaluate/mlvu": mlvu,
-    "evaluate/open": written,
-    "evaluate/mlvu_open": told,
+    "evaluate/open": nearest_line,
+    "evaluate/mlvu_open": retell_lines,
     "evaluate/scene": scene,
     "evaluate/summary": summary,
 }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustsee.llm import Request
 from mustsee.questions.checks import holds, is_order
-from mustsee.text import LETTERS, NUMBERS, Terms, terms, words
+from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
 Scores = NDArray[np.float64]
 _LINE = re.compile(r"^\[[\d.]+-[\d.]+\] (.*)$")
@@ -71,7 +71,7 @@ def _ranked(scores: Scores, how: str) -> str:
 def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
     """How much each option gives itself away: 0 to about 3."""
     rng = random.Random(f"{seed}/{question}/{sorted(options)}")
-    known = Terms([question, *options])
+    known = TermVectors([question, *options])
     asked = known.mutual[0, 1:]
     alike = (known.mutual[1:, 1:].sum(axis=1) - 1) / max(1, len(options) - 1)
     figures = [_number(option) for option in options]
@@ -126,8 +126,8 @@ def looked_up(question: str, options: Sequence[str], lines: tuple[str, ...], see
 
 
 @lru_cache(maxsize=8)
-def _terms(lines: tuple[str, ...]) -> Terms:
-    return Terms(lines)
+def _terms(lines: tuple[str, ...]) -> TermVectors:
+    return TermVectors(lines)
 
 
 def _edge(question: str, count: int) -> int | None:
@@ -184,7 +184,7 @@ def repair(request: Request) -> str:
     lines = [(" ".join(x.text.split()), x.speaker) for x in variables["lines"] if x.text.strip()]
     kinds = [kind for text, kind in lines if holds(text, now.answer)]
     pool = [x for x, kind in lines if kind == (kinds or [kind])[0] and x != now.answer]
-    likeness = Terms(pool).likeness(f"{question} {now.answer}") if pool else []
+    likeness = TermVectors(pool).likeness(f"{question} {now.answer}") if pool else []
     rng = random.Random(f"{request.seed}/repair")
     order = sorted(range(len(pool)), key=lambda i: -likeness[i] - 0.3 * rng.random())
     decoys: list[str] = []

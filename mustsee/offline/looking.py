@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.colours import bands, bars, clear_shares, unframed, wide_shares
+from mustsee.media.colours import bands, bars, clear_shares, crop_bars, wide_shares
 from mustsee.offline.moments import likeness
-from mustsee.offline.reading import Readings, opened, read
+from mustsee.offline.reading import Readings, decode_jpeg, read
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line
 
@@ -23,7 +23,7 @@ Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class ShownFrame:
     """One frame as it was shown: its time in seconds, and its JPEG."""
 
     time: float
@@ -36,7 +36,7 @@ class Picture:
 
     @property
     def inside(self) -> Image:
-        return unframed(self.image)
+        return crop_bars(self.image)
 
     @property
     def light(self) -> float:
@@ -90,10 +90,10 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownEvidence:
     """Everything that was shown: pictures in the order of time, and what is said."""
 
-    pictures: tuple[Picture, ...]
+    pictures: tuple[ShownFrame, ...]
     lines: tuple[Line, ...]
 
     @property
@@ -105,16 +105,16 @@ class Shown:
         return self.pictures[-1].time
 
     @property
-    def early(self) -> tuple[Picture, ...]:
+    def early(self) -> tuple[ShownFrame, ...]:
         """The pictures of the first seconds."""
         return tuple(p for p in self.pictures if p.time <= self.start + NEAR)
 
     @property
-    def late(self) -> tuple[Picture, ...]:
+    def late(self) -> tuple[ShownFrame, ...]:
         return tuple(p for p in self.pictures if p.time >= self.end - NEAR)
 
     @property
-    def halfway(self) -> tuple[Picture, ...]:
+    def halfway(self) -> tuple[ShownFrame, ...]:
         """The pictures nearest to the middle between the first and the last; without both ends."""
         rest = [p for p in self.pictures if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
@@ -125,7 +125,7 @@ class Shown:
         """The times at which words can be read."""
         return [p.time for p in read_all(self.pictures) if p.shows(text)]
 
-    def said(self, text: str) -> list[float]:
+    def times_spoken(self, text: str) -> list[float]:
         """The times of the lines in which words begin that are said in this order."""
         spoken = [(word, line.start) for line in self.lines for word in words(line.text)]
         wanted = list(words(text))
@@ -141,14 +141,14 @@ NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it
 def _decoded(jpeg: bytes) -> Image:
     import cv2
 
-    image = opened(jpeg)
+    image = decode_jpeg(jpeg)
     height, width = image.shape[:2]
     size = (160, max(3, round(160 * height / width)))
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
 
 
-def read_all(some: Sequence[Picture]) -> Sequence[Picture]:
+def read_all(some: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
     """The pictures, which are read now, several at the same time."""
     read([picture.jpeg for picture in some])
     return some
@@ -158,7 +158,7 @@ def _letters(text: str) -> str:
     return normal(text).replace(" ", "")
 
 
-def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[Picture, ...]:
+def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
     """The frames in the order of time."""
-    shown = [Picture(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
+    shown = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
     return tuple(sorted(shown, key=lambda p: p.time))

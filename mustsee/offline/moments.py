@@ -37,7 +37,7 @@ LONGEST_QUOTE = 14  # words
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class QuotableLine:
     """A spoken line as it may be quoted; `moment` counts the moments of the part."""
 
     text: str
@@ -72,7 +72,7 @@ class Moment:
     cards: tuple[str, ...]
     quotable: tuple[str, ...]
     visible: tuple[str, ...]
-    said: tuple[Said, ...]
+    said: tuple[QuotableLine, ...]
     shots: int
 
     @property
@@ -86,7 +86,7 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class RuleQuestion:
     """A question that a rule made, with its decoys. `worth`: 3 where pictures and words must be put
     together, 2 where pictures are enough, 1 where words are.
     """
@@ -99,7 +99,7 @@ class Made:
     worth: int = 1
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         return fault(self.question, self.answer, self.decoys, count=len(self.decoys)) is None
 
 
@@ -161,21 +161,21 @@ class _Described(TypedDict):
 def _described(told: str) -> _Described:
     """What the pixel captioner is sure of; nothing for other captions."""
 
-    def one(pattern: re.Pattern[str]) -> str:
+    def match_one(pattern: re.Pattern[str]) -> str:
         match = pattern.search(told)
         return match[1] if match else ""
 
     def several(pattern: re.Pattern[str]) -> tuple[str, ...]:
-        return tuple(re.split(r", | and ", found)) if (found := one(pattern)) else ()
+        return tuple(re.split(r", | and ", found)) if (found := match_one(pattern)) else ()
 
     return _Described(
-        light=one(_LIGHT),
-        top=one(_TOP),
-        bottom=one(_BOTTOM),
+        light=match_one(_LIGHT),
+        top=match_one(_TOP),
+        bottom=match_one(_BOTTOM),
         much=several(_MUCH),
         some=several(_SOME),
         halves=tuple((m[1], m[2]) for m in _HALF.finditer(told)),
-        bars=one(_BARS),
+        bars=match_one(_BARS),
     )
 
 
@@ -229,9 +229,9 @@ def likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
-def _quotable(line: Line, moment: int) -> Said:
+def _quotable(line: Line, moment: int) -> QuotableLine:
     text = tidy(line.text).strip(" \"“”'-").rstrip(".;,:-")
-    return Said(
+    return QuotableLine(
         text=sentence(brief(text, LONGEST_QUOTE)), start=line.start, end=line.end, moment=moment
     )
 
@@ -260,7 +260,7 @@ def brief(text: str, most: int = 9) -> str:
     return " ".join(parts[:cut]).rstrip(".,;:-")
 
 
-def spoken(found: Sequence[Moment]) -> list[Said]:
+def spoken_lines(found: Sequence[Moment]) -> list[QuotableLine]:
     """All lines with something to them: four words, two of which carry meaning."""
     lines = [
         s for m in found for s in m.said if len(s.text.split()) >= 4 and len(terms(s.text)) >= 2
@@ -269,7 +269,7 @@ def spoken(found: Sequence[Moment]) -> list[Said]:
     return [s for s in lines if first[normal(s.text)] is s]
 
 
-def unseen(moment: Moment, found: Sequence[Moment]) -> list[str]:
+def unread_texts(moment: Moment, found: Sequence[Moment]) -> list[str]:
     """Words on the screen in other moments that cannot be read in this one."""
     return [c for m in found if m is not moment for c in m.cards if not shows(moment, c)]
 
@@ -291,11 +291,11 @@ def lower(text: str) -> str:
     return text if first == "I" or first[1:].lower() != first[1:] else text[:1].lower() + text[1:]
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return f"“{text}”"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """a, b and c"""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 

@@ -88,7 +88,7 @@ for _group in _RELATED:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thing:
+class NarratedObject:
     """An object. `handled`: seconds of the narrations whose verb it is the object of. `mentioned`:
     seconds of all narrations that name it or something that may be it.
     """
@@ -108,12 +108,12 @@ class Thing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Narrated:
+class NarratedObjects:
     """`things`, the most handled first; `last`: second of the last narration; `roots` of all words
     that occur.
     """
 
-    things: tuple[Thing, ...]
+    things: tuple[NarratedObject, ...]
     last: int
     roots: frozenset[str]
 
@@ -127,7 +127,7 @@ def relatives(noun: str) -> frozenset[str]:
     return frozenset(_RELATIVES.get(noun, ())) | {noun}
 
 
-def read_narrations(text: str) -> Narrated:
+def read_narrations(text: str) -> NarratedObjects:
     """The things of narrations as a prompt shows them, `<second> - <sentence>` a line."""
     lines = [(int(found[1]), found[2]) for found in map(_LINE.match, text.splitlines()) if found]
     words = [
@@ -143,7 +143,7 @@ def read_narrations(text: str) -> Narrated:
             handled[head].append(second)
             names[head][" ".join(phrase)] += 1
     things = [
-        Thing(
+        NarratedObject(
             name=_name(names[head]),
             root=head,
             handled=tuple(times),
@@ -151,7 +151,7 @@ def read_narrations(text: str) -> Narrated:
         )
         for head, times in handled.items()
     ]
-    return Narrated(
+    return NarratedObjects(
         things=tuple(sorted(things, key=lambda thing: (-len(thing.handled), thing.name))),
         last=max((second for second, _ in lines), default=0),
         roots=frozenset(r for _, roots in words for r in roots),

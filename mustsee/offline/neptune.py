@@ -16,12 +16,12 @@ from itertools import zip_longest
 
 from mustsee.llm import Request
 from mustsee.offline import coloured, seen, spoken
-from mustsee.offline.moments import Made, cards_of, lower, moments, pick, sentence, tidy
+from mustsee.offline.moments import RuleQuestion, cards_of, lower, moments, pick, sentence, tidy
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
 from mustsee.records import Span
-from mustsee.text import Terms, nouns, overlap, summary, terms, words
+from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic
 LONG_TITLE = 6  # words of a line on the screen that may be a title, at most
@@ -91,7 +91,7 @@ def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
     """For each run, what can be read on the screen in it and least elsewhere; else the noun phrase
     that is said in it more than once, and least elsewhere; else its number.
     """
-    weigh = Terms([". ".join(_text(u) for u in run) for run in runs])
+    weigh = TermVectors([". ".join(_text(u) for u in run) for run in runs])
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
         read = [card for u in run for card in cards_of(u.texts) if len(card.split()) <= LONG_TITLE]
@@ -128,7 +128,7 @@ def support(request: Request) -> str:
 
 def questions(request: Request) -> str:
     """The best questions that the rules can make, of as many kinds as possible, or NONE."""
-    chosen = made(request.variables["part"], request.seed)[: request.variables["target"]]
+    chosen = make_questions(request.variables["part"], request.seed)[: request.variables["target"]]
     if not chosen:
         return "NONE"
     return "\n\n".join(
@@ -141,7 +141,7 @@ def questions(request: Request) -> str:
 def whole(request: Request) -> str:
     """The same questions, with their wrong answers, in one reply."""
     part: ScriptPart | None = request.variables["part"]
-    chosen = made(part, request.seed)[: request.variables["target"]] if part else ()
+    chosen = make_questions(part, request.seed)[: request.variables["target"]] if part else ()
     if not chosen:
         return "NONE"
     return "\n\n".join(
@@ -160,7 +160,7 @@ def decoys(request: Request) -> str:
     """
     part: ScriptPart = request.variables["part"]
     count: int = request.variables["count"]
-    known = {normal(m.question): m for m in made(part, request.seed)}
+    known = {normal(m.question): m for m in make_questions(part, request.seed)}
     found = moments(part)
     told = [s.text for m in found for s in m.said] + [c for m in found for c in m.cards]
     blocks: list[str] = []
@@ -175,7 +175,7 @@ def decoys(request: Request) -> str:
 
 
 @lru_cache(maxsize=16)
-def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
+def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     """All sound questions on a part, the most worthwhile first, kinds taking turns."""
     rng = random.Random(f"{seed}/{part.span}/{part.number}/questions")
     found = () if part.overview else moments(part)
@@ -184,31 +184,31 @@ def made(part: ScriptPart, seed: int) -> tuple[Made, ...]:
         *(coloured.questions(found, rng) if part.of == 1 else ()),
         *spoken.questions(found, rng),
     ]
-    kinds: dict[str, list[Made]] = {}
+    kinds: dict[str, list[RuleQuestion]] = {}
     for one in sorted(candidates, key=lambda m: -m.worth):
-        if len(one.decoys) == 4 and one.sound:
+        if len(one.decoys) == 4 and one.is_sound:
             kinds.setdefault(one.tag, []).append(one)
     turns = zip_longest(
         *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
     )
-    chosen = Chosen()
+    chosen = ChosenQuestions()
     for one in (m for turn in turns for m in turn if m is not None):
         chosen.add(one)
     return tuple(chosen.made)
 
 
-class Chosen:
+class ChosenQuestions:
     """Questions that do not repeat each other: none with the answer of another one, none that turns
     another one round ("X with Y" and "Y with X"), and of each text and each picture only so many.
     """
 
     def __init__(self) -> None:
-        self.made: list[Made] = []
+        self.made: list[RuleQuestion] = []
         self._known: set[str] = set()
         self._about: set[frozenset[str]] = set()
         self._used: Counter[str | Span] = Counter()
 
-    def add(self, one: Made) -> None:
+    def add(self, one: RuleQuestion) -> None:
         """Take one more, unless it repeats what there is."""
         answer, question = normal(one.answer), normal(one.question)
         quoted = [normal(text) for text in _QUOTED.findall(one.question)]
@@ -227,7 +227,7 @@ class Chosen:
         self.made.append(one)
 
 
-def none(request: Request) -> str:
+def expect_nothing(request: Request) -> str:
     """The rules have given their best already, and expect nothing of a video."""
     return "NONE"
 
@@ -245,7 +245,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/support": support,
     "neptune/questions": questions,
     "neptune/whole": whole,
-    "neptune/further": none,
-    "neptune/expected": none,
+    "neptune/further": expect_nothing,
+    "neptune/expected": expect_nothing,
     "neptune/decoys": decoys,
 }

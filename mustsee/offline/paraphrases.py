@@ -69,7 +69,7 @@ BACKWARDS = (  # of an order, and what its reverse asks for
 )
 
 
-def paraphrased(question: str) -> str | None:
+def paraphrase(question: str) -> str | None:
     """The question in other words; null for other forms."""
     return next((to for plain, other in PAIRS if (to := _moved(question, plain, other))), None)
 

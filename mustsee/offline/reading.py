@@ -27,14 +27,14 @@ CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadText:
     """A line that was read; `top`: of its upper edge, in shares of the picture's height."""
 
     text: str
     top: float
 
 
-Readings = tuple[Reading, ...]  # the lines of a picture, from the top down
+Readings = tuple[ReadText, ...]  # the lines of a picture, from the top down
 
 
 def read(jpegs: Sequence[bytes]) -> list[Readings]:
@@ -47,7 +47,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
         if jpeg in _known:
             _known.move_to_end(jpeg)
             continue
-        image = opened(jpeg)
+        image = decode_jpeg(jpeg)
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32)
         earlier = (found for one, found in _lately if one.shape == grey.shape and _same(one, grey))
         found = next(earlier, None)
@@ -66,7 +66,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
     return told
 
 
-def opened(jpeg: bytes) -> Image:
+def decode_jpeg(jpeg: bytes) -> Image:
     """BGR pixels. Raises BadRow."""
     import cv2
 
@@ -112,7 +112,7 @@ def _readings(image: Image) -> Readings:
         if score >= SURE:
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
             pieces.append(((float(left), float(top), float(right), float(bottom)), text))
-    found = (Reading(text=text, top=box[1] / len(image)) for box, text in _whole(pieces))
+    found = (ReadText(text=text, top=box[1] / len(image)) for box, text in _whole(pieces))
     return tuple(sorted(found, key=lambda reading: reading.top))
 
 

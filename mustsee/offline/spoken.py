@@ -7,19 +7,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mustsee.offline.moments import (
-    Made,
     Moment,
-    Said,
+    QuotableLine,
+    RuleQuestion,
     brief,
-    listed,
+    join_names,
     lower,
     orders,
     pick,
-    quoted,
+    quote,
     sentence,
-    spoken,
+    spoken_lines,
 )
-from mustsee.text import STOP, Terms, nouns, terms
+from mustsee.text import STOP, TermVectors, nouns, terms
 
 _CLAUSE = re.compile(
     r",?\s+\b(?:because|so that|and so|and then|and|but|so|then|until|when)\b\s+|,\s+"
@@ -38,9 +38,9 @@ _DEED = re.compile(
 SILENCE = 2.0  # seconds between two lines with nothing left out between them
 
 
-def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
+def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """All that the rules can make of the lines, the best of each kind first."""
-    lines = spoken(found)
+    lines = spoken_lines(found)
     for maker in (
         _order,
         _after,
@@ -52,10 +52,10 @@ def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[Made]:
         yield from maker(lines, rng)
 
 
-def _order(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _order(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     if len(lines) < 8:
         return
-    telling = Terms([s.text for s in lines])
+    telling = TermVectors([s.text for s in lines])
     size = len(lines) // 4
     quarters = [range(i * size, (i + 1) * size) for i in range(4)]
     chosen = [
@@ -67,7 +67,7 @@ def _order(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
     if not mixed:
         return
     *wrong, shown = mixed
-    yield Made(
+    yield RuleQuestion(
         tag="temporal ordering",
         question=f"In what order are these things said: {'; '.join(shown)}?",
         answer="; ".join(things),
@@ -76,7 +76,7 @@ def _order(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
     )
 
 
-def _after(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _after(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     places = list(range(1, len(lines) - 1))
     rng.shuffle(places)
     for place in places[:4] if len(lines) >= 7 else ():
@@ -85,35 +85,35 @@ def _after(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         line, answer = lines[place], lines[place + 1 if follows else place - 1]
         if max(line.start, answer.start) - min(line.end, answer.end) > SILENCE:
             continue
-        yield Made(
+        yield RuleQuestion(
             tag="predictive" if follows else "temporal ordering",
-            question=f"What is said right {'after' if follows else 'before'} {quoted(line.text)}?",
+            question=f"What is said right {'after' if follows else 'before'} {quote(line.text)}?",
             answer=answer.text,
             decoys=pick(answer.text, far, rng),
             evidence=(line.span, answer.span),
         )
 
 
-def _clauses(lines: Sequence[Said], apart: str = "") -> list[str]:
+def _clauses(lines: Sequence[QuotableLine], apart: str = "") -> list[str]:
     """Clauses of three words and more, from lines other than `apart`."""
     parts = [p.strip(" ,.;") for s in lines if s.text != apart for p in _CLAUSE.split(s.text)]
     return [sentence(p) for p in parts if len(p.split()) >= 3 and len(terms(p)) >= 1]
 
 
-def _reasons(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _reasons(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     for line in lines:
         if match := _BECAUSE.match(line.text):
             effect, cause = sentence(match[1].strip(" ,")), sentence(match[2])
-            yield Made(
+            yield RuleQuestion(
                 tag="cause and effect",
-                question=f"What is the reason given for this: {quoted(effect)}?",
+                question=f"What is the reason given for this: {quote(effect)}?",
                 answer=cause,
                 decoys=pick(cause, _clauses(lines, line.text), rng),
                 evidence=(line.span,),
             )
 
 
-def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _lists(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     things = [n.split()[-1] for s in lines for n in nouns(s.text)]
     for line in lines:
         parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", lower(line.text))
@@ -130,17 +130,17 @@ def _lists(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
             changed = list(named)
             for place in rng.sample(range(len(named)), 2):
                 changed[place] = rng.choice([o for o in others if o not in changed])
-            wrong.append(sentence(listed(changed)))
-        yield Made(
+            wrong.append(sentence(join_names(changed)))
+        yield RuleQuestion(
             tag="identification",
             question="Which of these are named together in one breath?",
-            answer=sentence(listed(named)),
+            answer=sentence(join_names(named)),
             decoys=tuple(wrong),
             evidence=(line.span,),
         )
 
 
-def _aim(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _aim(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     for line in lines[: max(3, len(lines) // 5)]:
         match = _AIM.search(line.text)
         if not match or len(match[1].split()) < 3:
@@ -148,7 +148,7 @@ def _aim(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         deeds = [m[1] for s in lines if s is not line and (m := _DEED.search(s.text))]
         deeds = [d for d in deeds if len(d.split()) >= 3 and d.split()[0].lower() not in STOP]
         answer = f"To {match[1]}"
-        yield Made(
+        yield RuleQuestion(
             tag="goal reasoning",
             question="What does the video set out to do, as it says near its beginning?",
             answer=answer,
@@ -158,10 +158,10 @@ def _aim(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
         return
 
 
-def _ending(lines: Sequence[Said], rng: random.Random) -> Iterator[Made]:
+def _ending(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     if len(lines) >= 8:
         last = lines[-1]
-        yield Made(
+        yield RuleQuestion(
             tag="creator intent",
             question="With which words do the makers leave their viewers at the very end?",
             answer=last.text,

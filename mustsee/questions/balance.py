@@ -40,7 +40,7 @@ def central(question: Question) -> list[float]:
     ]
 
 
-def echoing(question: Question) -> list[float]:
+def echo_scores(question: Question) -> list[float]:
     """Likeness to the question's words."""
     asked = set(pieces(question.question))
     return [_overlap(set(pieces(option)), asked) for option in question.options]
@@ -60,7 +60,7 @@ GUESSERS: Mapping[str, Guesser] = {
     "longest": longest,
     "shortest": shortest,
     "central": central,
-    "echoing": echoing,
+    "echoing": echo_scores,
 }
 
 
@@ -74,7 +74,7 @@ def hit(question: Question, scores: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class GuesserBias:
     """One guesser on one task. `kind`: "slot", "guesser", or "answer" (always the same answer: a
     count, a permutation). `low`, `high`: 95 % Wilson interval of `accuracy`.
     """
@@ -93,11 +93,11 @@ class Finding:
         return self.low <= self.chance <= self.high
 
 
-def report(questions: Sequence[Question]) -> list[Finding]:
+def report(questions: Sequence[Question]) -> list[GuesserBias]:
     """Every guesser on every task (`question_type`), multiple choice only; dropped questions are
     left out.
     """
-    found: list[Finding] = []
+    found: list[GuesserBias] = []
     for task, asked in sorted(_tasks(questions).items()):
         for (kind, name), hits in _hits(asked).items():
             found.append(_finding(task, kind, name, asked, hits))
@@ -140,11 +140,11 @@ def _repeated(asked: Sequence[Question]) -> list[str]:
 
 def _finding(
     task: str, kind: str, name: str, asked: Sequence[Question], hits: Sequence[float]
-) -> Finding:
+) -> GuesserBias:
     accuracy = sum(hits) / len(hits)
     low, high = wilson(sum(hits), len(hits))
     chance = sum(chance_of(q) for q in asked) / len(asked)
-    return Finding(
+    return GuesserBias(
         task=task,
         kind=kind,
         name=name,
@@ -156,7 +156,7 @@ def _finding(
     )
 
 
-def table(findings: Sequence[Finding], *, all_rows: bool = False) -> str:
+def table(findings: Sequence[GuesserBias], *, all_rows: bool = False) -> str:
     """Findings as text: one line for each guesser, those that beat or miss chance marked."""
     lines = [f"{'task':18} {'guesser':24} {'n':>5} {'right':>7}  {'95 %':^15} {'chance':>7}"]
     for f in findings:
@@ -170,7 +170,9 @@ def table(findings: Sequence[Finding], *, all_rows: bool = False) -> str:
     return "\n".join(lines)
 
 
-def resampled(questions: Sequence[Question], seed: int = 0, least: float = 0.5) -> list[Question]:
+def balance_questions(
+    questions: Sequence[Question], seed: int = 0, least: float = 0.5
+) -> list[Question]:
     """The questions, some dropped ("balance: <guesser>") until every guesser is fair on every task.
 
     Each time the guesser that is farthest from chance, in widths of its interval, loses one

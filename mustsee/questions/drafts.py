@@ -49,7 +49,7 @@ SLACK = 1.0  # seconds by which a model may miss the ends of a film
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class LabelledField:
     """One labelled field of a reply: `QUESTION 2: (counting) How many?` has the label "question",
     the number "2", the tag "counting" and the text "How many?".
     """
@@ -89,7 +89,7 @@ def plain(text: str) -> str:
     return (quoted[1] or quoted[2]).strip() if quoted else text
 
 
-def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
+def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[LabelledField]:
     """The labelled fields of a reply, in order. `labels`: name -> pattern.
 
     A field goes on over the following lines and ends at the next label, or at a blank line once it
@@ -103,7 +103,7 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[Field]:
         rf"(?P<mark>[:：]|[-–—.)](?=\s))?[\s*_]*(?:is:)?\s*(?P<text>.*)$",
         re.IGNORECASE,
     )
-    found: list[Field] = []
+    found: list[LabelledField] = []
     going = listing = False  # in a field; in the list below a heading such as "WRONG ANSWERS:"
     for line in _INLINE.sub(_broken, reply).splitlines():
         match = head.match(line)
@@ -134,7 +134,7 @@ def _broken(match: re.Match[str]) -> str:
     return "\n" if re.search(r"[^\W\d_]{2}", before) else match[0]
 
 
-def _begun(labels: Mapping[str, str], match: re.Match[str]) -> Field | None:
+def _begun(labels: Mapping[str, str], match: re.Match[str]) -> LabelledField | None:
     """The field that a line begins. A label has a colon, a number or a tag, or is shouted;
     "Question types vary" is prose.
     """
@@ -144,10 +144,10 @@ def _begun(labels: Mapping[str, str], match: re.Match[str]) -> Field | None:
         return None
     if number and not match["mark"] and label in ("answer", "evidence"):
         text, number = match.string[match.start("number") :], ""  # "CORRECT ANSWER 3": no colon
-    return Field(label=label, text=text, number=number, tag=match["tag"] or "")
+    return LabelledField(label=label, text=text, number=number, tag=match["tag"] or "")
 
 
-def _finished(field: Field) -> Field:
+def _finished(field: LabelledField) -> LabelledField:
     text, tag = plain(field.text), field.tag
     if not tag and field.label == "question":
         match = re.match(r"[(\[]([^)\]]{2,40})[)\]]\s*[:\-–]?\s*(.+)", text)
@@ -182,10 +182,10 @@ def exact_spans(text: str, film: Span) -> tuple[Span, ...]:
         if not match:
             raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
         found.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
-    return fitting(found, film)
+    return check_spans(found, film)
 
 
-def fitting(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
+def check_spans(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
     """Spans in order, each of some length and within the film, or just over its ends. Raises
     Unparsed for others, and where there are none.
     """
@@ -194,7 +194,7 @@ def fitting(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
             raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
     if not found:
         raise Unparsed("it names no evidence")
-    return tuple(sorted(clipped(found, film.start, film.end), key=lambda s: (s.start, s.end)))
+    return tuple(sorted(clip_spans(found, film.start, film.end), key=lambda s: (s.start, s.end)))
 
 
 def _seconds(parts: Sequence[str | None]) -> float:
@@ -204,7 +204,7 @@ def _seconds(parts: Sequence[str | None]) -> float:
     return 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
 
 
-def clipped(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
+def clip_spans(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
     """Spans cut to a stretch of the video; those outside of it are left out."""
     inside = [Span(max(s.start, start), min(s.end, end)) for s in found]
     return tuple(s for s in inside if s.start <= s.end)
@@ -224,7 +224,7 @@ def question_id(video_id: str, recipe: str, draft: Draft) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def shuffled(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
+def shuffle_options(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
     """The options in an order drawn from `seed` and `name`, and the answer's place among them."""
     order = list(range(len(draft.decoys) + 1))
     random.Random(f"{seed}/{name}/options").shuffle(order)
@@ -232,7 +232,7 @@ def shuffled(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
     return tuple(texts[i] for i in order), order.index(0)
 
 
-def finished(
+def finish_question(
     draft: Draft,
     *,
     video_id: str,
@@ -246,7 +246,7 @@ def finished(
     is kept, with the reason in `drop`.
     """
     name = question_id(video_id, recipe, draft)
-    options, index = shuffled(draft, seed, name)
+    options, index = shuffle_options(draft, seed, name)
     reason = fault(draft.question, draft.answer, draft.decoys, count=decoys)
     return Question(
         question_id=name,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from mustsee.errors import Unparsed
 from mustsee.forms import Form, form, many, only, words
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, Field, fields
-from mustsee.questions.replies import Asked, listed, question
+from mustsee.questions.drafts import Draft, LabelledField, fields
+from mustsee.questions.replies import NumberedDraft, question, question_list
 
 _STRICT = re.compile(r"^(Question \d+:|Correct answer: \S|Wrong answer \d+: \S)", re.MULTILINE)
 _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*", re.IGNORECASE)
@@ -23,7 +23,7 @@ _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*
 _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 
 
-def drifted(text: str) -> bool:
+def is_malformed(text: str) -> bool:
     """Whether a labelled line is not exactly of the form asked for ("Wrong Answer A :")."""
     return len(fields(text)) > len(_STRICT.findall(text))
 
@@ -43,7 +43,7 @@ def questions_in(count: int) -> Form[list[str]]:
         return found
 
     shape = only("questions", many(words("a question"), "the questions"))
-    return form(text=_questions, shape=shape).then(first)
+    return form(text=_questions, shape=shape).map(first)
 
 
 def _questions(text: str) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def drafts(
     than `wrong` wrong answers, or says the same twice.
     """
 
-    def sound(asked: Sequence[Asked]) -> list[Draft]:
+    def check_drafts(asked: Sequence[NumberedDraft]) -> list[Draft]:
         found = [one.draft for one in asked if one.draft.answer or one.draft.decoys]
         if len(found) + _refused([one.draft.question for one in asked]) < count:
             raise Unparsed(f"expected answers to {count} questions, found them for {len(found)}")
@@ -77,8 +77,8 @@ def drafts(
             done.append(whole(given))
         return done
 
-    shape = listed(question(answer=with_answer, wrong=wrong), "the questions")
-    return form(text=_written, shape=shape).then(sound)
+    shape = question_list(question(answer=with_answer, wrong=wrong), "the questions")
+    return form(text=_written, shape=shape).map(check_drafts)
 
 
 def whole(draft: Draft) -> Draft:
@@ -105,14 +105,16 @@ class _Group:
     wrong: list[str] = field(default_factory=list[str])
 
 
-def _written(text: str) -> tuple[Asked, ...]:
+def _written(text: str) -> tuple[NumberedDraft, ...]:
     return tuple(
-        Asked(number="", draft=Draft(question=g.question, answer=g.answer, decoys=tuple(g.wrong)))
+        NumberedDraft(
+            number="", draft=Draft(question=g.question, answer=g.answer, decoys=tuple(g.wrong))
+        )
         for g in _grouped(fields(text))
     )
 
 
-def _grouped(parts: Sequence[Field]) -> list[_Group]:
+def _grouped(parts: Sequence[LabelledField]) -> list[_Group]:
     """A question, a second correct answer, or wrong answers that begin again at 1 or A, begin a new
     group.
     """

@@ -22,7 +22,7 @@ def sentences(n: int) -> Form[tuple[str, ...]]:
     if n == 1:
         return free(lambda reply: complete(_alone(reply), 1))
     shape = items("frames", "frame", "sentence")
-    return form(text=_lines, shape=shape).then(lambda f: complete(f, n))
+    return form(text=_lines, shape=shape).map(lambda f: complete(f, n))
 
 
 def items(name: str, counted: str, said: str) -> Shape[Items]:

@@ -2,8 +2,8 @@
 
     drafts = await asker.ask("neptune/questions", questions(most=8, evidence=True), ...)
 
-Both legs give `Asked`, what a reply has of each question; what makes a whole question of it is the
-same for both.
+Both legs give `NumberedDraft`, what a reply has of each question; what makes a whole question of it
+is the same for both.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from mustsee.errors import Unparsed
 from mustsee.forms import Form, Shape, form, many, number, only, record, words
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, Field, fields, plain, spans
+from mustsee.questions.drafts import Draft, LabelledField, fields, plain, spans
 from mustsee.records import Span
 
 ALIKE = 0.6  # two wordings of one question share at least this much (difflib ratio)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class NumberedDraft:
     """A question as far as a reply has it, with the number that it stands under there."""
 
     number: str
@@ -40,7 +40,7 @@ def _span(start: float, end: float) -> Span:
 def stretches(about: str) -> Shape[tuple[Span, ...]]:
     """Time spans, in seconds, in order."""
     one = record(_span, start=number("its first second"), end=number("its last second"))
-    return many(one, about).then(lambda found: tuple(sorted(found, key=_ends)))
+    return many(one, about).map(lambda found: tuple(sorted(found, key=_ends)))
 
 
 def _ends(span: Span) -> tuple[float, float]:
@@ -79,14 +79,14 @@ def _draft(
                  evidence=evidence, decoys=decoys)  # fmt: skip
 
 
-def listed(one: Shape[Draft], about: str = "") -> Shape[tuple[Asked, ...]]:
+def question_list(one: Shape[Draft], about: str = "") -> Shape[tuple[NumberedDraft, ...]]:
     """Questions in JSON, numbered as they stand."""
 
-    def numbered(drafts: Sequence[Draft]) -> tuple[Asked, ...]:
-        return tuple(Asked(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
+    def number_drafts(drafts: Sequence[Draft]) -> tuple[NumberedDraft, ...]:
+        return tuple(NumberedDraft(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
 
     said = about or "the questions; empty where the answer would be NONE"
-    return only("questions", many(one, said)).then(numbered)
+    return only("questions", many(one, said)).map(number_drafts)
 
 
 def questions(
@@ -96,17 +96,17 @@ def questions(
     without its text or its answer is left out, unless none is left.
     """
 
-    def whole(asked: Sequence[Asked]) -> tuple[Draft, ...]:
+    def whole(asked: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
         found = [one.draft for one in asked if one.draft.question and one.draft.answer]
         if asked and not found:
             raise Unparsed(_lacking(asked[0]))
         return tuple(found[:most])
 
-    shape = listed(question(kind=kind, evidence=evidence, wrong=wrong))
-    return form(text=_written, shape=shape).then(whole)
+    shape = question_list(question(kind=kind, evidence=evidence, wrong=wrong))
+    return form(text=_written, shape=shape).map(whole)
 
 
-def _lacking(one: Asked) -> str:
+def _lacking(one: NumberedDraft) -> str:
     if not one.draft.question:
         return f"QUESTION {one.number or 1} has no text"
     return (
@@ -119,17 +119,17 @@ def is_none(reply: str) -> bool:
     return bool(re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE))
 
 
-def _written(reply: str) -> tuple[Asked, ...]:
+def _written(reply: str) -> tuple[NumberedDraft, ...]:
     """The questions of a text. Raises Unparsed where there is none, unless it says so."""
-    found = tuple(map(told, blocks(reply)))
+    found = tuple(map(draft_from_fields, blocks(reply)))
     if not found and not is_none(reply):
         raise Unparsed("it holds no line of the form 'QUESTION 1: (capability) ...'")
     return found
 
 
-def blocks(reply: str) -> list[list[Field]]:
+def blocks(reply: str) -> list[list[LabelledField]]:
     """The fields of a text by question: each list begins with a "question" field."""
-    found: list[list[Field]] = []
+    found: list[list[LabelledField]] = []
     for field in fields(reply):
         if field.label == "question":
             found.append([field])
@@ -138,7 +138,7 @@ def blocks(reply: str) -> list[list[Field]]:
     return found
 
 
-def told(block: Sequence[Field]) -> Asked:
+def draft_from_fields(block: Sequence[LabelledField]) -> NumberedDraft:
     """The question that the fields of a block make."""
 
     def texts(label: str) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def told(block: Sequence[Field]) -> Asked:
         evidence=spans(" ".join(texts("evidence"))),
         decoys=texts("wrong"),
     )
-    return Asked(number=block[0].number, draft=draft)
+    return NumberedDraft(number=block[0].number, draft=draft)
 
 
 def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
@@ -162,10 +162,12 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
     none clearly, to the one of its number. Unparsed when all have too few.
     """
 
-    def matched(found: Sequence[Asked]) -> tuple[Draft, ...]:
+    def match_decoys(found: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
         done: list[Draft] = []
         faults: list[str] = []
-        for place, (draft, given) in enumerate(zip(asked, repeated(asked, found), strict=True), 1):
+        for place, (draft, given) in enumerate(
+            zip(asked, match_repeats(asked, found), strict=True), 1
+        ):
             if len(given) < count:
                 faults.append(
                     f"QUESTION {place} ({draft.question[:60]!r}) has {len(given)} lines "
@@ -177,11 +179,11 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
             raise Unparsed(faults[0])
         return tuple(done)
 
-    shape = listed(question(kind="the kind", wrong=count), "all questions, each repeated")
-    return form(text=_written, shape=shape).then(matched)
+    shape = question_list(question(kind="the kind", wrong=count), "all questions, each repeated")
+    return form(text=_written, shape=shape).map(match_decoys)
 
 
-def repeated(asked: Sequence[Draft], found: Sequence[Asked]) -> list[tuple[str, ...]]:
+def match_repeats(asked: Sequence[Draft], found: Sequence[NumberedDraft]) -> list[tuple[str, ...]]:
     """For each question the decoys of the one that repeats it. Each repeats the one question that
     it is most like, so that of two questions alike neither takes the other's.
     """

@@ -40,12 +40,12 @@ from mustsee.raters.box import (
     LEASE,
     RATER,
     VOTE,
+    create_tables,
     database,
-    filled,
+    has_items,
     is_address,
-    prepared,
     put,
-    reached,
+    report_unreachable,
 )
 
 TRAINING = "training"  # the round of items that everybody answers, and that count for nothing
@@ -53,7 +53,7 @@ EVERYBODY = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class RatedItem:
     """A question in a round. `wanted`: votes. `senior`: for experienced raters only, else for the
     others only. `rater`: for nobody else. `after`: the round of the same question before it.
     """
@@ -71,7 +71,7 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cast:
+class CastVote:
     """One vote. `seconds`: from when the item was first shown to the rater; `active`: those of them
     in which they were at it. `correct`: of a training item.
     """
@@ -87,7 +87,7 @@ class Cast:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class UnfinishedVote:
     """Where a rater is in an item: the step, the answers of the steps before (which stand), and
     those of this step so far, as sent.
     """
@@ -97,7 +97,7 @@ class Draft:
     answers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -111,21 +111,21 @@ class Ballots:
 
     where: Path | str = field(repr=False)
     lease: float = 1800.0
-    goes_on: Callable[[str, Sequence[Cast]], bool] = lambda name, votes: True
+    goes_on: Callable[[str, Sequence[CastVote]], bool] = lambda name, votes: True
 
     def there(self) -> bool:
         """Whether items are asked already."""
         if not is_address(self.where) and not Path(self.where).is_file():
             return False
-        with reached(self.where):
-            return filled(self._base)
+        with report_unreachable(self.where):
+            return has_items(self._base)
 
-    def open(self, items: Sequence[Item] = ()) -> list[Item]:
+    def open(self, items: Sequence[RatedItem] = ()) -> list[RatedItem]:
         """Make the tables where there are none, with the items that are asked, in their order.
         Where some are asked already, these stay, whatever is given. Returns those that are asked.
         Raises UserError for a database that is something else.
         """
-        prepared(self._base, self.where)
+        create_tables(self._base, self.where)
         if not is_address(self.where):
             Path(self.where).chmod(0o600)
         with self._change() as base:
@@ -142,7 +142,7 @@ class Ballots:
         c = ITEM.c
         columns = (c.question, c.round, c.wanted, c.senior, c.rater, c.after)
         return [
-            Item(question_id=q, round=r, wanted=w, senior=s, rater=who, after=a)
+            RatedItem(question_id=q, round=r, wanted=w, senior=s, rater=who, after=a)
             for q, r, w, s, who, a in self._rows(select(*columns).order_by(c.place))
         ]
 
@@ -157,7 +157,12 @@ class Ballots:
             query = select(RATER.c.expires).where(RATER.c.name == name)
             if unless is not None and (base.execute(query).scalar() or 0) > unless:
                 return None
-            put(base, RATER, known, {"hash": hashed(token), "expires": expires, "senior": senior})
+            put(
+                base,
+                RATER,
+                known,
+                {"hash": hash_token(token), "expires": expires, "senior": senior},
+            )
         return token
 
     def expiry(self, rater: str) -> float:
@@ -166,7 +171,7 @@ class Ballots:
 
     def rater(self, token: str, now: float) -> str | None:
         """Whose token it is, as long as it counts."""
-        asked = select(RATER.c.name).where(RATER.c.hash == hashed(token), RATER.c.expires > now)
+        asked = select(RATER.c.name).where(RATER.c.hash == hash_token(token), RATER.c.expires > now)
         found = self._rows(asked)
         return found[0][0] if found else None
 
@@ -183,7 +188,7 @@ class Ballots:
                     return found
         return None
 
-    def held(self, rater: str, now: float) -> str | None:
+    def current_item(self, rater: str, now: float) -> str | None:
         """The item that the rater has in hand; it is theirs for longer, then."""
         c = LEASE.c
         query = select(c.item, c.until).where(c.rater == rater, c.until > now)
@@ -193,7 +198,7 @@ class Ballots:
                 self._hold(base, found[0][0], rater, now)
         return found[0][0] if found else None
 
-    def opened(self, item: str, rater: str) -> float:
+    def opened_at(self, item: str, rater: str) -> float:
         """When a rater was first shown the item in their hands."""
         return self._rows(select(LEASE.c.opened).where(*_of(LEASE, item, rater)))[0][0]
 
@@ -225,7 +230,7 @@ class Ballots:
             self._hold(base, item, rater, now)
         return True
 
-    def draft(self, item: str, rater: str) -> Draft:
+    def draft(self, item: str, rater: str) -> UnfinishedVote:
         """Where the rater is in an item."""
         return _draft(next(iter(self._rows(_drafts(item, rater))), None))
 
@@ -255,7 +260,7 @@ class Ballots:
                 base.execute(delete(table).where(*_of(table, item, rater)))
         return True
 
-    def take_in(self, votes: Sequence[Cast], now: float) -> int:
+    def take_in(self, votes: Sequence[CastVote], now: float) -> int:
         """Votes that were cast elsewhere: how many are new and found a place."""
         new = 0
         for vote in votes:
@@ -268,11 +273,11 @@ class Ballots:
                     new += 1
         return new
 
-    def votes(self) -> list[Cast]:
+    def votes(self) -> list[CastVote]:
         """All votes, training among them, by question, round and rater."""
         return _cast(self._rows(CAST))
 
-    def votes_on(self, question: str, name: str) -> list[Cast]:
+    def votes_on(self, question: str, name: str) -> list[CastVote]:
         """The votes on a question in a round, by rater."""
         return _cast(self._rows(CAST.where(ITEM.c.question == question, ITEM.c.round == name)))
 
@@ -297,12 +302,12 @@ class Ballots:
     @contextmanager
     def _change(self) -> Generator[Connection]:
         """A transaction, alone; all of it counts or nothing does."""
-        with reached(self.where), self._base.begin() as base:
+        with report_unreachable(self.where), self._base.begin() as base:
             base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for its turn
             yield base
 
     def _rows(self, query: Executable) -> Sequence[Any]:
-        with reached(self.where), self._base.connect() as base:
+        with report_unreachable(self.where), self._base.connect() as base:
             return base.execute(query).all()
 
     def _add(
@@ -345,13 +350,21 @@ CAST = select(
 ).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
 
 
-def _cast(rows: Sequence[Any]) -> list[Cast]:
+def _cast(rows: Sequence[Any]) -> list[CastVote]:
     """Rows of CAST, in an order that no database's alphabet changes."""
     found = [
-        Cast(question_id=question, round=name, rater=rater, answers=answers, seconds=seconds, at=at,
-             active=active, correct=correct)
+        CastVote(
+            question_id=question,
+            round=name,
+            rater=rater,
+            answers=answers,
+            seconds=seconds,
+            at=at,
+            active=active,
+            correct=correct,
+        )
         for question, name, rater, answers, seconds, at, active, correct in rows
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda v: (v.question_id, v.round, v.rater))
 
 
@@ -386,8 +399,12 @@ def _drafts(item: str, rater: str) -> Executable:
     return select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*_of(DRAFT, item, rater))
 
 
-def _draft(row: Any) -> Draft:
-    return Draft() if row is None else Draft(step=row.step, kept=row.kept, answers=row.answers)
+def _draft(row: Any) -> UnfinishedVote:
+    return (
+        UnfinishedVote()
+        if row is None
+        else UnfinishedVote(step=row.step, kept=row.kept, answers=row.answers)
+    )
 
 
 def _key(item: str, rater: str) -> dict[str, str]:

@@ -36,7 +36,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from mustsee.errors import Transient, UserError, hidden, secret
+from mustsee.errors import Transient, UserError, hide_secrets, secret
 
 WAIT = 20  # seconds for whoever changes something before
 CONNECTIONS = 10  # of one server; PostgreSQL allows 100 unless told otherwise
@@ -89,7 +89,7 @@ def is_address(where: str | Path) -> bool:
     return "://" in str(where)
 
 
-def named(where: str | Path) -> str:
+def display_name(where: str | Path) -> str:
     """What messages call it: a path as it is; an address without user, password and options."""
     if not is_address(where):
         return repr(str(where))
@@ -121,11 +121,11 @@ def database(where: str | Path) -> Engine:
         )
     except ImportError:
         raise UserError(
-            f"votes={named(where)} needs a driver: pip install 'mustsee[postgresql]'"
+            f"votes={display_name(where)} needs a driver: pip install 'mustsee[postgresql]'"
         ) from None
 
 
-def prepared(base: Engine, where: str | Path) -> None:
+def create_tables(base: Engine, where: str | Path) -> None:
     """Make the tables that are missing. Raises UserError for what is something else."""
     for last in (False, True):  # two servers that make the same table at once: one fails
         try:
@@ -134,11 +134,11 @@ def prepared(base: Engine, where: str | Path) -> None:
         except DatabaseError as error:
             if last:
                 raise UserError(
-                    f"{named(where)} cannot be opened as a ballot box: {_said(error)}"
+                    f"{display_name(where)} cannot be opened as a ballot box: {_said(error)}"
                 ) from None
 
 
-def filled(base: Engine) -> bool:
+def has_items(base: Engine) -> bool:
     """Whether there are items to rate in it."""
     if not inspect(base).has_table("item"):
         return False
@@ -160,13 +160,13 @@ def put(
 
 
 @contextmanager
-def reached(where: Path | str) -> Generator[None]:
+def report_unreachable(where: Path | str) -> Generator[None]:
     """Says which database could not be reached, and no secret. Raises Transient."""
     try:
         yield
     except (OperationalError, NoneFree) as error:
         why = _said(error) if isinstance(error, OperationalError) else "too many wait for it"
-        raise Transient(f"the votes in {named(where)} cannot be reached: {why}") from None
+        raise Transient(f"the votes in {display_name(where)} cannot be reached: {why}") from None
 
 
 def _made(base: Engine, where: str | Path) -> None:
@@ -177,8 +177,8 @@ def _made(base: Engine, where: str | Path) -> None:
         columns = {t.name: {c["name"] for c in here.get_columns(t.name)} for t in ours}
         if (there and not ours) or any(columns[t.name] != {*t.columns.keys()} for t in ours):
             raise UserError(
-                f"{named(where)} is of another version of this job, or no ballot box: give another "
-                "folder= or votes="
+                f"{display_name(where)} is of another version of this job, or no ballot box: "
+                "give another folder= or votes="
             )
         if base.dialect.name == "sqlite":
             made.exec_driver_sql("pragma journal_mode = wal")  # who reads waits for nobody
@@ -192,7 +192,7 @@ def _made(base: Engine, where: str | Path) -> None:
 
 def _said(error: DatabaseError) -> str:
     """What the database said, in a line, without secrets."""
-    return hidden(" ".join(str(error.orig).split()))
+    return hide_secrets(" ".join(str(error.orig).split()))
 
 
 def _url(text: str) -> URL:

@@ -35,11 +35,11 @@ def sample(questions: Sequence[Question], size: int | None, seed: int = 0) -> li
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class MeasuredCorrectness:
     """`n` of `asked` questions checked, so many of them right. `low`, `high`: the 95 % interval
     with films as clusters, for a sample that was checked to its end. `low_whenever`: a lower bound
     that holds whenever one stops, questions taken as independent (`bound`). `decided`: "above" or
-    "below" the share `wanted`, see `decided`.
+    "below" the share `wanted`, see `decide_bound`.
     """
 
     by: str
@@ -59,7 +59,7 @@ class Checked:
             return self.low_whenever
         return self.low if self.n >= self.asked else min(self.low, self.low_whenever)
 
-    def said(self) -> str:
+    def card_sentence(self) -> str:
         """The sentence of a dataset's card."""
         return (
             f"{self.n} checked by {self.by}, {self.right} right "
@@ -68,22 +68,22 @@ class Checked:
 
     def plain(self) -> dict[str, Any]:
         """An entry of `checked` in `run.json`."""
-        return {**vars(self), "lower": self.lower, "said": self.said()}
+        return {**vars(self), "lower": self.lower, "said": self.card_sentence()}
 
 
-def checked(
+def measure_correctness(
     right: Mapping[str, bool], films: Mapping[str, str], *, asked: int, by: str, wanted: float
-) -> Checked | None:
+) -> MeasuredCorrectness | None:
     """From the verdict on each checked question and its film. Null where none was checked."""
     if not right:
         return None
     names = sorted(right)
     found = mean([float(right[n]) for n in names], [films[n] for n in names])
     count = sum(right.values())
-    return Checked(
+    return MeasuredCorrectness(
         by=by, n=len(names), asked=asked, right=count, low=found.low, high=found.high,
         low_whenever=bound(count, len(names)), wanted=wanted,
-        decided=decided(count, len(names), wanted),
+        decided=decide_bound(count, len(names), wanted),
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def evidence(right: int, n: int, share: float) -> float:
     return mixed - one - other
 
 
-def decided(right: int, n: int, wanted: float, level: float = 0.95) -> str | None:
+def decide_bound(right: int, n: int, wanted: float, level: float = 0.95) -> str | None:
     """ "above" or "below" the wanted share once enough were seen to say so; else null."""
     if not n or evidence(right, n, wanted) < -math.log(1 - level):
         return None

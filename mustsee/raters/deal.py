@@ -10,34 +10,34 @@ import random
 from collections.abc import Sequence
 
 from mustsee.errors import UserError
-from mustsee.raters.ballots import EVERYBODY, TRAINING, Item
-from mustsee.raters.form import Form, Round
+from mustsee.raters.ballots import EVERYBODY, TRAINING, RatedItem
+from mustsee.raters.form import RatingForm, Round
 
 MINUTES = 5.0  # that a question takes of a round's `hours`
 
 
 def items(
-    form: Form,
+    form: RatingForm,
     questions: Sequence[str],
     *,
     raters: int,
     people: Sequence[str],
     training: Sequence[str] = (),
     seed: int = 0,
-) -> list[Item]:
+) -> list[RatedItem]:
     """What there is to do, training first, then round by round in the order of the questions."""
-    first = [Item(question_id=q, round=TRAINING, wanted=EVERYBODY) for q in training]
+    first = [RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY) for q in training]
     if form.dealt:
         return [*first, *dealt(form.rounds, questions, people, seed=seed)]
     if form.films:
         return first + [
-            Item(question_id=q, round=r.name, wanted=r.votes or raters)
+            RatedItem(question_id=q, round=r.name, wanted=r.votes or raters)
             for q in questions
             for r in form.rounds
             if q.endswith(f"/{r.name}")
         ]
     return first + [
-        Item(
+        RatedItem(
             question_id=q, round=r.name, wanted=r.votes or raters, senior=r.senior, after=r.after
         )
         for r in form.rounds
@@ -45,7 +45,7 @@ def items(
     ]  # fmt: skip
 
 
-def needed(form: Form, raters: int) -> tuple[int, int]:
+def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
     """How many raters, and how many experienced ones, a question takes: nobody meets it twice."""
     if form.dealt:
         return len(form.rounds), 0
@@ -57,7 +57,7 @@ def needed(form: Form, raters: int) -> tuple[int, int]:
 
 def dealt(
     rounds: Sequence[Round], questions: Sequence[str], people: Sequence[str], *, seed: int = 0
-) -> list[Item]:
+) -> list[RatedItem]:
     """Each question once in every round. Nobody meets a question twice, and in each round the
     people's shares differ by at most one. Raises UserError for fewer people than rounds.
     """
@@ -71,7 +71,7 @@ def dealt(
     who = sorted(set(people))
     random.Random(f"{seed}/human/raters").shuffle(who)
     return [
-        Item(question_id=name, round=each.name, wanted=1, rater=who[(place + turn) % len(who)])
+        RatedItem(question_id=name, round=each.name, wanted=1, rater=who[(place + turn) % len(who)])
         for turn, each in enumerate(rounds)
         for place, name in enumerate(order[: room(each, len(order))])
     ]

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mustsee.errors import UserError
-from mustsee.raters.ballots import Cast
-from mustsee.raters.form import Form, Step
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.form import FormStep, RatingForm
 from mustsee.records import Question, Video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foreign:
+class ForeignVote:
     """One vote of another tool: answers as text by field, several ticks joined by commas."""
 
     question_id: str
@@ -25,14 +25,14 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ImportedVotes:
     """The votes that count, and why others do not."""
 
-    votes: list[Cast]
+    votes: list[CastVote]
     refused: list[str]
 
 
-def page(form: Form) -> Step:
+def page(form: RatingForm) -> FormStep:
     """The page that goes out. Raises UserError for a form that another tool cannot keep to."""
     step, *others = form.rounds[0].steps
     if form.dealt or form.films or others or any(f.kind == "option" for f in step.fields):
@@ -43,14 +43,14 @@ def page(form: Form) -> Step:
     return step
 
 
-def taken(
-    form: Form,
-    said: list[Foreign],
+def import_votes(
+    form: RatingForm,
+    said: list[ForeignVote],
     questions: Mapping[str, Question],
     videos: Mapping[str, Video],
-) -> Taken:
+) -> ImportedVotes:
     """Votes checked as the page checks them. A correction that is left empty is none."""
-    step, found = page(form), Taken([], [])
+    step, found = page(form), ImportedVotes([], [])
     for vote in said:
         question = questions.get(vote.question_id)
         if question is None:
@@ -66,7 +66,7 @@ def taken(
             found.refused.append(f"{vote.rater}, {vote.question_id}: {faults[0]}")
             continue
         found.votes.append(
-            Cast(
+            CastVote(
                 question_id=vote.question_id, round=form.rounds[0].name, rater=vote.rater,
                 answers=answers, seconds=vote.seconds, at=vote.at,
             )
@@ -74,7 +74,7 @@ def taken(
     return found
 
 
-def described(question: Question) -> dict[str, str]:
+def describe_question(question: Question) -> dict[str, str]:
     """The question in words, for a tool that shows text."""
     right = question.answer_index
     options = "\n".join(

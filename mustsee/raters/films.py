@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mustsee.raters.ballots import TRAINING, Cast
-from mustsee.raters.form import Form
+from mustsee.raters.ballots import TRAINING, CastVote
+from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Video
 
 
-def tasks(form: Form, videos: Iterable[Video]) -> list[Question]:
+def tasks(form: RatingForm, videos: Iterable[Video]) -> list[Question]:
     """A task of each round on each video that stands, in the place of a question."""
     return [
         Question(
@@ -28,7 +28,7 @@ def tasks(form: Form, videos: Iterable[Video]) -> list[Question]:
     ]
 
 
-def rows(questions: Mapping[str, Question], votes: Sequence[Cast]) -> list[dict[str, Any]]:
+def rows(questions: Mapping[str, Question], votes: Sequence[CastVote]) -> list[dict[str, Any]]:
     """One row for each vote, as `ray_jobs.mlvu task=annotated annotations=` reads them."""
     return [
         _row(questions[vote.question_id], vote)
@@ -37,7 +37,7 @@ def rows(questions: Mapping[str, Question], votes: Sequence[Cast]) -> list[dict[
     ]
 
 
-def _row(task: Question, vote: Cast) -> dict[str, Any]:
+def _row(task: Question, vote: CastVote) -> dict[str, Any]:
     said = vote.answers
     row: dict[str, Any] = {
         "video_id": task.video_id, "kind": task.question_type, "annotator": vote.rater,

@@ -25,12 +25,12 @@ Answers = Mapping[str, Any]
 FILLED = "*"  # in a check: any answer
 
 
-class Fault(ValueError):
+class AnswerFault(ValueError):
     """An answer that cannot be taken; the text says why, after the name of the field."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class FormField:
     """One thing asked. `options`: what can be picked or ticked, with `labels` for those that are
     shown as something else. `needed`: it may not be left out. `fills`: the part of the question
     that it corrects; text and lines stand there first, and left as they are, they are no answer.
@@ -77,11 +77,11 @@ class Field:
         given = given.replace("\r\n", "\n").strip()
         if not given:
             if self.needed and self.kind != "ticks":
-                raise Fault("is not answered")
+                raise AnswerFault("is not answered")
             return [] if self.kind == "ticks" else None
         found = self._parsed(given, question, duration)
         if self.fills == "decoys" and len(found) != len(question.options) - 1:
-            raise Fault(f"has {len(found)} lines, and wants {len(question.options) - 1}")
+            raise AnswerFault(f"has {len(found)} lines, and wants {len(question.options) - 1}")
         if self.kind in ("text", "lines") and self.fills is not None:
             before = part(question, self.fills)
             return None if found == before else found
@@ -93,14 +93,14 @@ class Field:
         if self.kind == "ticks":
             said = given.split(",")
             if len(set(said)) < len(said):
-                raise Fault("has one tick twice")
+                raise AnswerFault("has one tick twice")
             return sorted((self._one(tick) for tick in said), key=self.options.index)
         if self.kind == "option":
             if not given.isdecimal() or int(given) >= len(question.options):
-                raise Fault("is none of the options")
+                raise AnswerFault("is none of the options")
             return int(given)
         if len(given) > LONGEST:
-            raise Fault(f"has more than {LONGEST} characters")
+            raise AnswerFault(f"has more than {LONGEST} characters")
         if self.kind == "text":
             return given
         if self.kind == "lines":
@@ -109,14 +109,14 @@ class Field:
 
     def _one(self, given: str) -> str:
         if given not in self.options:
-            raise Fault(f"cannot be {given[:40]!r}")
+            raise AnswerFault(f"cannot be {given[:40]!r}")
         return given
 
     def _counted(self, found: list[Any]) -> list[Any]:
         if not self.least <= len(found) <= self.most:
             what = "parts" if self.kind == "spans" else "lines"
             bounds = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-            raise Fault(f"has {len(found)} {what}, and wants {bounds}")
+            raise AnswerFault(f"has {len(found)} {what}, and wants {bounds}")
         return found
 
 
@@ -144,10 +144,14 @@ def _spans(given: str, duration: float | None) -> list[list[float]]:
         try:
             span = [round(float(start), 3), round(float(end), 3)]
         except ValueError:
-            raise Fault(f"has {line.strip()[:40]!r}, which is no START-END in seconds") from None
+            raise AnswerFault(
+                f"has {line.strip()[:40]!r}, which is no START-END in seconds"
+            ) from None
         late = duration is not None and span[1] > duration + 0.5
         if not dash or not 0 <= span[0] < span[1] or late:
-            raise Fault(f"has {line.strip()!r}: a part begins before it ends, within the film")
+            raise AnswerFault(
+                f"has {line.strip()!r}: a part begins before it ends, within the film"
+            )
         found.append(span)
     return found
 
@@ -182,12 +186,12 @@ def _given(answers: Answers, name: str, value: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class FormStep:
     """A page of a round. `shows`: of SHOWN, and `votes`, what raters of the round before said. What
     a step was answered with stands once the next is shown. `note`: what to do here.
     """
 
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
     shows: tuple[str, ...] = SHOWN
     note: str = ""
 
@@ -206,7 +210,7 @@ class Step:
         for each in asked:
             try:
                 value = each.read(given.get(each.name, ""), question, duration)
-            except Fault as fault:
+            except AnswerFault as fault:
                 faults.append(f"“{each.ask}” {fault}")
                 continue
             if value is not None:
@@ -224,7 +228,7 @@ class Round:
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[FormStep, ...]
     title: str = ""
     votes: int | None = None
     senior: bool = False
@@ -236,16 +240,16 @@ class Round:
     needs: tuple[str, ...] = ()
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[FormField, ...]:
         return tuple(f for step in self.steps for f in step.fields)
 
-    def of(self, name: str) -> Field:
+    def of(self, name: str) -> FormField:
         """The field of that name."""
         return next(f for f in self.fields if f.name == name)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class RatingForm:
     """`right`: the settled answers by which a question counts as right, all of them. `rule`: how
     votes settle (`mustsee.raters.settle`). `modality`: the field that says what a question needs
     (audio, video or both). `dealt`: who rates what is dealt out before, each question to another

@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from mustsee import schemas
-from mustsee.raters.results import Results
+from mustsee.raters.results import RatingResults
 from mustsee.records import Question
 
 FRESH = ".questions.parquet.new"
 
 
-def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
+def replace_table(path: Path, questions: Sequence[Question]) -> Path | None:
     """Write the table anew, the one before kept under the next free number; null where nothing has
-    changed. What a kill leaves of it is made whole by `completed`.
+    changed. What a kill leaves of it is made whole by `complete_replacement`.
     """
     fresh = path.with_name(FRESH)
     pq.write_table(schemas.table(questions, Question), fresh, compression="zstd")
@@ -38,7 +38,7 @@ def replaced(path: Path, questions: Sequence[Question]) -> Path | None:
     return kept
 
 
-def completed(path: Path) -> None:
+def complete_replacement(path: Path) -> None:
     """Put the new table in its place where a kill came between it and the old one, which had gone:
     a folder cannot give way to a file in one step. The new one was whole before the old one went.
     """
@@ -47,7 +47,7 @@ def completed(path: Path) -> None:
         os.replace(fresh, path)
 
 
-def recorded(path: Path, found: Results) -> None:
+def record_results(path: Path, found: RatingResults) -> None:
     """`checked` in `run.json`: one entry a form, the latest."""
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     others = [entry for entry in record.get("checked", ()) if entry["form"] != found.form]

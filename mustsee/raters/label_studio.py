@@ -15,8 +15,8 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from mustsee.errors import UserError
-from mustsee.raters.exchange import Foreign, described, page
-from mustsee.raters.form import Field, Form
+from mustsee.raters.exchange import ForeignVote, describe_question, page
+from mustsee.raters.form import FormField, RatingForm
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 
@@ -25,7 +25,7 @@ FPS = 25.0
 
 
 def write(
-    form: Form, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
+    form: RatingForm, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
 ) -> None:
     """The two files of a project."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write(
     (folder / "tasks.json").write_text(text + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> list[Foreign]:
+def read(path: Path) -> list[ForeignVote]:
     """The votes of an export; annotations that were skipped are left out."""
     try:
         tasks = parse_json(path.read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def read(path: Path) -> list[Foreign]:
         ) from error
 
 
-def _config(form: Form, fields: Sequence[Field]) -> str:
+def _config(form: RatingForm, fields: Sequence[FormField]) -> str:
     rows = "\n".join(_control(field) for field in fields)
     return (
         f"<View>\n  <Header value={quoteattr(form.title)}/>\n"
@@ -65,7 +65,7 @@ def _config(form: Form, fields: Sequence[Field]) -> str:
     )
 
 
-def _control(field: Field) -> str:
+def _control(field: FormField) -> str:
     ask = f'  <Header value={quoteattr(field.ask)} size="5"/>\n'
     name = f'name="{field.name}" toName="film"'
     if field.kind in ("pick", "ticks"):
@@ -84,26 +84,26 @@ def _control(field: Field) -> str:
     return f'{ask}  <TextArea {name} rows="{rows}" maxSubmissions="1" editable="true"{stands}/>'
 
 
-def _data(fields: Sequence[Field], question: Question, video: Video) -> dict[str, Any]:
+def _data(fields: Sequence[FormField], question: Question, video: Video) -> dict[str, Any]:
     uri = video.uri if "://" in video.uri else LOCAL + quote(video.uri.lstrip("/"))
     now = {f"now_{f.name}": f.stands(question) for f in fields if f.fills is not None}
     return {
         "question_id": question.question_id,
         "video": uri,
         "fps": video.fps or FPS,
-        **described(question),
+        **describe_question(question),
         **now,
     }
 
 
-def _vote(data: Mapping[str, Any], made: Mapping[str, Any]) -> Foreign:
+def _vote(data: Mapping[str, Any], made: Mapping[str, Any]) -> ForeignVote:
     given: dict[str, list[str]] = {}
     for one in made["result"]:
         given.setdefault(one["from_name"], []).extend(_said(one, float(data["fps"])))
     who = made.get("completed_by")
     name = who.get("email") or who.get("id") if isinstance(who, Mapping) else who
     when = made.get("created_at")
-    return Foreign(
+    return ForeignVote(
         question_id=str(data["question_id"]),
         rater=f"label_studio:{name}",
         given={

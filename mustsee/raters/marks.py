@@ -15,7 +15,7 @@ from mustsee.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conventions:
+class MarkConventions:
     """In seconds: the least that a mark counts, the distance below which two parts are one, and the
     least certificate of a question that is kept.
     """
@@ -36,13 +36,13 @@ def widen(mark: Span, least: float, duration: float | None = None) -> Span:
 
 
 def merge(
-    marks: Sequence[Span], rule: Conventions | None = None, duration: float | None = None
+    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
 ) -> list[Span]:
     """Marks, in any order, as parts in order of time that lie at least `merge_below` apart.
 
     Raises ValueError for a mark that ends before it begins or lies outside the video.
     """
-    rule = rule or Conventions()
+    rule = rule or MarkConventions()
     for mark in marks:
         if not 0 <= mark.start <= mark.end or (duration is not None and mark.end > duration + 1e-6):
             raise ValueError(
@@ -62,15 +62,15 @@ def merge(
 
 
 def length(
-    marks: Sequence[Span], rule: Conventions | None = None, duration: float | None = None
+    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
 ) -> float:
     """The certificate's length in seconds: the sum of its merged parts."""
     return sum(part.seconds for part in merge(marks, rule, duration))
 
 
 def long_enough(
-    marks: Sequence[Span], rule: Conventions | None = None, duration: float | None = None
+    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
 ) -> bool:
     """Whether the question is kept: its certificate reaches `keep_from` seconds."""
-    rule = rule or Conventions()
+    rule = rule or MarkConventions()
     return length(marks, rule, duration) >= rule.keep_from - 1e-9

@@ -21,7 +21,7 @@ AUDIO_ONLY = "audio_only"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class ModalityMark:
     """What one rater says that a question needs: one of `NEEDS`."""
 
     question_id: str
@@ -29,9 +29,9 @@ class Mark:
     needs: str
 
 
-def from_table(rows: Sequence[Mapping[str, Any]]) -> list[Mark]:
+def from_table(rows: Sequence[Mapping[str, Any]]) -> list[ModalityMark]:
     """Marks from a table with the columns question_id, rater and needs. UserError with the row."""
-    marks: list[Mark] = []
+    marks: list[ModalityMark] = []
     for number, row in enumerate(rows, 1):
         needs = str(row.get("needs") or "").strip().lower()
         if needs not in NEEDS or not row.get("question_id"):
@@ -39,14 +39,14 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[Mark]:
                 f"modalities, row {number}: question_id={row.get('question_id')!r}, "
                 f"needs={row.get('needs')!r}: an id, and one of {', '.join(NEEDS)}, are wanted"
             )
-        mark = Mark(
+        mark = ModalityMark(
             question_id=str(row["question_id"]), rater=str(row.get("rater") or number), needs=needs
         )
         marks.append(mark)
     return marks
 
 
-def human(questions: Sequence[Question], marks: Sequence[Mark]) -> list[Question]:
+def human(questions: Sequence[Question], marks: Sequence[ModalityMark]) -> list[Question]:
     """The questions, those with marks with `metrics["audio_only"]` (the share of raters who say
     so), and in the subset or out of it. Of one rater's marks the last counts. Raises UserError
     where no mark is of any question.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.raters.exchange import Foreign, described, page
-from mustsee.raters.form import Field, Form
+from mustsee.raters.exchange import ForeignVote, describe_question, page
+from mustsee.raters.form import FormField, RatingForm
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 
@@ -22,7 +22,7 @@ MARKED = "_data"  # the label under which its video scheme keeps what was marked
 
 
 def write(
-    form: Form, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
+    form: RatingForm, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
 ) -> None:
     """The folder of a project: `potato start config.yaml` there. JSON is YAML, too."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,9 +48,9 @@ def write(
     (folder / "data.jsonl").write_text(lines, encoding="utf-8")
 
 
-def read(path: Path) -> list[Foreign]:
+def read(path: Path) -> list[ForeignVote]:
     """The votes below a folder: the project's, or its `annotation_output`."""
-    found: list[Foreign] = []
+    found: list[ForeignVote] = []
     for state in sorted(path.rglob(STATE)):
         try:
             found += _votes(parse_json(state.read_text(encoding="utf-8")))
@@ -63,7 +63,7 @@ def read(path: Path) -> list[Foreign]:
     return found
 
 
-def _scheme(field: Field) -> dict[str, Any]:
+def _scheme(field: FormField) -> dict[str, Any]:
     kinds = {"pick": "radio", "ticks": "multiselect", "spans": "video_annotation"}
     said = " ".join(part for part in (field.ask, field.hint) if part)
     scheme: dict[str, Any] = {
@@ -86,15 +86,15 @@ def _scheme(field: Field) -> dict[str, Any]:
 
 
 def _row(question: Question, video: Video) -> dict[str, Any]:
-    told = described(question)
+    told = describe_question(question)
     text = f"{told['question']}\n{told['options']}\nEvidence: {told['evidence']}"
     return {"id": question.question_id, "video": video.uri, "text": text}
 
 
-def _votes(state: Mapping[str, Any]) -> list[Foreign]:
+def _votes(state: Mapping[str, Any]) -> list[ForeignVote]:
     times = state.get("instance_id_to_behavioral_data") or {}
     return [
-        Foreign(
+        ForeignVote(
             question_id=item,
             rater=f"potato:{state['user_id']}",
             given=_given(labels),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mustsee.raters.agreement import Agreement, agreement, overlap
-from mustsee.raters.ballots import TRAINING, Cast, Item
-from mustsee.raters.correctness import PEOPLE, Checked, checked
-from mustsee.raters.form import Field, Form
+from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
+from mustsee.raters.correctness import PEOPLE, MeasuredCorrectness, measure_correctness
+from mustsee.raters.form import FormField, RatingForm
 from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, mean
@@ -21,7 +21,7 @@ GRACE = 15.0  # seconds over a round's time in which a vote is still on its way
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class RaterWork:
     """What a rater has done: votes, their seconds from first sight to vote (median of one), those
     in which they were at it, all in all; and of training items how many, and right.
     """
@@ -35,7 +35,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
+class RatingResults:
     """`complete`: questions with all votes of their last round, or that fell before; only these
     count for `checked`. `fields`: agreement by "round.field". `answered`: of questions answered by
     people themselves, the share right by "round.field"; `late`: votes over a round's time.
@@ -49,8 +49,8 @@ class Results:
     fields: Mapping[str, Agreement]
     answered: Mapping[str, Estimate]
     late: Mapping[str, int]
-    work: Mapping[str, Work]
-    checked: Checked | None
+    work: Mapping[str, RaterWork]
+    checked: MeasuredCorrectness | None
 
     def plain(self) -> dict[str, Any]:
         """As JSON, an entry of `checked` in `run.json`."""
@@ -72,13 +72,13 @@ class Results:
 
 
 def results(
-    form: Form,
+    form: RatingForm,
     questions: Mapping[str, Question],
-    items: Sequence[Item],
-    votes: Sequence[Cast],
+    items: Sequence[RatedItem],
+    votes: Sequence[CastVote],
     *,
     wanted: float,
-) -> Results:
+) -> RatingResults:
     """`items`: what was asked. A question does not count as checked before its votes are there."""
     counted = [v for v in votes if v.round != TRAINING and v.question_id in questions]
     names = list(dict.fromkeys(i.question_id for i in items if i.round != TRAINING))
@@ -104,9 +104,9 @@ def results(
     if form.right:
         right = {n: _right(form, cast[n]) for n in done}
         films_of = {name: q.video_id for name, q in questions.items()}
-        share = checked(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
+        share = measure_correctness(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
     people = sorted({v.rater for v in votes})
-    return Results(
+    return RatingResults(
         form=form.name, asked=len(names), votes=len(counted), complete=len(done),
         raters=len({v.rater for v in counted}), fields=fields, answered=answered, late=late,
         work={name: _work([v for v in votes if v.rater == name]) for name in people},
@@ -114,31 +114,31 @@ def results(
     )  # fmt: skip
 
 
-def by_question(votes: Sequence[Cast]) -> dict[str, dict[str, list[Cast]]]:
+def by_question(votes: Sequence[CastVote]) -> dict[str, dict[str, list[CastVote]]]:
     """The votes on each question, by round."""
-    found: dict[str, dict[str, list[Cast]]] = {}
+    found: dict[str, dict[str, list[CastVote]]] = {}
     for vote in votes:
         found.setdefault(vote.question_id, {}).setdefault(vote.round, []).append(vote)
     return found
 
 
-def wanted_of(form: Form, name: str, places: Mapping[str, int]) -> dict[str, int]:
+def wanted_of(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[str, int]:
     """Votes wanted of a question by round; `places`: by item. A round that it is not in wants 0."""
     return {r.name: places.get(f"{name}/{r.name}", 0) for r in form.rounds}
 
 
 def _complete(
-    form: Form, name: str, cast: Mapping[str, Sequence[Cast]], places: Mapping[str, int]
+    form: RatingForm, name: str, cast: Mapping[str, Sequence[CastVote]], places: Mapping[str, int]
 ) -> bool:
     return decide(form, cast, wanted_of(form, name, places)).state != "open"
 
 
-def _right(form: Form, cast: Mapping[str, Sequence[Cast]]) -> bool:
+def _right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:
     last = next(r for r in reversed(form.rounds) if cast.get(r.name))
     return is_right(form, last, [v.answers for v in cast[last.name]])
 
 
-def _agreed(one: Field, said: Sequence[Sequence[Cast]], films: Sequence[str]) -> Agreement:
+def _agreed(one: FormField, said: Sequence[Sequence[CastVote]], films: Sequence[str]) -> Agreement:
     """Of a field: on what was picked or marked; of a written one, on whether it was left empty, or
     as it was.
     """
@@ -153,7 +153,7 @@ def _agreed(one: Field, said: Sequence[Sequence[Cast]], films: Sequence[str]) ->
 
 
 def _answered(
-    one: Field, said: Mapping[str, Sequence[Cast]], questions: Mapping[str, Question]
+    one: FormField, said: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
 ) -> Estimate | None:
     right, films = list[float](), list[str]()
     for name, some in said.items():
@@ -165,11 +165,11 @@ def _answered(
     return mean(right, films) if right else None
 
 
-def _work(votes: Sequence[Cast]) -> Work:
+def _work(votes: Sequence[CastVote]) -> RaterWork:
     real = [v for v in votes if v.round != TRAINING]
     times = sorted(v.seconds for v in real)
     trained = [v for v in votes if v.round == TRAINING]
-    return Work(
+    return RaterWork(
         votes=len(real),
         median=times[len(times) // 2] if times else 0.0,
         seconds=round(sum(times), 1),
@@ -183,11 +183,11 @@ def _interval(found: Estimate | None) -> dict[str, float | None] | None:
     return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
 
 
-def said(found: Results) -> list[str]:
+def summary_lines(found: RatingResults) -> list[str]:
     """What the votes come to, in lines."""
     lines = [f"{found.complete} of {found.asked} questions have all their votes"]
     if found.checked is not None:
-        lines.append(found.checked.said())
+        lines.append(found.checked.card_sentence())
         which = found.checked.decided
         enough = "not enough seen yet to say whether above or below"
         lines.append(f"{f'enough seen: {which}' if which else enough} {found.checked.wanted:.0%}")

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mustsee.raters.ballots import Cast
-from mustsee.raters.form import Answers, Field, Form, Round
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.form import Answers, FormField, RatingForm, Round
 from mustsee.raters.marks import merge
 from mustsee.records import Span
 
 
-def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
+def settle_field(rule: str, of: FormField, said: Sequence[Answers]) -> Any:
     """The answer to a field by all of `said`; null where there is none."""
     wanted = len(said) // 2 + 1 if rule == "majority" else len(said)
     values = [answers.get(of.name) for answers in said]
@@ -30,7 +30,7 @@ def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
         ticks = Counter(tick for value in values for tick in value or ())
         return [option for option in of.options if ticks[option] >= wanted]
     if of.kind == "spans":
-        return shared([[Span(*s) for s in value or ()] for value in values], wanted) or None
+        return shared_spans([[Span(*s) for s in value or ()] for value in values], wanted) or None
     if of.kind == "pick" and rule == "strictest":
         picked = [value for value in values if value is not None]
         return max(picked, key=of.options.index) if picked else None
@@ -39,7 +39,7 @@ def settled(rule: str, of: Field, said: Sequence[Answers]) -> Any:
     return kept[value] if count >= wanted else None
 
 
-def shared(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
+def shared_spans(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
     """The stretches that so many raters marked, as parts (`merge`)."""
     edges = sorted(
         (time, change)
@@ -59,7 +59,7 @@ def shared(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class SettledState:
     """`state`: "open" while votes are wanted, else "kept" or "fell". `round`: the last one that is
     complete, null where none is. `answers`: what was settled there.
     """
@@ -70,16 +70,18 @@ class Decision:
     reason: str = ""
 
 
-def decide(form: Form, cast: Mapping[str, Sequence[Cast]], wanted: Mapping[str, int]) -> Decision:
+def decide(
+    form: RatingForm, cast: Mapping[str, Sequence[CastVote]], wanted: Mapping[str, int]
+) -> SettledState:
     """The state of one question. `cast`: its votes by round; `wanted`: votes by round."""
-    found = Decision(state="open")
+    found = SettledState(state="open")
     for each in (r for r in form.rounds if wanted[r.name]):
         votes = cast.get(each.name, ())
         if len(votes) < wanted[each.name]:
-            return Decision(state="open", round=found.round, answers=found.answers)
+            return SettledState(state="open", round=found.round, answers=found.answers)
         answers = settle(form, each, [v.answers for v in votes])
-        reason = fallen(each, answers)
-        found = Decision(
+        reason = drop_reason(each, answers)
+        found = SettledState(
             state="fell" if reason else "kept", round=each.name, answers=answers, reason=reason
         )
         if reason:
@@ -87,13 +89,13 @@ def decide(form: Form, cast: Mapping[str, Sequence[Cast]], wanted: Mapping[str, 
     return found
 
 
-def settle(form: Form, each: Round, said: Sequence[Answers]) -> dict[str, Any]:
+def settle(form: RatingForm, each: Round, said: Sequence[Answers]) -> dict[str, Any]:
     """By field, what is settled."""
-    found = {f.name: settled(form.rule, f, said) for f in each.fields}
+    found = {f.name: settle_field(form.rule, f, said) for f in each.fields}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def fallen(each: Round, answers: Answers) -> str:
+def drop_reason(each: Round, answers: Answers) -> str:
     """Why a question falls in this round; empty where it does not."""
     reasons = [
         f"{name}={answers[name]}"
@@ -106,7 +108,7 @@ def fallen(each: Round, answers: Answers) -> str:
     return "; ".join(reasons)
 
 
-def is_right(form: Form, each: Round, said: Sequence[Answers]) -> bool:
+def is_right(form: RatingForm, each: Round, said: Sequence[Answers]) -> bool:
     """Whether each answer that makes a question right is settled."""
     answers = settle(form, each, said)
     return all(answers.get(name) == option for name, option in form.right.items())

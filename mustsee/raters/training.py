@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.raters.form import Fault, Field, Form
+from mustsee.raters.form import AnswerFault, FormField, RatingForm
 from mustsee.records import Question
 
 
@@ -20,13 +20,13 @@ class Training:
     answers: Mapping[str, Any]
     why: str = ""
 
-    def missed(self, given: Mapping[str, Any]) -> list[str]:
+    def missed_fields(self, given: Mapping[str, Any]) -> list[str]:
         """The fields that were answered otherwise."""
         return [name for name, value in self.answers.items() if given.get(name) != value]
 
 
 def from_rows(
-    rows: Sequence[Mapping[str, Any]], form: Form, questions: Mapping[str, Question]
+    rows: Sequence[Mapping[str, Any]], form: RatingForm, questions: Mapping[str, Question]
 ) -> dict[str, Training]:
     """By question. A row has question_id, answers (field of the form's first round -> answer) and
     why. Raises UserError with the row.
@@ -46,9 +46,9 @@ def from_rows(
     return found
 
 
-def _known(field: Field, question: Question, value: Any, number: int) -> Any:
+def _known(field: FormField, question: Question, value: Any, number: int) -> Any:
     given = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     try:
         return field.read(given, question)
-    except Fault as fault:
+    except AnswerFault as fault:
         raise UserError(f"training, row {number}: {field.name}={value!r} {fault}") from None

@@ -11,27 +11,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.filters.repair import worded
+from mustsee.filters.repair import wording_fields
 from mustsee.raters import modalities
-from mustsee.raters.ballots import TRAINING, Cast, Item
-from mustsee.raters.form import Form, Part, part
+from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
+from mustsee.raters.form import Part, RatingForm, part
 from mustsee.raters.marks import merge
 from mustsee.raters.results import by_question, wanted_of
-from mustsee.raters.settle import Decision, decide, is_right
+from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
 
 MADE = "people_"  # begins the filter's name of a verdict by people
 SECONDS = "_seconds"  # ends the metric: the certificate's length by people
 
 
-def written(
-    form: Form, questions: Sequence[Question], items: Sequence[Item], votes: Sequence[Cast]
+def apply_votes(
+    form: RatingForm,
+    questions: Sequence[Question],
+    items: Sequence[RatedItem],
+    votes: Sequence[CastVote],
 ) -> list[Question]:
     """The questions, those with votes changed."""
     cast = by_question([v for v in votes if v.round != TRAINING])
     places = {item.name: item.wanted for item in items}
     done: list[Question] = []
-    marks: list[modalities.Mark] = []
+    marks: list[modalities.ModalityMark] = []
     for question in questions:
         said = cast.get(question.question_id)
         if not said:
@@ -44,7 +47,10 @@ def written(
 
 
 def _changed(
-    form: Form, question: Question, said: Mapping[str, Sequence[Cast]], found: Decision
+    form: RatingForm,
+    question: Question,
+    said: Mapping[str, Sequence[CastVote]],
+    found: SettledState,
 ) -> Question:
     name = MADE + form.name
     verdicts = [_verdict(form, question, v) for r in form.rounds for v in said.get(r.name, ())]
@@ -57,7 +63,7 @@ def _changed(
     )
 
 
-def _before(form: Form, question: Question) -> Question:
+def _before(form: RatingForm, question: Question) -> Question:
     """The question without what an earlier writing left."""
     name = MADE + form.name
     for repair in reversed([r for r in question.repairs if r.by == name]):
@@ -73,7 +79,10 @@ def _before(form: Form, question: Question) -> Question:
 
 
 def _corrected(
-    form: Form, question: Question, said: Mapping[str, Sequence[Cast]], found: Decision
+    form: RatingForm,
+    question: Question,
+    said: Mapping[str, Sequence[CastVote]],
+    found: SettledState,
 ) -> Question:
     """With what people settled on in the last round in the place of what was there."""
     last = form.round(found.round or "")
@@ -99,7 +108,9 @@ def _corrected(
             reason=f"{', '.join(sorted(after))} corrected in {last.name} by {raters}",
             by=MADE + form.name,
             before=json.dumps(
-                before["evidence"] if kind == "evidence" else {**worded(question), "parts": before},
+                before["evidence"]
+                if kind == "evidence"
+                else {**wording_fields(question), "parts": before},
                 ensure_ascii=False,
             ),
         )
@@ -132,7 +143,7 @@ def _with(question: Question, parts: Mapping[Part, Any]) -> Question:
     )
 
 
-def _verdict(form: Form, question: Question, vote: Cast) -> Verdict:
+def _verdict(form: RatingForm, question: Question, vote: CastVote) -> Verdict:
     of = form.round(vote.round)
     right = is_right(form, of, [vote.answers]) if form.right else None
     options = [f.name for f in of.fields if f.kind == "option"]
@@ -148,13 +159,15 @@ def _verdict(form: Form, question: Question, vote: Cast) -> Verdict:
     )
 
 
-def _marks(form: Form, said: Mapping[str, Sequence[Cast]]) -> list[modalities.Mark]:
+def _marks(
+    form: RatingForm, said: Mapping[str, Sequence[CastVote]]
+) -> list[modalities.ModalityMark]:
     """What a question needs, by the last round that says so: a senior's word counts alone."""
     for each in reversed(form.rounds):
         votes = [v for v in said.get(each.name, ()) if form.modality in v.answers]
         if votes:
             return [
-                modalities.Mark(question_id=v.question_id, rater=v.rater,
+                modalities.ModalityMark(question_id=v.question_id, rater=v.rater,
                                 needs=v.answers[form.modality or ""])
                 for v in votes
             ]  # fmt: skip

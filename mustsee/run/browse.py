@@ -39,7 +39,7 @@ SHOWN = (  # of a video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class PageFrame:
     """A picture on the page. `src`: its data address; without one the script looks it up by the
     number of its film and its time.
     """
@@ -54,7 +54,7 @@ class Frame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ruling:
+class FilterRuling:
     """What a filter said of a question. `passed` is null where it only tells, or could not tell;
     `earlier`: of a wording that the question had before.
     """
@@ -81,14 +81,14 @@ class Ruling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class PageQuestion:
     """One question on the page."""
 
     question: Question
     film: int
     video: Video
-    frames: Sequence[Frame]
-    rulings: Sequence[Ruling]
+    frames: Sequence[PageFrame]
+    rulings: Sequence[FilterRuling]
     repairs: Sequence[tuple[str, str, str, str]]  # kind, reason, by whom, what it was before
 
 
@@ -99,10 +99,10 @@ class Panel:
     number: int
     video: Video
     questions: Sequence[Question]
-    frames: Sequence[Frame]
+    frames: Sequence[PageFrame]
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         return sum(q.drop is None for q in self.questions)
 
 
@@ -110,7 +110,7 @@ class Panel:
 class Browser:
     """All that the page holds. `frames`: by film, time -> JPEG in base64."""
 
-    shown: Sequence[Shown]
+    shown: Sequence[PageQuestion]
     panels: Sequence[Panel]
     films: Sequence[str]
     frames: Mapping[int, Mapping[str, str]]
@@ -140,10 +140,10 @@ class Browser:
         names = {"types": list(types), "subsets": list(subsets), "fates": list(fates)}
         return {**names, "films": films, "rows": rows}
 
-    def with_pictures(self, shown: Shown) -> Shown:
+    def with_pictures(self, shown: PageQuestion) -> PageQuestion:
         """The question with its frames as data addresses, for readers without scripts."""
         frames = [
-            Frame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
+            PageFrame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
             for f in shown.frames
         ]
         return replace(shown, frames=frames)
@@ -167,7 +167,7 @@ def browser(tables: Tables, store: Store | None) -> Browser:
     found = {n: p.of_film for n, p in pictures.items()}
     return Browser(
         shown=[
-            Shown(
+            PageQuestion(
                 question=q,
                 film=films[q.video_id],
                 video=videos[q.video_id],
@@ -192,10 +192,10 @@ def browser(tables: Tables, store: Store | None) -> Browser:
     )
 
 
-def rulings(question: Question) -> list[Ruling]:
+def rulings(question: Question) -> list[FilterRuling]:
     """The verdicts by filter, those on the wording that it has now first."""
     since = question.earlier_verdicts
-    found: list[Ruling] = []
+    found: list[FilterRuling] = []
     for part, earlier in ((question.verdicts[since:], False), (question.verdicts[:since], True)):
         for name in dict.fromkeys(v.filter for v in part):
             some = [(v, _detail(v)) for v in part if v.filter == name]
@@ -206,7 +206,7 @@ def rulings(question: Question) -> list[Ruling]:
             elif passed is None and told:
                 passed = all(told)
             ruled = None if passed is None else bool(passed)
-            found.append(Ruling(name=name, passed=ruled, verdicts=some, earlier=earlier))
+            found.append(FilterRuling(name=name, passed=ruled, verdicts=some, earlier=earlier))
     return found
 
 
@@ -266,16 +266,16 @@ def _pictures(
         )
 
 
-def _frames(film: _Film | None, question: Question, number: int) -> list[Frame]:
+def _frames(film: _Film | None, question: Question, number: int) -> list[PageFrame]:
     if film is None:
         return []
     times = [k.time for k in film.wanted[question.question_id] if _name(k.time) in film.of_film]
-    return [Frame(film=number, time=time) for time in times]
+    return [PageFrame(film=number, time=time) for time in times]
 
 
-def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[Frame]:
+def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[PageFrame]:
     times = sorted(map(float, kept))
-    return [Frame(film=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
+    return [PageFrame(film=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
 
 
 def _small(jpeg: bytes) -> str:
@@ -302,7 +302,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(sorted(set(names)))}
 
 
-def within(span: Span, begin: float, length: float) -> tuple[float, float]:
+def place_span(span: Span, begin: float, length: float) -> tuple[float, float]:
     """Where a stretch lies in a film, and how long it is, in hundredths of the film; never beyond
     its end.
     """
@@ -310,7 +310,7 @@ def within(span: Span, begin: float, length: float) -> tuple[float, float]:
     return left, right - left
 
 
-def packed(value: Any) -> str:
+def pack_json(value: Any) -> str:
     """JSON, compressed, in base64: no letter of it means anything to a reader of HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
@@ -319,4 +319,4 @@ def packed(value: Any) -> str:
 def packs(items: Sequence[Any], written: Callable[[Any], str]) -> Iterator[str]:
     """The items as HTML, PER_PACK of them in each pack."""
     for start in range(0, len(items), PER_PACK):
-        yield packed([written(item) for item in items[start : start + PER_PACK]])
+        yield pack_json([written(item) for item in items[start : start + PER_PACK]])

@@ -40,7 +40,7 @@ class CallCost:
 
 
 @dataclass
-class Billed:
+class BillingRatio:
     """What calls of one model and prompt were billed, as multiples of their estimates.
 
     `kept`: how many of late were billed no more than was held back for them; halved by each that
@@ -87,16 +87,16 @@ class BillingHistory:
     """What was billed, by model and prompt."""
 
     def __init__(self) -> None:
-        self._pairs: dict[Pair, Billed] = {}
+        self._pairs: dict[Pair, BillingRatio] = {}
 
-    def billed(self, pair: Pair) -> Billed:
-        return self._pairs.setdefault(pair, Billed())
+    def billing_of(self, pair: Pair) -> BillingRatio:
+        return self._pairs.setdefault(pair, BillingRatio())
 
-    def corrected(self, cost: CallCost) -> float:
+    def likely_cost(self, cost: CallCost) -> float:
         """What a call is likely to cost at most, in dollars: by what its model and prompt were
         billed, or where these are new by the dearest prompt of the model.
         """
-        upper = self.billed(cost.pair).upper
+        upper = self.billing_of(cost.pair).upper
         if upper is None:
             known = (b.upper for (model, _), b in self._pairs.items() if model == cost.model)
             uppers = [each for each in known if each is not None]
@@ -104,8 +104,8 @@ class BillingHistory:
         return times(cost, *upper)
 
     def with_margin(self, cost: CallCost) -> float:
-        """As `corrected`, for a call that is in flight with others."""
-        return times(cost, *self.billed(cost.pair).together)
+        """As `likely_cost`, for a call that is in flight with others."""
+        return times(cost, *self.billing_of(cost.pair).together)
 
 
 def times(cost: CallCost, whole: float, tokens_in: float) -> float:
@@ -117,7 +117,7 @@ def times(cost: CallCost, whole: float, tokens_in: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldBack:
+class HeldAmount:
     """What is held back for a call in flight: `usd`; `expected` is the most that it should cost, or
     None where nothing is known. `bare`: it is let go without a margin.
     """
@@ -128,7 +128,7 @@ class HeldBack:
     bare: bool = False
 
 
-NOTHING = HeldBack(cost=CallCost(), usd=0.0)
+NOTHING = HeldAmount(cost=CallCost(), usd=0.0)
 
 
 class Budget:
@@ -139,23 +139,23 @@ class Budget:
 
     def __init__(self, limit: float | None, history: BillingHistory) -> None:
         self._limit, self._history = limit, history
-        self._held: dict[str, HeldBack] = {}
+        self._held: dict[str, HeldAmount] = {}
         self._reserved = 0.0
         self._bare = Counter[str]()
         self._in_flight = Counter[Pair]()
 
     def consider(
         self, cost: CallCost, spent: float, *, batched: bool = False
-    ) -> HeldBack | Literal["hold", "spent"]:
+    ) -> HeldAmount | Literal["hold", "spent"]:
         """What to hold back for a call that is to start now that `spent` dollars are gone; or
         "hold": it waits for those in flight. `batched`: it goes with many others, which are
         answered together.
         """
         if self._limit is None or cost.usd <= 0:
             return NOTHING
-        billed = self._history.billed(cost.pair)
+        billed = self._history.billing_of(cost.pair)
         new = billed.upper is None
-        least = cost.usd if new else self._history.corrected(cost)
+        least = cost.usd if new else self._history.likely_cost(cost)
         left = self._limit - spent
         if left <= 0 or least > left + ROUNDING:
             return "spent"
@@ -163,17 +163,17 @@ class Budget:
         expected = self._history.with_margin(cost)
         few = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
         if few and expected <= free + ROUNDING:
-            return HeldBack(cost=cost, usd=expected, expected=expected)
+            return HeldAmount(cost=cost, usd=expected, expected=expected)
         if not self._bare[cost.model] and least <= free + ROUNDING:
-            held = max(least, min(self._history.corrected(cost), free))
-            return HeldBack(cost=cost, usd=held, expected=None if new else expected, bare=True)
+            held = max(least, min(self._history.likely_cost(cost), free))
+            return HeldAmount(cost=cost, usd=held, expected=None if new else expected, bare=True)
         return "hold"
 
-    def resume(self, cost: CallCost) -> HeldBack:
+    def resume(self, cost: CallCost) -> HeldAmount:
         """What to hold back for a call that is in flight already."""
-        return HeldBack(cost=cost, usd=self._history.corrected(cost))
+        return HeldAmount(cost=cost, usd=self._history.likely_cost(cost))
 
-    def start(self, key: str, held: HeldBack) -> None:
+    def start(self, key: str, held: HeldAmount) -> None:
         """The call is in flight."""
         self.release(key)
         if held is NOTHING:

@@ -24,14 +24,14 @@ from pyarrow import fs
 
 from mustsee.errors import MustseeError
 from mustsee.run.budget import BillingHistory, CallCost, Pair
-from mustsee.run.ledger import Entry, Ledger, Tally
+from mustsee.run.ledger import CallCounts, CallOutcome, UsageTotals
 from mustsee.store import resolve
 
 FOLDER = "daybook"
 STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
 LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
 UNTOLD = ("account", "said", "quotas")  # of an entry: limits are not kept here
-DEFAULTS = {f.name: f.default for f in fields(Entry)}
+DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]
 
 
@@ -43,7 +43,7 @@ class Spent:
     """
 
     runs: int = 0
-    total: Tally = field(default_factory=Tally)
+    total: CallCounts = field(default_factory=CallCounts)
     by_stage: Mapping[str, float] = field(default_factory=dict[str, float])
     unknown: int = 0
     unknown_usd: float = 0.0
@@ -61,7 +61,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentCall:
     """A call that is out: what it may cost, and who makes it."""
 
     cost: CallCost
@@ -90,7 +90,7 @@ def check_readable(out: str) -> None:
         _content(filesystem, path, 1)
 
 
-class Daybook:
+class CallLog:
     """The entries of all runs of an `out=`, and of this one (`run`) as they come; of this run alone
     and in memory where there is no `out`.
 
@@ -98,12 +98,12 @@ class Daybook:
     """
 
     def __init__(self, out: str | None = None, run: str | None = None) -> None:
-        self.before = Ledger()  # of earlier runs
-        self.now = Ledger()  # of this one; who enters a call's end adds it here
+        self.before = UsageTotals()  # of earlier runs
+        self.now = UsageTotals()  # of this one; who enters a call's end adds it here
         self.done: set[str] = set()  # calls of this run that were done before it was started again
         self.history = BillingHistory()
         self.runs = 0
-        self._open: dict[str, Sent] = {}  # by this run
+        self._open: dict[str, SentCall] = {}  # by this run
         self._lost: dict[str, list[CallCost]] = {}  # sent without a reply ever since
         self._lost_sums: dict[Pair, tuple[int, CallCost]] = {}  # how many of them, and their costs
         self._again: set[str] = set()  # lost calls that were made once more
@@ -130,9 +130,9 @@ class Daybook:
 
     @property
     def _lost_usd(self) -> float:
-        return sum(self.history.corrected(cost) for _, cost in self._lost_sums.values())
+        return sum(self.history.likely_cost(cost) for _, cost in self._lost_sums.values())
 
-    def spent(self, now: Ledger) -> Spent:
+    def spent(self, now: UsageTotals) -> Spent:
         """Of all runs, where this one's own ledger is `now`."""
         return Spent(
             runs=self.runs + bool(self._entered),
@@ -143,13 +143,13 @@ class Daybook:
         )
 
     @property
-    def out(self) -> Mapping[str, Sent]:
+    def calls_in_flight(self) -> Mapping[str, SentCall]:
         """This run's calls that are out."""
         return self._open
 
     def sent(self, key: str, cost: CallCost, by: str = "") -> None:
         """A call is let go."""
-        self._open[key] = Sent(cost, by)
+        self._open[key] = SentCall(cost, by)
         self._enter({"sent": key, **vars(cost), "by": by})
 
     def rejoin(self, key: str) -> None:
@@ -165,20 +165,20 @@ class Daybook:
             self._count_lost(cost, 1)
             self._enter({"lost": key})
 
-    def unreported(self, key: str) -> bool:
+    def is_unreported(self, key: str) -> bool:
         """Whether a reply to this call, if the store has one, is of a call that was lost."""
         return key in self._lost and key not in self._again
 
-    def ended(self, entry: Entry, expected: float | None = None) -> bool:
+    def record_end(self, entry: CallOutcome, expected: float | None = None) -> bool:
         """A call ended, by whatever way; whether that was entered. What is free is not. `expected`:
         the most that was held back for it, where it was in flight with others.
         """
         sent = self._open.pop(entry.key, None)
         known = sent is not None
         if sent is not None and entry.outcome == "done":
-            billed = self.history.billed(sent.cost.pair)
+            billed = self.history.billing_of(sent.cost.pair)
             billed.add(sent.cost, entry.usd, entry.tokens_in, expected)
-        if not known and self.unreported(entry.key) and entry.outcome in ("done", "cached"):
+        if not known and self.is_unreported(entry.key) and entry.outcome in ("done", "cached"):
             known = self._found(entry.key) is not None
         elif entry.outcome == "done" and entry.key in self._lost:
             self._again.add(entry.key)
@@ -212,12 +212,12 @@ class Daybook:
             self._lines.append(json.dumps(told, separators=(",", ":")).encode() + b"\n")
 
     @property
-    def entered(self) -> int:
+    def entry_count(self) -> int:
         """How many entries there are of this run."""
         return self._entered
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """How many of them are kept by now."""
         return self._kept
 
@@ -277,7 +277,7 @@ class Daybook:
             self._part, self._lines = len(own), [b"\n"]  # a kill may have cut the last line off
         self._entered = self._kept = len(own)
 
-    def _take(self, filesystem: fs.FileSystem, paths: Iterable[str], ledger: Ledger) -> None:
+    def _take(self, filesystem: fs.FileSystem, paths: Iterable[str], ledger: UsageTotals) -> None:
         for line in b"".join(_content(filesystem, path) for path in paths).splitlines():
             try:
                 told = json.loads(line)
@@ -285,14 +285,14 @@ class Daybook:
                 continue
             if "sent" in told:
                 cost = CallCost(**{name: told[name] for name in COSTS if name in told})
-                self._open[told["sent"]] = Sent(cost, told.get("by", ""))
+                self._open[told["sent"]] = SentCall(cost, told.get("by", ""))
             elif "lost" in told:
                 self.lose(told["lost"])
             elif "rejoined" in told:
                 self._found(told["rejoined"])
             else:
-                entry = Entry(**{k: v for k, v in told.items() if k in DEFAULTS})
-                self.ended(entry)
+                entry = CallOutcome(**{k: v for k, v in told.items() if k in DEFAULTS})
+                self.record_end(entry)
                 ledger.add(entry)
                 if ledger is self.now and entry.outcome == "done":
                     self.done.add(entry.key)
@@ -322,7 +322,7 @@ def _unreadable(path: str, error: OSError) -> MustseeError:
     )
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _told(entry: CallOutcome) -> dict[str, Any]:
     """What an entry says, without what it leaves out."""
     return {
         name: value

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mustsee.run.ledger import Ledger, Tally
+from mustsee.run.ledger import CallCounts, UsageTotals
 
 LEVEL = 0.9  # of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
@@ -33,7 +33,7 @@ class Cost:
         return Cost(**{n: v + times * getattr(other, n) for n, v in vars(self).items()})
 
 
-def costs(ledger: Ledger, before: Ledger) -> dict[str, Cost]:
+def costs(ledger: UsageTotals, before: UsageTotals) -> dict[str, Cost]:
     """By prompt, what has come to a ledger since it was as `before`."""
     old = {name: _cost(tally) for name, tally in before.by_prompt.items()}
     found = {
@@ -43,7 +43,7 @@ def costs(ledger: Ledger, before: Ledger) -> dict[str, Cost]:
     return {name: cost for name, cost in found.items() if cost.calls or cost.cached}
 
 
-def _cost(tally: Tally) -> Cost:
+def _cost(tally: CallCounts) -> Cost:
     return Cost(**{f.name: getattr(tally, f.name) for f in fields(Cost)})
 
 
@@ -55,7 +55,7 @@ def total(some: Mapping[str, Cost]) -> Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class TriedRow:
     """What a stage did with one row: `work`, seconds of this machine; `waited`, seconds that its
     calls, some at once and some after each other, take at the endpoint; `took`: seconds that it
     really took; `prompts`: its calls.
@@ -72,36 +72,36 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class ExpectedRange:
     """An expectation, and the interval around it."""
 
     expected: float
     low: float
     high: float
 
-    def times(self, factor: float) -> Span:
-        return Span(**{name: factor * value for name, value in vars(self).items()})
+    def times(self, factor: float) -> ExpectedRange:
+        return ExpectedRange(**{name: factor * value for name, value in vars(self).items()})
 
     def plain(self, digits: int) -> dict[str, float]:
         return {name: round(value, digits) for name, value in vars(self).items()}
 
 
-def extrapolated(
+def extrapolate(
     values: Sequence[float], sizes: Sequence[float], rest: Sequence[float], *, kept: bool
-) -> Span:
+) -> ExpectedRange:
     """The sum of a figure over the rows that a run will still work on: `values` and `sizes` of the
     rows tried, sizes of the `rest`, above 0. `kept`: what was tried is in the store, and is not
     paid again. The spread is taken to grow with the size.
     """
     again = 0.0 if kept else math.fsum(values)
     if not rest or not values:
-        return Span(expected=again, low=again, high=again)
+        return ExpectedRange(expected=again, low=again, high=again)
     size = math.fsum(sizes)
     rate = math.fsum(values) / size
     others = math.fsum(rest)
     expected = rate * others
     if len(values) == 1:
-        return Span(expected=again + expected, low=again, high=again + 2 * expected)
+        return ExpectedRange(expected=again + expected, low=again, high=again + 2 * expected)
     pairs = zip(values, sizes, strict=True)
     spread = math.fsum((y / x - rate) ** 2 for y, x in pairs) / (len(values) - 1)
     of_rate = math.fsum(x * x for x in sizes) * (others / size) ** 2
@@ -110,14 +110,14 @@ def extrapolated(
     half = float(t.ppf(0.5 + LEVEL / 2, len(values) - 1)) * math.sqrt(
         spread * (of_rate + math.fsum(x * x for x in rest))
     )
-    return Span(
+    return ExpectedRange(
         expected=again + expected,
         low=again + max(0.0, expected - half),
         high=again + expected + half,
     )
 
 
-def chosen(sizes: Mapping[str, float], most: int) -> list[str]:
+def choose_rows(sizes: Mapping[str, float], most: int) -> list[str]:
     """At most `most` rows: one from the middle of each of as many parts of the rows, by size."""
     order = sorted(sizes, key=lambda name: (sizes[name], name))
     if len(order) <= most:
@@ -126,7 +126,7 @@ def chosen(sizes: Mapping[str, float], most: int) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lanes:
+class StageCapacity:
     """What bounds the pace of a stage: its `workers`, `rows` at once in each, and the calls of each
     that are `in_flight` at once.
     """
@@ -137,7 +137,7 @@ class Lanes:
 
 
 def pace(
-    rows: float, work: float, waited: float, cost: Cost, lanes: Lanes, call_seconds: float
+    rows: float, work: float, waited: float, cost: Cost, lanes: StageCapacity, call_seconds: float
 ) -> float:
     """Seconds that a stage takes for all its rows, limits of endpoints apart: what is slowest of
     its processes, its places for rows, its calls in flight. `work`, `waited`: sums over the rows.
@@ -178,7 +178,7 @@ class Forecast:
     """
 
     stages: Sequence[StageEstimate]
-    totals: Mapping[str, Span]
+    totals: Mapping[str, ExpectedRange]
     rows: int
     stored: int
     tried: int
@@ -212,7 +212,7 @@ class Forecast:
 
 
 def against(
-    told: Mapping[str, Any], config: Mapping[str, Any], ledger: Ledger, seconds: float
+    told: Mapping[str, Any], config: Mapping[str, Any], ledger: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
     """`estimate` of run.json: each figure of an `estimate.json` beside what it came to. None where
     it was told of another configuration.

@@ -24,7 +24,7 @@ from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
 from mustsee.records import Problem, Video
 from mustsee.store import resolve
-from mustsee.tables import TABLES, placed, rows_of, suffix_of
+from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.text import printable
 
 KNOWN = (
@@ -106,7 +106,7 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
                 yield {"uri": scheme + found}
     elif suffix in TABLES or suffix == "txt":
         for row in _table(filesystem, path, suffix):
-            yield placed(row, source)
+            yield resolve_uri(row, source)
     elif suffix in SUFFIXES:
         yield {"uri": scheme + path}
     else:

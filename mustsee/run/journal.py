@@ -15,13 +15,13 @@ from typing import Any
 from mustsee.errors import MustseeError
 
 
-class Journal:
+class RestartLog:
     """Appends to the file `path`; None: nothing is written down."""
 
     def __init__(self, path: str | None = None) -> None:
         self._path, self._file = path, -1
 
-    def told(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def read_entries(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """What a killed predecessor wrote down. To be read to its end before more is added."""
         if self._path is None:
             return

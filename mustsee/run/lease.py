@@ -33,7 +33,7 @@ from typing import Any
 import psutil
 from pyarrow import fs
 
-from mustsee.errors import MustseeError, UserError, hidden
+from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.store import resolve
 
 FOLDER = "lease"
@@ -45,7 +45,7 @@ LONGEST_COMMAND = 300  # characters of it that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class LeaseClaim:
     """Who wants a folder, or holds it. `machine`: tells the processes of one kernel and one
     container from all others; `process`: tells the process from a later one of the same `pid`;
     `beat`: how often it was renewed.
@@ -76,7 +76,7 @@ class Lease:
         command: str,
         *,
         say: Callable[[str], object],
-        lost: Callable[[Claim], object],
+        lost: Callable[[LeaseClaim], object],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
         machine: str | None = None,
@@ -86,7 +86,7 @@ class Lease:
         self._filesystem, folder = resolve(out)
         self._folder = f"{folder}/{FOLDER}"
         self._local = isinstance(self._filesystem, fs.LocalFileSystem)
-        self._claim = Claim(
+        self._claim = LeaseClaim(
             name=uuid.uuid4().hex,
             host=platform.node(),
             machine=machine or machine_id(),
@@ -129,7 +129,7 @@ class Lease:
             while self._made:  # of a job that wrote nothing, nothing stays
                 os.rmdir(self._made.pop())
 
-    def _guarded(self, work: Callable[[], Claim | None]) -> Claim | None:
+    def _guarded(self, work: Callable[[], LeaseClaim | None]) -> LeaseClaim | None:
         try:
             return work()
         except OSError as error:
@@ -138,7 +138,7 @@ class Lease:
                 "folder writable, or choose another out="
             ) from error
 
-    def _try(self) -> Claim | None:
+    def _try(self) -> LeaseClaim | None:
         """Hold the folder, or return who does."""
         while True:
             if holder := self._holder():
@@ -150,7 +150,7 @@ class Lease:
                 return None
             self._remove(self._path(self._claim.name))
 
-    def _holder(self) -> Claim | None:
+    def _holder(self) -> LeaseClaim | None:
         """The run that holds the folder, once it has shown that it lives. Claims before which this
         run's would have to be withdrawn are waited for.
         """
@@ -168,7 +168,7 @@ class Lease:
             self._sleep(POLL_S)
         return None
 
-    def _must_yield_to(self, other: Claim) -> bool:
+    def _must_yield_to(self, other: LeaseClaim) -> bool:
         """Whether this run has no right to the folder while there is this other claim."""
         return other.holds or other.name < self._claim.name
 
@@ -182,7 +182,7 @@ class Lease:
             self._sleep(POLL_S)
         return True
 
-    def _others(self) -> Iterator[tuple[Claim, bool]]:
+    def _others(self) -> Iterator[tuple[LeaseClaim, bool]]:
         """The claims of other runs, and whether they are known to live. The dead are removed."""
         found = self._filesystem.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
         for info in found:
@@ -198,7 +198,7 @@ class Lease:
             else:
                 yield claim, bool(lives)
 
-    def _is_alive(self, claim: Claim, content: Any) -> bool | None:
+    def _is_alive(self, claim: LeaseClaim, content: Any) -> bool | None:
         """Whether who wrote a claim lives; None: it is not known yet."""
         if claim.machine == self._claim.machine and (now := process_start(claim.pid)) is not None:
             return now == claim.process
@@ -217,7 +217,7 @@ class Lease:
                     self._lost(taken)
                     return
 
-    def renew(self) -> Claim | None:
+    def renew(self) -> LeaseClaim | None:
         """Give a sign of life; the claim of another run, where one has taken the folder over."""
         path = self._path(self._claim.name)
         self._claim = replace(self._claim, beat=self._claim.beat + 1)
@@ -236,7 +236,7 @@ class Lease:
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}.json"
 
-    def _read(self, path: str) -> tuple[Claim, Any] | None:
+    def _read(self, path: str) -> tuple[LeaseClaim, Any] | None:
         """A claim, and what changes whenever it is renewed. None where it is gone."""
         try:
             with self._filesystem.open_input_file(path) as file:
@@ -248,7 +248,7 @@ class Lease:
                 return None
             raise
         try:
-            claim = Claim(**json.loads(content))
+            claim = LeaseClaim(**json.loads(content))
         except (ValueError, TypeError):  # of another version: it counts as a holder
             name = os.path.basename(path).removesuffix(".json")
             claim = replace(
@@ -291,9 +291,9 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
     """Hold the output folder for a run in this process. Where another run takes it over, which may
     only be when this one gave no sign of life, the block ends with MustseeError.
     """
-    taken: list[Claim] = []
+    taken: list[LeaseClaim] = []
 
-    def lost(claim: Claim) -> None:
+    def lost(claim: LeaseClaim) -> None:
         taken.append(claim)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -313,12 +313,12 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
 
 
 def _say(line: str) -> None:
-    print(hidden(f"mustsee: {line}"), file=sys.stderr, flush=True)
+    print(hide_secrets(f"mustsee: {line}"), file=sys.stderr, flush=True)
 
 
 def command_line(arguments: list[str]) -> str:
     """A command line without what stands before the @ of an address."""
-    line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hidden(shlex.join(arguments)))
+    line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hide_secrets(shlex.join(arguments)))
     return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}..."
 
 

@@ -56,7 +56,7 @@ def require_price(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class CallOutcome:
     """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
     from an equal call), `retry` (failed, and tried again), `refused` (too many at once, and tried
     again), `failed` (given up).
@@ -91,7 +91,7 @@ class Entry:
 
 
 @dataclass
-class Tally:
+class CallCounts:
     calls: int = 0
     batched: int = 0
     cached: int = 0
@@ -109,7 +109,7 @@ class Tally:
     seconds: float = 0.0
     held: float = 0.0
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CallOutcome) -> None:
         self.calls += entry.outcome == "done"
         self.batched += entry.outcome == "done" and entry.batched
         self.cached += entry.outcome == "cached"
@@ -130,9 +130,9 @@ class Tally:
             self.seconds += entry.seconds
             self.held += entry.held
 
-    def plus(self, other: Tally) -> Tally:
+    def plus(self, other: CallCounts) -> CallCounts:
         """The sum of both."""
-        return Tally(
+        return CallCounts(
             **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
         )
 
@@ -150,32 +150,34 @@ def _rounded(value: float) -> float:
     return round(value, 8) if isinstance(value, float) else value
 
 
-def _summed(one: Mapping[str, Tally], other: Mapping[str, Tally]) -> dict[str, Tally]:
+def _summed(
+    one: Mapping[str, CallCounts], other: Mapping[str, CallCounts]
+) -> dict[str, CallCounts]:
     names = dict.fromkeys((*one, *other))
-    return {name: one.get(name, Tally()).plus(other.get(name, Tally())) for name in names}
+    return {name: one.get(name, CallCounts()).plus(other.get(name, CallCounts())) for name in names}
 
 
 @dataclass
-class Ledger:
+class UsageTotals:
     """The sum of all entries."""
 
-    total: Tally = field(default_factory=Tally)
-    by_prompt: dict[str, Tally] = field(default_factory=dict[str, Tally])
-    by_model: dict[str, Tally] = field(default_factory=dict[str, Tally])
-    by_stage: dict[str, Tally] = field(default_factory=dict[str, Tally])
+    total: CallCounts = field(default_factory=CallCounts)
+    by_prompt: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
+    by_model: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
+    by_stage: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
     instead: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CallOutcome) -> None:
         self.total.add(entry)
-        self.by_prompt.setdefault(entry.prompt, Tally()).add(entry)
-        self.by_model.setdefault(entry.model, Tally()).add(entry)
-        self.by_stage.setdefault(entry.stage, Tally()).add(entry)
+        self.by_prompt.setdefault(entry.prompt, CallCounts()).add(entry)
+        self.by_model.setdefault(entry.model, CallCounts()).add(entry)
+        self.by_stage.setdefault(entry.stage, CallCounts()).add(entry)
         if entry.instead and entry.outcome in ("done", "cached"):
             self.instead[entry.model, entry.instead] += 1
 
-    def plus(self, other: Ledger) -> Ledger:
+    def plus(self, other: UsageTotals) -> UsageTotals:
         """The sum of both."""
-        return Ledger(
+        return UsageTotals(
             total=self.total.plus(other.total),
             by_prompt=_summed(self.by_prompt, other.by_prompt),
             by_model=_summed(self.by_model, other.by_model),

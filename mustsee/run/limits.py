@@ -79,7 +79,7 @@ class Bucket:
         self.held += max(0.0, now + seconds - max(now, self._held_until))
         self._held_until = max(self._held_until, now + seconds)
 
-    def left(self, units: float, now: float) -> None:
+    def cap_level(self, units: float, now: float) -> None:
         """No more than so many units are left: others take from it, too."""
         self._flow(now)
         self._level = min(self._level, units)
@@ -120,7 +120,7 @@ class Rates:
         self._slowness = Slowness()
 
     @property
-    def held(self) -> dict[str, float]:
+    def held_seconds(self) -> dict[str, float]:
         """Seconds in which calls had to wait for a limit that is configured, by `name=value`, or
         that the endpoint told, by its header and value.
         """
@@ -138,7 +138,7 @@ class Rates:
         self._of_requests = self._listed(self._requests, "requests")
         self._of_tokens = self._listed(self._tokens, "tokens")
 
-    def told(self, quotas: Mapping[str, Quota], now: float) -> None:
+    def record_quotas(self, quotas: Mapping[str, Quota], now: float) -> None:
         """A reply told what is left of a limit of "requests" or "tokens"."""
         for name, quota in quotas.items():
             known = self._told.get(name)
@@ -146,7 +146,7 @@ class Rates:
                 bucket = Bucket(quota.per_minute, now, room=quota.limit)
                 self._told[name] = known = quota, bucket
                 self._list()
-            known[1].left(quota.remaining, now)
+            known[1].cap_level(quota.remaining, now)
 
     def admit(self, tokens: float, now: float) -> Admission:
         """Whether one request of `tokens` may start; if so, it is in flight until `release`."""
@@ -156,12 +156,12 @@ class Rates:
         self._next = max(self._next, now - 2 / self.search.rate)  # who asks a little late
         waits = [self._next - now, 0.0]
         if waits[0] > 0:
-            self.search.held("rate", now)
+            self.search.record_wait("rate", now)
         self._next += 1 / self.search.rate
         waits += [bucket.reserve(1, now) for bucket in self._of_requests]
         waits += [bucket.reserve(tokens, now) for bucket in self._of_tokens]
         self.in_flight += 1
-        return Admission(True, max(waits), self.search.started(now + max(waits)))
+        return Admission(True, max(waits), self.search.record_start(now + max(waits)))
 
     def _held(self, now: float) -> float | None:
         """Seconds for which nothing may start; None: something may."""
@@ -169,10 +169,10 @@ class Rates:
         if now < self._closed_until:
             return self._closed_until - now
         if self.in_flight + 1 > self.search.window:
-            self.search.held("window", now)
+            self.search.record_wait("window", now)
             return 0.0
         if self._next - now > HORIZON:
-            self.search.held("rate", now)
+            self.search.record_wait("rate", now)
             return self._next - now - HORIZON
         for bucket in (*self._of_requests, *self._of_tokens):
             if (debt := bucket.debt(now)) > HORIZON:
@@ -184,7 +184,7 @@ class Rates:
         """Those who are held back ask again one after the other, two for each that can start."""
         first = now + held
         self._line = min(max(self._line, first), first + LONGEST_HOLD)
-        self._line += 1 / max(50.0, 2 * self.search.seen)
+        self._line += 1 / max(50.0, 2 * self.search.observed_rate)
         return self._line - now
 
     def release(self, unused: float, now: float) -> None:
@@ -193,22 +193,22 @@ class Rates:
         for bucket in self._of_tokens:
             bucket.refund(unused, now)
 
-    def answered(self, call: int, prompt: str, seconds: float) -> None:
+    def record_answer(self, call: int, prompt: str, seconds: float) -> None:
         """That call, which is released, was answered after so many seconds."""
         self._silent_since = math.inf
         self._refused -= self._refused / FEW_CALLS
-        self.search.answered(call)
-        slow = self._slowness.risen(prompt, seconds, self.in_flight + 1)
+        self.search.record_answer(call)
+        slow = self._slowness.slowdown(prompt, seconds, self.in_flight + 1)
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW / slow))
 
-    def refused(self, call: int, now: float, told: bool = False) -> None:
+    def record_refusal(self, call: int, now: float, told: bool = False) -> None:
         """That call, which is released, was refused; `told`: with a Retry-After."""
         if self.limits.search:
-            self.search.refused(call, self.in_flight, now, told)
-        self.failed(now)
+            self.search.record_refusal(call, self.in_flight, now, told)
+        self.record_failure(now)
 
-    def failed(self, now: float) -> None:
+    def record_failure(self, now: float) -> None:
         """A call failed in a way that another attempt may mend."""
         self._refused += (1 - self._refused) / FEW_CALLS
         self._silent_since = min(self._silent_since, now)

@@ -21,7 +21,7 @@ DAY = 86_400.0  # seconds after which a folder that nobody ever claimed counts a
 _held: dict[Path, int] = {}  # folder -> the open file that holds it
 
 
-def claimed(prefix: str, parent: str | None = None) -> Path:
+def claim_folder(prefix: str, parent: str | None = None) -> Path:
     """A fresh folder of this process; those of the same prefix that dead processes left are
     removed.
     """

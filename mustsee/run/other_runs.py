@@ -50,7 +50,7 @@ def register_run(store: str, out: str | None, run: str) -> Generator[str]:
             noted.unlink()
 
 
-class Tail:
+class RunFollower:
     """The calls in flight of one run, by its daybook."""
 
     def __init__(self, path: str) -> None:
@@ -89,7 +89,7 @@ class OtherRuns:
     ) -> None:
         self._folder = Path(resolve(store)[1], FOLDER) if store and is_local(store) else None
         self._run, self._clock = run, clock
-        self._runs: dict[str, Tail] = {}
+        self._runs: dict[str, RunFollower] = {}
         self._due = 0.0
 
     def refresh(self) -> None:
@@ -99,7 +99,7 @@ class OtherRuns:
         if self._clock() >= self._due:
             self._due = self._clock() + LOOK_S
             living = self._living_daybooks(self._folder)
-            self._runs = {path: self._runs.get(path) or Tail(path) for path in living}
+            self._runs = {path: self._runs.get(path) or RunFollower(path) for path in living}
         for run in self._runs.values():
             run.read_new()
 

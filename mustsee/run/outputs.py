@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from mustsee import schemas
-from mustsee.errors import MustseeError, UserError, hidden
+from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.records import Question, Video
 from mustsee.run import litter
 from mustsee.store import resolve, writable
@@ -43,11 +43,11 @@ def check_writable(key: str, folder: str) -> None:
         )
 
 
-class Scratch:
+class ScratchFile:
     """Finished rows on the local disk, in one file, in a folder that `close` removes."""
 
     def __init__(self) -> None:
-        self.folder = litter.claimed("mustsee-rows-")
+        self.folder = litter.claim_folder("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
         self._kinds: dict[pa.Schema, int] = {}  # the columns that rows have, few sets of them
         # the id of each row, where it begins, and which columns it has
@@ -94,7 +94,7 @@ class Scratch:
         litter.release(self.folder)
 
 
-def write_rows(rows: Scratch, folder: Path, *, git: str = "", fall: bool = True) -> None:
+def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = True) -> None:
     """Write `videos.parquet`, one row per video or clip, and `questions.parquet`, one row per
     question, dropped ones included, in one pass.
 
@@ -225,10 +225,10 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     local = isinstance(filesystem, fs.LocalFileSystem)
     if local:
         os.makedirs(path, exist_ok=True)
-    fresh = litter.claimed(".new-" if local else "mustsee-out-", path if local else None)
+    fresh = litter.claim_folder(".new-" if local else "mustsee-out-", path if local else None)
     try:
         record = write(fresh)
-        text = hidden(json.dumps(record, indent=2, ensure_ascii=False))
+        text = hide_secrets(json.dumps(record, indent=2, ensure_ascii=False))
         (fresh / "run.json").write_text(text + "\n")
         entries = sorted(
             (p for p in fresh.iterdir() if p.name != litter.LOCK),

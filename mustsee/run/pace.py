@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mustsee.run.ledger import Tally
+from mustsee.run.ledger import CallCounts
 
 # "starting": no worker is up; "full": as many rows as places; "rows": fewer, and more are to come
 # from the stage before; "few": fewer, and no more will come; "done": none are left.
@@ -19,7 +19,7 @@ Doing = Literal["starting", "full", "rows", "few", "done"]
 PART = 0.5  # of a stage's work: what takes more is what it waits for
 
 
-def doing(*, started: int, waiting: int, left: int, places: int) -> Doing:
+def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:
     """What a stage does: of `left` rows to come or to end, `waiting` have come."""
     if left <= 0:
         return "done"
@@ -31,7 +31,7 @@ def doing(*, started: int, waiting: int, left: int, places: int) -> Doing:
 
 
 @dataclass
-class Watched:
+class StageSeconds:
     """Seconds of a stage by what it did, and of all its places together."""
 
     seconds: dict[Doing, float] = field(default_factory=dict[Doing, float])
@@ -43,13 +43,13 @@ class Watched:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowed:
+class EndpointLimits:
     """What an endpoint allows in a minute; None is no limit."""
 
     calls: float | None = None
     tokens: float | None = None
 
-    def hours(self, tally: Tally) -> float:
+    def hours(self, tally: CallCounts) -> float:
         """The hours that it takes at least for these calls."""
         tokens = tally.tokens_in + tally.tokens_out
         bounds = ((tally.calls, self.calls), (tokens, self.tokens))
@@ -57,7 +57,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Did:
+class StageWork:
     """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its workers
     were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder;
     `limit`: the one that the run's calls waited for longest.
@@ -69,9 +69,9 @@ class Did:
     taken: float = 0.0
     usd: float = 0.0
     limit: str = ""
-    calls: Tally = field(default_factory=Tally)
-    allowed: Allowed = field(default_factory=Allowed)
-    watched: Watched = field(default_factory=Watched)
+    calls: CallCounts = field(default_factory=CallCounts)
+    allowed: EndpointLimits = field(default_factory=EndpointLimits)
+    watched: StageSeconds = field(default_factory=StageSeconds)
 
     def plain(self, before: str, kept: int) -> dict[str, Any]:
         """`before`: the stage that its rows come from; `kept`: questions."""
@@ -127,7 +127,9 @@ class Did:
         return "others wait for it"
 
 
-def plain(stages: Sequence[Did], *, kept: int, seconds: float, cores: float) -> dict[str, Any]:
+def plain(
+    stages: Sequence[StageWork], *, kept: int, seconds: float, cores: float
+) -> dict[str, Any]:
     """`pace` of run.json; nothing where no stage did or paid anything. `seconds`: of the run."""
     befores = ("", *(each.name for each in stages))
     told = {

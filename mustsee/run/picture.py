@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.llm import UNTESTED, is_rules, untested
+from mustsee.llm import UNTESTED, is_rules, untested_note
 from mustsee.records import Keyframe, Question, Video
 from mustsee.run.best import FRAMES, evidence_frames
 from mustsee.run.report import clock
@@ -161,7 +161,7 @@ class _Card:
         asked: dict[str, list[str]] = {}
         for verdict in self.question.verdicts:
             asked.setdefault(verdict.filter, []).append(verdict.model)
-        if untested(asked):
+        if untested_note(asked):
             pen.text((EDGE, y + 4), UNTESTED, RED, _font(26))
             y += 42
         return y

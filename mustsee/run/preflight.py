@@ -11,7 +11,7 @@ from mustsee.llm import is_rules
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demand:
+class ResourceDemand:
     """`count` workers of one kind, each with these resources; `key`: the setting behind it."""
 
     name: str
@@ -20,7 +20,9 @@ class Demand:
     resources: Mapping[str, float]
 
 
-def unplaced(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> str | None:
+def lacking_resources(
+    demands: Sequence[ResourceDemand], nodes: Sequence[Mapping[str, float]]
+) -> str | None:
     """None when all workers fit the nodes' free resources, else a sentence: what lacks, which key.
 
     First fit, the largest worker first; a worker never spans nodes. Packing is not optimal, so in
@@ -71,7 +73,7 @@ def _alike(models: Mapping[str, str]) -> list[tuple[str, list[str]]]:
 
 
 def _lacking(
-    demand: Demand, demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]
+    demand: ResourceDemand, demands: Sequence[ResourceDemand], nodes: Sequence[Mapping[str, float]]
 ) -> str:
     lines: list[str] = []
     for resource, amount in demand.resources.items():

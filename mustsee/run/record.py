@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.llm import untested
+from mustsee.llm import untested_note
 from mustsee.run import pace
 from mustsee.run.daybook import Spent
-from mustsee.run.ledger import Ledger, Tally
+from mustsee.run.ledger import CallCounts, UsageTotals
 
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Took:
+class WorkTimes:
     """What work took, in seconds. `busy`: by the clock of its worker, of which rows that are there
     together get a share each; `cpu`: CPU time, shared likewise; `residence`: by the clock, from
     where the row came to the worker, with its waits.
@@ -30,15 +30,15 @@ class Took:
     residence: float = 0.0
 
 
-NOTHING = Took()
+NOTHING = WorkTimes()
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageCounts:
     """Rows of one stage by what became of them, and what the work on them took: `seconds` in which
-    workers were busy, `cpu_seconds`, `residence` (as `Took`). A row that is computed or reused may
-    be dropped by the stage's filters as well. `started`: no rows, but the workers that have come
-    up.
+    workers were busy, `cpu_seconds`, `residence` (as `WorkTimes`). A row that is computed or reused
+    may be dropped by the stage's filters as well. `started`: no rows, but the workers that have
+    come up.
     """
 
     computed: int = 0
@@ -50,7 +50,7 @@ class StageCounts:
     cpu_seconds: float = 0.0
     residence: float = 0.0
 
-    def plus(self, outcome: RowOutcome, took: Took = NOTHING, rows: int = 1) -> StageCounts:
+    def plus(self, outcome: RowOutcome, took: WorkTimes = NOTHING, rows: int = 1) -> StageCounts:
         """The counts with so many rows more."""
         return StageCounts(
             computed=self.computed + rows * (outcome == "computed"),
@@ -64,19 +64,19 @@ class StageCounts:
         )
 
     @property
-    def finished(self) -> int:
+    def finished_rows(self) -> int:
         """Rows that the stage is done with."""
         return self.computed + self.reused + self.problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aborted:
+class RunAbort:
     """The error of a worker that ended the run: its class name and its text."""
 
     error: str
     message: str
 
-    def raised(self) -> MustseeError:
+    def to_error(self) -> MustseeError:
         """The error, to be raised where the run ends."""
         kind = UserError if self.error == "UserError" else MustseeError
         return kind(self.message)
@@ -94,13 +94,13 @@ class Snapshot:
 
     stages: Mapping[str, StageCounts]
     counts: Mapping[str, int]
-    llm: Ledger
+    llm: UsageTotals
     spent: Spent = field(default_factory=Spent)
     in_batches: int = 0
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     trouble: Mapping[str, str] = field(default_factory=dict[str, str])
-    aborted: Aborted | None = None
+    aborted: RunAbort | None = None
 
     def stage(self, name: str) -> StageCounts:
         """The counts of a stage; zeros before its first row."""
@@ -108,7 +108,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class FunnelStep:
     """One stage of the funnel: rows in and out, drops by reason, rows that failed there."""
 
     stage: str
@@ -128,7 +128,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sieve:
+class FilterCounts:
     """What a filter did: questions that it could tell about, those that it dropped, those that it
     only marked, and why it most often dropped; those that it could tell nothing of, and how many
     for which reason. `models`: the identities of those whom it asked.
@@ -155,14 +155,14 @@ class QuestionCounts:
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
-    filters: Mapping[str, Sieve] = field(default_factory=dict[str, Sieve])
+    filters: Mapping[str, FilterCounts] = field(default_factory=dict[str, FilterCounts])
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
     without: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def untested(self) -> str:
+    def untested_note(self) -> str:
         """What is to be said where rules stood in for a language model; else empty."""
-        return untested({name: sieve.models for name, sieve in self.filters.items()})
+        return untested_note({name: sieve.models for name, sieve in self.filters.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,23 +179,25 @@ class RunRecord:
     git: str
     versions: Mapping[str, str]
     prompts: Mapping[str, str]
-    funnel: Sequence[Step]
+    funnel: Sequence[FunnelStep]
     questions: QuestionCounts
     transcribed_by: Mapping[str, int]
     stages: Mapping[str, StageCounts]
-    llm: Ledger
+    llm: UsageTotals
     counts: Mapping[str, int]
     spent: Spent = field(default_factory=Spent)
     total_seconds: float | None = None
     film_seconds: float = 0.0
     cores: float = 0.0
-    watched: Mapping[str, pace.Watched] = field(default_factory=dict[str, pace.Watched])
-    allowed: Mapping[str, pace.Allowed] = field(default_factory=dict[str, pace.Allowed])
+    watched: Mapping[str, pace.StageSeconds] = field(default_factory=dict[str, pace.StageSeconds])
+    allowed: Mapping[str, pace.EndpointLimits] = field(
+        default_factory=dict[str, pace.EndpointLimits]
+    )
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def finished(self, seconds: float) -> RunRecord:
+    def with_seconds(self, seconds: float) -> RunRecord:
         """The record of a job that took so many seconds in all."""
         return replace(self, total_seconds=round(seconds, 3))
 
@@ -215,16 +217,16 @@ class RunRecord:
         hours = self.film_seconds / 3600 / rows if rows else 0.0
         paid = self.spent.by_stage
         did = [
-            pace.Did(
+            pace.StageWork(
                 name=name or "job",
                 film=hours * counts.computed if counts.seconds else 0.0,
                 work=counts.seconds / 3600,
                 taken=counts.residence / 3600,
                 usd=paid.get(name, 0.0),
                 limit=max(self.held, key=lambda limit: self.held[limit], default=""),
-                calls=self.llm.by_stage.get(name, Tally()),
-                allowed=self.allowed.get(name, pace.Allowed()),
-                watched=self.watched.get(name, pace.Watched()),
+                calls=self.llm.by_stage.get(name, CallCounts()),
+                allowed=self.allowed.get(name, pace.EndpointLimits()),
+                watched=self.watched.get(name, pace.StageSeconds()),
             )
             for name, counts in {**dict.fromkeys(paid, StageCounts()), **self.stages}.items()
         ]
@@ -256,7 +258,7 @@ class RunRecord:
                 "subsets": dict(counted.subsets),
                 "types": dict(counted.types),
                 "failed": dict(counted.failed),
-                "untested": counted.untested,
+                "untested": counted.untested_note,
                 "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
             },
             "without_questions": dict(counted.without),

@@ -17,9 +17,17 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.llm import untested
+from mustsee.llm import untested_note
 from mustsee.run.best import BEST
-from mustsee.run.browse import PER_PACK, Browser, Shown, browser, packed, packs, within
+from mustsee.run.browse import (
+    PER_PACK,
+    Browser,
+    PageQuestion,
+    browser,
+    pack_json,
+    packs,
+    place_span,
+)
 from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
 
@@ -27,7 +35,7 @@ ASSETS = Path(__file__).parents[1] / "assets"
 
 
 @dataclass(frozen=True)
-class Bar:
+class PlotBar:
     """One bar of a plot: its label, its value, and its length as a share of the longest."""
 
     label: str
@@ -35,10 +43,10 @@ class Bar:
     share: float
 
 
-def bars(counts: Mapping[str, float]) -> list[Bar]:
+def bars(counts: Mapping[str, float]) -> list[PlotBar]:
     """Counts as bars, in the order given."""
     longest = max(counts.values(), default=0) or 1
-    return [Bar(label, value, value / longest) for label, value in counts.items()]
+    return [PlotBar(label, value, value / longest) for label, value in counts.items()]
 
 
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
@@ -55,7 +63,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     page = templates.get_template("report.html.j2").stream(
         record=record,
         browser=found,
-        untested=untested(asked_models(tables)),
+        untested=untested_note(asked_models(tables)),
         first=[found.with_pictures(s) for s in found.shown[:BEST]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(found.panels)),
@@ -75,7 +83,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
 
 def _data(found: Browser, written: Any) -> Iterator[tuple[str, str]]:
     """What the script looks up, by the id of the element that holds it."""
-    yield "index", packed(found.index())
+    yield "index", pack_json(found.index())
     for number, pack in enumerate(packs(found.shown, written.question)):
         yield f"questions-{number}", pack
     for number, pack in enumerate(packs(found.panels, written.film)):
@@ -93,7 +101,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    ours: Mapping[str, Any] = {"clock": clock, "within": within}
+    ours: Mapping[str, Any] = {"clock": clock, "place_span": place_span}
     found.filters.update(ours)
     return found
 
@@ -105,7 +113,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _positions(shown: Sequence[Shown]) -> dict[str, float]:
+def _positions(shown: Sequence[PageQuestion]) -> dict[str, float]:
     """Where in their films the evidence of kept questions lies: spans by the fifth in which their
     middle falls.
     """

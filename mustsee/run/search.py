@@ -90,13 +90,13 @@ class Search:
         level = self._top[of] * (self._shape if of in self._tight else max(1.0, self._shape))
         return max(level, self._top[of] - self._below) if of == "window" else level
 
-    def held(self, by: Measure, now: float) -> None:
+    def record_wait(self, by: Measure, now: float) -> None:
         """A call had to wait: time to climb, unless nothing is answered."""
         passed, self._held_at, self._holder = now - self._held_at, now, by
         if self._row >= OUTAGE or passed > 2 * LONGEST_HOLD:
             return
         second = 1.0 if self._doubling else min(max(1.0, CALLS / self.rate), LONGEST_SECOND)
-        if not (self._doubling and self.rate > START + 2 * self.seen):
+        if not (self._doubling and self.rate > START + 2 * self.observed_rate):
             self._time += passed / second
         if self._doubling and all(self._level(m) >= CUT * self._top[m] for m in self._top):
             self._tight = BOTH
@@ -107,7 +107,7 @@ class Search:
         """On the way back from a cut."""
         return not self._doubling and self._shape < 0.97
 
-    def started(self, at: float) -> int:
+    def record_start(self, at: float) -> int:
         """A call starts then: its number."""
         self._started += 1
         passed = max(0.0, at - self._start_at) if self._started > 1 else 0.0
@@ -119,7 +119,7 @@ class Search:
         return self._started
 
     @property
-    def seen(self) -> float:
+    def observed_rate(self) -> float:
         """Calls a second that stood, as of the last start."""
         return self._stood / max(self._passed, 1 / self.rate, 1e-6)
 
@@ -128,7 +128,7 @@ class Search:
         """Seconds over which what is seen is counted."""
         return max(1.0, 8 / self.rate)
 
-    def answered(self, call: int) -> None:
+    def record_answer(self, call: int) -> None:
         """The call of that number was answered."""
         if call <= self._cut_at:
             return
@@ -138,7 +138,7 @@ class Search:
             self._top, self._doubling, self._time = self._before, True, 0.0
         self._row = self._cuts = 0
 
-    def refused(self, call: int, in_flight: int, now: float, told: bool) -> None:
+    def record_refusal(self, call: int, in_flight: int, now: float, told: bool) -> None:
         """The call of that number was refused; so many are still in flight. `told`: with the time
         at which to come again.
         """
@@ -169,14 +169,14 @@ class Search:
 
     def cut(self, holder: Measure, in_flight: int, told: bool = False) -> None:
         """Congestion, while so many calls stood, and `holder` held further ones back; `told`: as in
-        `refused`. Where nothing stood after the cuts before, this one is deeper.
+        `record_refusal`. Where nothing stood after the cuts before, this one is deeper.
         """
         nothing_stood = told or self._started - self._cut_at <= AT_ONCE
         self._cut_at = self._started
         self._cuts = self._cuts + 1 if nothing_stood else 0
         deeper = CUT ** max(0, self._cuts - 2)
         in_flight = round(in_flight * deeper)
-        stood = deeper * self.seen / (1 - min(self._anyway, 0.5))
+        stood = deeper * self.observed_rate / (1 - min(self._anyway, 0.5))
         rate, window = min(self.rate, stood), min(self.window, float(in_flight))
         again = not self._doubling and self._time < RECOVERY
         deepest = DEEPEST if told else DEEPEST / 8
@@ -209,7 +209,7 @@ class Slowness:
         self._most = 0.0  # calls in flight by how slow they were: what is done in all
         self._calls = 0
 
-    def risen(self, prompt: str, seconds: float, in_flight: int) -> float | None:
+    def slowdown(self, prompt: str, seconds: float, in_flight: int) -> float | None:
         """A call was answered; how many times too slow calls are, where that is for their number,
         and at most once for as many calls as are in flight.
         """

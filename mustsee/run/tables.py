@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mustsee import schemas
 from mustsee.records import Question, Video
-from mustsee.run.record import QuestionCounts, Sieve, Step
+from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.tables import parts
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
+class ProblemRow:
     """One row of `problems.parquet`: what failed, where, and the input that it came from."""
 
     video_id: str
@@ -104,7 +104,7 @@ class Failure:
 ACCOUNT_ERRORS = ("BudgetSpent", "NoCredit", "NoAnswer")  # no fault of the row
 
 
-def stopped(tables: Tables) -> Counter[tuple[str, str]]:
+def count_stopped_rows(tables: Tables) -> Counter[tuple[str, str]]:
     """How many rows are unfinished because calls had to stop: by error and message."""
     problems = (video.problem for video in tables.videos("problem"))
     ours = (p for p in problems if p is not None and p.error in ACCOUNT_ERRORS)
@@ -114,14 +114,14 @@ def stopped(tables: Tables) -> Counter[tuple[str, str]]:
 def write_problems(tables: Tables, path: Path) -> None:
     """`problems.parquet`: every row that failed."""
     failures = [
-        Failure(video_id=v.video_id, uri=v.uri, **schemas.dump(v.problem))
+        ProblemRow(video_id=v.video_id, uri=v.uri, **schemas.dump(v.problem))
         for v in tables.videos("problem")
         if v.problem is not None
     ]
-    pq.write_table(schemas.table(failures, Failure), path, compression="zstd")
+    pq.write_table(schemas.table(failures, ProblemRow), path, compression="zstd")
 
 
-def funnel(tables: Tables, stages: Sequence[str]) -> tuple[Step, ...]:
+def funnel(tables: Tables, stages: Sequence[str]) -> tuple[FunnelStep, ...]:
     """Rows into and out of each stage, why some were dropped, how many failed there.
 
     A row falls at the last stage that it went through (the last in its lineage).
@@ -144,7 +144,9 @@ def funnel(tables: Tables, stages: Sequence[str]) -> tuple[Step, ...]:
         elif row.drop is not None:
             dropped[last][row.drop.split(":")[0]] += 1
     return tuple(
-        Step(stage=name, entered=entered[i], left=left[i], dropped=dropped[i], problems=problems[i])
+        FunnelStep(
+            stage=name, entered=entered[i], left=left[i], dropped=dropped[i], problems=problems[i]
+        )
         for i, name in enumerate(names)
     )
 
@@ -173,7 +175,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
     unread = _unread(tables) if unvetted else {}
     models = asked_models(tables) if asked or unvetted else {}
     filters = {
-        name: Sieve(
+        name: FilterCounts(
             asked=asked[name],
             dropped=dropped[name],
             marked=marked[name],

@@ -22,7 +22,7 @@ from mustsee.records import Caption, Frame
 from mustsee.text import STOP, stem, terms, words
 
 if TYPE_CHECKING:
-    from mustsee.media.pictures import Picture, Thumbnail
+    from mustsee.media.pictures import Thumbnail, TimedFrame
 
 LUMA = 64  # numbers of a descriptor that are brightness
 FITTED = 96  # pixels of the longer side of a picture that a probe is fitted into
@@ -46,7 +46,7 @@ class Absence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sighting:
+class NearestMoments:
     """The moments of a background that are most like a probe: by looks (`distance` at `time`) and
     by what is said of them (`likeness` of `text` at `told`; `least` is too much). Null where they
     were not compared. `says`: a caption that has the words of what the probe shows.
@@ -71,7 +71,7 @@ class Sighting:
         return looks and unlike and self.says is None
 
     @property
-    def setting(self) -> str:
+    def failed_setting(self) -> str:
         """The setting by which the probe is not absent, as far as it is not."""
         apart, distance = self.rule.apart, self.distance
         if apart is not None and distance is not None and distance < apart:
@@ -107,11 +107,13 @@ def fitted_looks(
     none. Raises BadRow and Transient.
     """
     from mustsee.media.pictures import Thumbnails
-    from mustsee.synth.pictures import Fit, Shape
+    from mustsee.synth.pictures import CodedShape, FrameFitter
 
     scale = FITTED / max(size)
     width, height = (max(2, round(side * scale / 2) * 2) for side in size)
-    fit = Fit(Shape(width=width, height=height, rate=Fraction(25), tick=Fraction(1, 25)))
+    fit = FrameFitter(
+        CodedShape(width=width, height=height, rate=Fraction(25), tick=Fraction(1, 25))
+    )
     small, framed, found = Thumbnails(), Thumbnails(FITTED), list[Frame]()
     for picture in _pictures(uri, every, start, end):
         whole = _told([_frame(picture.time, small(picture.frame), picture.turn)])
@@ -121,7 +123,7 @@ def fitted_looks(
     return found
 
 
-def _pictures(uri: str, every: float, start: float, end: float | None) -> Iterator[Picture]:
+def _pictures(uri: str, every: float, start: float, end: float | None) -> Iterator[TimedFrame]:
     from mustsee.media.video import film, frames_at
 
     with film(uri) as watched:
@@ -171,7 +173,7 @@ def _told(frames: Sequence[Frame]) -> list[Frame]:
     return [f for f in frames if float(np.std(f.descriptor[:LUMA])) >= PLAIN]
 
 
-def sighting(
+def find_nearest(
     rule: Absence,
     *,
     frames: tuple[Sequence[Frame], Sequence[Frame]] = ((), ()),
@@ -179,12 +181,12 @@ def sighting(
     label: str = "",
     captions: Sequence[Caption] = (),
     embed: Embed | None = None,
-) -> Sighting:
+) -> NearestMoments:
     """The nearest moments. `frames`: those of the probe and those of the background. The probe's
     `caption`, and its `label` where it has none, is held against the background's `captions`, by
     embeddings where `embed` is given.
     """
-    found = Sighting(rule=rule)
+    found = NearestMoments(rule=rule)
     time, distance = nearest(*frames)
     if distance < float("inf"):
         found = replace(found, time=time, distance=distance)

@@ -12,18 +12,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.files import opened, packets, picture_stream
-from mustsee.media.pictures import Picture
+from mustsee.media.files import open_container, packets, picture_stream
+from mustsee.media.pictures import TimedFrame
 from mustsee.media.video import film
 from mustsee.synth import h264
-from mustsee.synth.pictures import FORMATS, Shape, coded
+from mustsee.synth.pictures import FORMATS, CodedShape, encode_frames
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index:
+class PacketIndex:
     """The pictures of an H.264 file, found without decoding.
 
     `shown`: times in ticks, as shown; `groups`: number (as shown) of the first picture of each
@@ -56,12 +56,12 @@ class Index:
         return self.shown[number] if number < len(self.shown) else self.end
 
 
-def index(uri: str) -> Index:
+def index(uri: str) -> PacketIndex:
     """The pictures of a file whose packets may be copied. Raises ValueError saying why they may
     not, BadRow and Transient as `opened`.
     """
     frame = _first_frame(uri)
-    with opened(uri) as container:
+    with open_container(uri) as container:
         stream: Any = picture_stream(container)
         context = stream.codec_context
         if context.name != "h264":
@@ -87,7 +87,7 @@ def index(uri: str) -> Index:
         }
         walk = _walk(container, stream)
     shown, delay = _order(walk)
-    return Index(
+    return PacketIndex(
         shown=shown,
         groups=walk.groups,
         stamps=walk.stamps,
@@ -160,8 +160,8 @@ def _walk(container: Any, stream: Any) -> _Walk:
     return walk
 
 
-def joined(
-    uri: str, found: Index, first: int, after: int, shift: int, shape: Shape
+def copy_packets(
+    uri: str, found: PacketIndex, first: int, after: int, shift: int, shape: CodedShape
 ) -> Iterator[Any]:
     """Pictures number `first` to before `after` of an indexed file, as packets moved by `shift`
     ticks: whole groups as they are, what a cut leaves of a group coded anew.
@@ -181,7 +181,7 @@ def joined(
         yield from _again(uri, found, ends[stop - 1], after, shift, shape)
 
 
-def _copied(uri: str, found: Index, begin: int, stop: int, shift: int) -> Iterator[Any]:
+def _copied(uri: str, found: PacketIndex, begin: int, stop: int, shift: int) -> Iterator[Any]:
     """The packets of groups `begin` to before `stop`."""
     left = [*found.groups, len(found.shown)][stop] - found.groups[begin]
     for packet in _from_group(uri, found, begin):
@@ -195,9 +195,9 @@ def _copied(uri: str, found: Index, begin: int, stop: int, shift: int) -> Iterat
     raise BadRow(f"{uri!r} changed while it was read: {left} packets are missing")
 
 
-def _from_group(uri: str, found: Index, group: int) -> Iterator[Any]:
+def _from_group(uri: str, found: PacketIndex, group: int) -> Iterator[Any]:
     """The packets from a group's IDR picture on; the file is open while they are taken."""
-    with opened(uri) as container:
+    with open_container(uri) as container:
         stream: Any = picture_stream(container)
         goal = found.shown[found.groups[group]]
         container.seek(found.stamps[group], stream=stream, backward=True)
@@ -209,20 +209,20 @@ def _from_group(uri: str, found: Index, group: int) -> Iterator[Any]:
 
 
 def _again(
-    uri: str, found: Index, first: int, after: int, shift: int, shape: Shape
+    uri: str, found: PacketIndex, first: int, after: int, shift: int, shape: CodedShape
 ) -> Iterator[Any]:
     """Pictures of one or more groups, decoded from their IDR picture on and coded anew."""
     if first >= after:
         return
     group = bisect_left(found.groups, first + 1) - 1
 
-    def pictures() -> Iterator[tuple[int, Picture]]:
+    def pictures() -> Iterator[tuple[int, TimedFrame]]:
         low, high = found.stamp(first), found.stamp(after)
         for packet in _from_group(uri, found, group):
             for frame in packet.decode():
                 if frame.pts >= high:
                     return
                 if frame.pts >= low:
-                    yield frame.pts + shift, Picture(0.0, frame, 0, float(shape.pixel))
+                    yield frame.pts + shift, TimedFrame(0.0, frame, 0, float(shape.pixel))
 
-    yield from coded(pictures(), shape)
+    yield from encode_frames(pictures(), shape)

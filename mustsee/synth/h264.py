@@ -73,7 +73,7 @@ def _number(data: bytes, skip: int) -> int:
     return int(bits[zeros : 2 * zeros + 1], 2) - 1
 
 
-def merged(copied: Parameters, coded: Parameters) -> Parameters:
+def merge_parameters(copied: Parameters, coded: Parameters) -> Parameters:
     """The parameters of a track that holds both. Raises ValueError when an id is taken twice."""
     if copied.ids() & coded.ids():
         raise ValueError("both streams use the same parameter set id")

@@ -18,13 +18,13 @@ from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Caption, Question, Segment, Span, Video
 from mustsee.store import digest
 from mustsee.synth.absence import shows
-from mustsee.synth.plan import Plan, Probe, Spread, plan
+from mustsee.synth.plan import InsertedProbe, InsertionPlan, PositionRule, plan
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class InsertedClip:
     """A clip to insert: `label` names its action, `caption` says what is seen; `event` is its place
     among the events of one source ("" where it has none), for ordering captions.
     """
@@ -63,7 +63,7 @@ class Background:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Making:
+class SynthesisSettings:
     """What all synthetic tasks share. `items`: videos to make. `options`: 4 as in the dev set, 6 as
     in the test set. `background_seconds`: how much of a background is taken (the released files:
     450), null for all of it; `total_seconds`: the length of the whole instead, for a time ladder.
@@ -75,17 +75,19 @@ class Making:
     background_seconds: float | None = 450.0
     total_seconds: float | None = None
     probe_seconds: float = 10.0
-    spread: Spread = field(default_factory=Spread)
+    spread: PositionRule = field(default_factory=PositionRule)
     seed: int = 0
 
-    def probe(self, clip: Clip, seed: str) -> Probe:
+    def probe(self, clip: InsertedClip, seed: str) -> InsertedProbe:
         """At most `probe_seconds` of a clip, from a seeded moment on."""
         length = min(clip.end - clip.start, self.probe_seconds)
         slack = clip.end - clip.start - length
         start = clip.start + random.Random(f"{seed}/{clip.uri}/start").random() * slack
-        return Probe(uri=clip.uri, start=start, end=start + length, label=clip.label)
+        return InsertedProbe(uri=clip.uri, start=start, end=start + length, label=clip.label)
 
-    def plan(self, backgrounds: Sequence[Background], clips: Sequence[Clip], seed: str) -> Plan:
+    def plan(
+        self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip], seed: str
+    ) -> InsertionPlan:
         """The clips, in the order given, in a seeded stretch of a seeded background that is long
         enough, one whose captions tell of none of the clips' actions where there is one. Raises
         UserError where none is long enough.
@@ -123,7 +125,7 @@ class Making:
             raise UserError(str(error)) from error
 
 
-def cycled(count: int, choices: Sequence[T], seed: str) -> list[T]:
+def cycle_choices(count: int, choices: Sequence[T], seed: str) -> list[T]:
     """`count` draws that use each choice equally often, to one: shuffled rounds of all choices."""
     rng = random.Random(seed)
     drawn: list[T] = []
@@ -134,18 +136,18 @@ def cycled(count: int, choices: Sequence[T], seed: str) -> list[T]:
     return drawn[:count]
 
 
-def slotted(draft: Draft, slot: int) -> tuple[str, ...]:
+def place_answer(draft: Draft, slot: int) -> tuple[str, ...]:
     """The options with the answer in place `slot`, the decoys around it in their order."""
     return (*draft.decoys[:slot], draft.answer, *draft.decoys[slot:])
 
 
-def row(task: str, made: Plan, captions: Sequence[str] = ()) -> Video:
+def row(task: str, made: InsertionPlan, captions: Sequence[str] = ()) -> Video:
     """The row of a planned video: its id is the hash of the plan."""
     text = json.dumps(schemas.dump(made), sort_keys=True)
     said = [*captions, *[""] * (len(made.insertions) - len(captions))]
     segments = tuple(
         Segment(start=span.start, end=span.end, topic=i.probe.label, dense_caption=caption)
-        for span, i, caption in zip(made.placed(), made.insertions, said, strict=True)
+        for span, i, caption in zip(made.placements(), made.insertions, said, strict=True)
     )
     return Video(
         video_id=f"{task}_{digest(schemas.dump(made))[:12]}",
@@ -167,7 +169,7 @@ def with_question(
         recipe="mlvu",
         question=draft.question,
         question_type=kind,
-        options=slotted(draft, slot),
+        options=place_answer(draft, slot),
         answer_index=slot,
         answer=draft.answer,
         evidence=tuple(spans),
@@ -175,16 +177,16 @@ def with_question(
     return replace(video, questions=(*(video.questions or ()), asked))
 
 
-def labelled(clips: Sequence[Clip], least: int) -> Mapping[str, list[Clip]]:
+def clips_by_label(clips: Sequence[InsertedClip], least: int) -> Mapping[str, list[InsertedClip]]:
     """Clips by their label, of labels with at least `least` clips; equal clips count once."""
-    found: dict[str, list[Clip]] = defaultdict(list)
+    found: dict[str, list[InsertedClip]] = defaultdict(list)
     for clip in clips:
         if clip.label and clip not in found[clip.label]:
             found[clip.label].append(clip)
     return {name: some for name, some in found.items() if len(some) >= least}
 
 
-def captioned(video: Video, backgrounds: Sequence[Background]) -> Video:
+def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:
     """The row with what is said of the stretch of the background that its plan takes."""
     made = plan_of(video)
     behind = {b.uri: b.captions for b in backgrounds}.get(made.background, ())
@@ -192,7 +194,7 @@ def captioned(video: Video, backgrounds: Sequence[Background]) -> Video:
     return replace(video, captions=inside or None)
 
 
-def placed(video: Video, made: Plan, spans: Sequence[Span]) -> Video:
+def with_placement(video: Video, made: InsertionPlan, spans: Sequence[Span]) -> Video:
     """The row with its probes where they really are: segments, and the evidence of questions; the
     captions of the background, and those of the probes, on the whole video's clock.
     """
@@ -219,10 +221,10 @@ def placed(video: Video, made: Plan, spans: Sequence[Span]) -> Video:
     return replace(video, segments=segments, questions=questions, captions=captions)
 
 
-def plan_of(video: Video) -> Plan:
+def plan_of(video: Video) -> InsertionPlan:
     """The plan that a row carries. Raises BadRow where it has none, or none that can be read."""
     try:
         data: Any = json.loads(video.plan or "")
-        return schemas.load(Plan, data)
+        return schemas.load(InsertionPlan, data)
     except (ValueError, TypeError) as error:
         raise BadRow(f"video {video.video_id!r} has no usable plan: {error}") from error

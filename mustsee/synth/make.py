@@ -21,22 +21,22 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
-from mustsee.media.files import opened, picture_stream
+from mustsee.media.files import open_container, picture_stream
 from mustsee.media.video import facts, film
 from mustsee.records import Span
 from mustsee.schemas import dump
 from mustsee.synth import copy as copying
 from mustsee.synth import h264, pictures, sound
-from mustsee.synth.copy import Index
-from mustsee.synth.pictures import Shape
-from mustsee.synth.plan import Plan
-from mustsee.synth.timeline import Piece, pieces
+from mustsee.synth.copy import PacketIndex
+from mustsee.synth.pictures import CodedShape
+from mustsee.synth.plan import InsertionPlan
+from mustsee.synth.timeline import TimelineSpan, pieces
 
 SOUND_RATES = (44_100, 48_000)  # with others an AAC frame lasts longer than a picture
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class CodingSettings:
     """How a video is coded. `copy`: copy what no cut goes through, where that is safe. `height`,
     `fps`: null for the background's. `preset` and `quality` are x264's: "ultrafast" to "veryslow",
     and the constant rate factor (lower is better). `sound_bitrate` in bits a second. `fade`:
@@ -54,7 +54,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
+class PlacedProbe:
     """Where a probe really is, to the frame, and where the background was cut for it."""
 
     start: float
@@ -66,7 +66,7 @@ class Placed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class SynthesizedVideo:
     """A synthesised video. `mode` is "copy" or "code"; `why`: what stood against copying."""
 
     path: str
@@ -79,29 +79,31 @@ class Made:
     why: str
     copied: int
     coded: int
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedProbe, ...]
 
     def spans(self) -> list[Span]:
         return [Span(p.start, p.end) for p in self.placed]
 
 
-def synthesise(plan: Plan, path: str, settings: Settings | None = None) -> Made:
+def synthesise(
+    plan: InsertionPlan, path: str, settings: CodingSettings | None = None
+) -> SynthesizedVideo:
     """Make the video that a plan describes at the local `path` (.mp4), and `path`.json beside it
     with the plan and what became of it.
 
     Cuts are put on the first picture of the background that is shown at the planned time or later,
     half a picture's length counting as the same. Raises BadRow where a file cannot be used.
     """
-    settings = settings or Settings()
+    settings = settings or CodingSettings()
     _within(plan)
     why = _against(settings)
-    found: Index | None = None
+    found: PacketIndex | None = None
     if not why:
         try:
             found = copying.index(plan.background)
-            shape = Shape(**found.shape, sps=_free(found), **_coding(settings))
-            parameters = pictures.Coder(shape).parameters()
-            h264.merged(found.parameters, parameters)
+            shape = CodedShape(**found.shape, sps=_free(found), **_coding(settings))
+            parameters = pictures.H264Encoder(shape).parameters()
+            h264.merge_parameters(found.parameters, parameters)
         except ValueError as error:
             why, found = str(error), None
     made = None
@@ -120,7 +122,7 @@ def synthesise(plan: Plan, path: str, settings: Settings | None = None) -> Made:
     return made
 
 
-def _within(plan: Plan) -> None:
+def _within(plan: InsertionPlan) -> None:
     """Raises BadRow where the plan wants more of a file than there is."""
     wanted = [(plan.background, plan.end)]
     wanted += [(i.probe.uri, i.probe.end) for i in plan.insertions]
@@ -132,13 +134,13 @@ def _within(plan: Plan) -> None:
             )
 
 
-def _against(settings: Settings) -> str:
+def _against(settings: CodingSettings) -> str:
     if not settings.copy:
         return "copy=false"
     return "another size or rate was asked for" if settings.height or settings.fps else ""
 
 
-def _coding(settings: Settings) -> dict[str, Any]:
+def _coding(settings: CodingSettings) -> dict[str, Any]:
     return {
         "preset": settings.preset,
         "quality": settings.quality,
@@ -146,20 +148,20 @@ def _coding(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _free(found: Index) -> int:
+def _free(found: PacketIndex) -> int:
     return next(n for n in range(1, 33) if n not in found.parameters.ids())
 
 
-def _copy_shape(found: Index, settings: Settings) -> Shape:
-    return Shape(**found.shape, sps=_free(found), **_coding(settings))
+def _copy_shape(found: PacketIndex, settings: CodingSettings) -> CodedShape:
+    return CodedShape(**found.shape, sps=_free(found), **_coding(settings))
 
 
-def _code_shape(plan: Plan, settings: Settings) -> Shape:
+def _code_shape(plan: InsertionPlan, settings: CodingSettings) -> CodedShape:
     about = facts(plan.background)
     height = settings.height or about.height
     width = about.width * height / about.height
     rate = Fraction(settings.fps or about.fps or 25.0).limit_denominator(1001)
-    return Shape(
+    return CodedShape(
         width=max(2, round(width / 2) * 2),
         height=max(2, round(height / 2) * 2),
         rate=rate,
@@ -169,8 +171,13 @@ def _code_shape(plan: Plan, settings: Settings) -> Shape:
 
 
 def _make(
-    plan: Plan, path: str, settings: Settings, shape: Shape, found: Index | None, why: str
-) -> Made:
+    plan: InsertionPlan,
+    path: str,
+    settings: CodingSettings,
+    shape: CodedShape,
+    found: PacketIndex | None,
+    why: str,
+) -> SynthesizedVideo:
     line = pieces(plan, shape, found)
     temporary = f"{path}.{os.getpid()}.part"
     try:
@@ -180,7 +187,7 @@ def _make(
         with suppress(FileNotFoundError):
             os.unlink(temporary)
     placed = [
-        Placed(
+        PlacedProbe(
             start=float(piece.begin * shape.tick),
             end=float(piece.end * shape.tick),
             cut=float(piece.cut),
@@ -191,7 +198,7 @@ def _make(
         for piece in line
         if piece.probe is not None
     ]
-    return Made(
+    return SynthesizedVideo(
         path=path,
         duration=float(line[-1].end * shape.tick),
         fps=float(shape.rate),
@@ -207,27 +214,35 @@ def _make(
 
 
 def _packets(
-    line: Sequence[Piece], shape: Shape, found: Index | None, threads: int
+    line: Sequence[TimelineSpan], shape: CodedShape, found: PacketIndex | None, threads: int
 ) -> Iterator[Any]:
     """The coded pictures of all pieces, in decoding order."""
     for piece in line:
         if piece.probe is None and found is not None:
             shift = piece.begin - found.stamp(piece.first)
-            yield from copying.joined(piece.uri, found, piece.first, piece.after, shift, shape)
+            yield from copying.copy_packets(
+                piece.uri, found, piece.first, piece.after, shift, shape
+            )
         else:
-            shown = pictures.paced(piece.uri, piece.start, len(piece.ticks), shape.rate, threads)
-            yield from pictures.coded(zip(piece.ticks, shown, strict=True), shape)
+            shown = pictures.steady_frames(
+                piece.uri, piece.start, len(piece.ticks), shape.rate, threads
+            )
+            yield from pictures.encode_frames(zip(piece.ticks, shown, strict=True), shape)
 
 
 def _write(
-    line: Sequence[Piece], path: str, settings: Settings, shape: Shape, found: Index | None
+    line: Sequence[TimelineSpan],
+    path: str,
+    settings: CodingSettings,
+    shape: CodedShape,
+    found: PacketIndex | None,
 ) -> tuple[tuple[int, int], bool]:
     """Write the file; returns how many pictures were copied and coded, and whether it has sound."""
     import av
 
-    parameters = pictures.Coder(shape).parameters()
+    parameters = pictures.H264Encoder(shape).parameters()
     if found is not None:
-        parameters = h264.merged(found.parameters, parameters)
+        parameters = h264.merge_parameters(found.parameters, parameters)
     uris = list(dict.fromkeys(piece.uri for piece in line))
     with_sound = any(sound.has_sound(uri) for uri in uris)
     rate = _sound_rate(line[0].uri if line[0].probe is None else line[-1].uri)
@@ -254,7 +269,7 @@ def _write(
 
 
 def _sound_rate(uri: str) -> int:
-    with opened(uri) as container:
+    with open_container(uri) as container:
         found = [stream.rate for stream in container.streams.audio[:1]]
     return found[0] if found and found[0] in SOUND_RATES else max(SOUND_RATES)
 
@@ -263,14 +278,19 @@ class _SoundTrack:
     """The sound of the whole, written along with the pictures."""
 
     def __init__(
-        self, out: Any, line: Sequence[Piece], shape: Shape, rate: int, settings: Settings
+        self,
+        out: Any,
+        line: Sequence[TimelineSpan],
+        shape: CodedShape,
+        rate: int,
+        settings: CodingSettings,
     ) -> None:
         self._out, self._rate, self._sent = out, rate, 0
         self._stream = out.add_stream("aac", rate=rate, layout="stereo")
         self._stream.bit_rate = settings.sound_bitrate
         self._stream.time_base = Fraction(1, rate)
         stretches = [
-            sound.Stretch(
+            sound.SoundSpan(
                 uri=piece.uri,
                 start=piece.start,
                 first=round(piece.begin * shape.tick * rate),
@@ -297,7 +317,7 @@ class _SoundTrack:
             self._out.mux(self._stream.encode(None))
 
 
-def _unsound(made: Made, path: str) -> str:
+def _unsound(made: SynthesizedVideo, path: str) -> str:
     """What is wrong around the cuts of a finished file, by decoding it there; "" when nothing is.
 
     This is the guard of copying: a decoder that stumbles over the change of parameters loses or
@@ -313,7 +333,7 @@ def _unsound(made: Made, path: str) -> str:
             return f"{len(times)} instead of {expected:.0f} pictures around {at:.2f} s"
         if any(b - a > 2.5 * step for a, b in pairwise(times)):
             return f"a hole in the pictures around {at:.2f} s"
-    with opened(path) as container:
+    with open_container(path) as container:
         ends = {
             s.type: float(s.duration * s.time_base)
             for s in container.streams

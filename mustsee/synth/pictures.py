@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.pictures import Picture, shown_size
+from mustsee.media.pictures import TimedFrame, shown_size
 from mustsee.media.video import film
 from mustsee.synth import h264
 
@@ -24,7 +24,7 @@ FORMATS = {"yuv420p": "tv", "yuvj420p": "pc"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class CodedShape:
     """What every coded picture is like. `tick`: the clock in seconds. `sps`: the id of the coded
     parameter sets.
     """
@@ -43,12 +43,12 @@ class Shape:
     threads: int = 0
 
 
-class Coder:
+class H264Encoder:
     """An H.264 encoder for one closed piece: its first picture is an IDR picture, and pictures
     leave in the order in which they are shown.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: CodedShape) -> None:
         import av
         from av.codec.context import Flags
 
@@ -79,7 +79,7 @@ class Coder:
         return list(self.context.encode(frame))
 
 
-def track(out: Any, shape: Shape, parameters: h264.Parameters) -> Any:
+def track(out: Any, shape: CodedShape, parameters: h264.Parameters) -> Any:
     """A video track for packets that are coded already, in an open MP4 container.
 
     PyAV makes such a track only after the model of another one: a file of one black picture.
@@ -107,13 +107,13 @@ def track(out: Any, shape: Shape, parameters: h264.Parameters) -> Any:
     return target
 
 
-class Fit:
+class FrameFitter:
     """Brings frames to a shape: upright, scaled within it, black around, the same pixel format."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: CodedShape) -> None:
         self._shape, self._key, self._graph = shape, None, None
 
-    def __call__(self, picture: Picture) -> VideoFrame:
+    def __call__(self, picture: TimedFrame) -> VideoFrame:
         frame: Any = picture.frame
         shape = self._shape
         same = (
@@ -132,7 +132,7 @@ class Fit:
         graph.push(frame)
         return graph.pull()
 
-    def _build(self, picture: Picture) -> Any:
+    def _build(self, picture: TimedFrame) -> Any:
         from av.filter import Graph
 
         frame, shape = picture.frame, self._shape
@@ -162,7 +162,7 @@ class Fit:
         return graph
 
 
-def inner_size(ratio: Fraction, shape: Shape) -> tuple[int, int]:
+def inner_size(ratio: Fraction, shape: CodedShape) -> tuple[int, int]:
     """Even width and height of a picture of this ratio (as shown) within the shape."""
     wide = ratio / shape.pixel  # in the shape's own pixels
     width = min(Fraction(shape.width), shape.height * wide)
@@ -170,14 +170,16 @@ def inner_size(ratio: Fraction, shape: Shape) -> tuple[int, int]:
     return max(2, round(width / 2) * 2), max(2, round(height / 2) * 2)
 
 
-def paced(uri: str, start: Fraction, count: int, rate: Fraction, threads: int) -> Iterator[Picture]:
+def steady_frames(
+    uri: str, start: Fraction, count: int, rate: Fraction, threads: int
+) -> Iterator[TimedFrame]:
     """`count` pictures at a steady rate from `start` on: each time the one that is then on screen.
 
     Where the file ends early its last picture stays. Raises BadRow when nothing can be decoded.
     """
     half = float(1 / rate) / 2
     begin = float(start)
-    held: Picture | None = None
+    held: TimedFrame | None = None
     sent = 0
     with film(uri, threads) as watched:
         if watched.stream is None:
@@ -201,10 +203,10 @@ def _at(begin: float, number: int, rate: Fraction) -> float:
     return begin + float(number / rate)
 
 
-def coded(pictures: Iterator[tuple[int, Picture]], shape: Shape) -> Iterator[Any]:
+def encode_frames(pictures: Iterator[tuple[int, TimedFrame]], shape: CodedShape) -> Iterator[Any]:
     """Packets of pictures, each given with the tick at which it is shown."""
-    coder, fit = Coder(shape), Fit(shape)
-    last: tuple[Picture, VideoFrame] | None = None
+    coder, fit = H264Encoder(shape), FrameFitter(shape)
+    last: tuple[TimedFrame, VideoFrame] | None = None
     for tick, picture in pictures:
         if last is None or last[0] is not picture:
             last = (picture, fit(picture))

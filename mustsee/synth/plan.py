@@ -18,7 +18,7 @@ TRIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe:
+class InsertedProbe:
     """A stretch of a clip, to be shown within another video; `label` says what is in it."""
 
     uri: str
@@ -36,11 +36,11 @@ class Insertion:
     """The background stops at `at` (its own clock), the probe is shown, the background goes on."""
 
     at: float
-    probe: Probe
+    probe: InsertedProbe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class InsertionPlan:
     """The background between `start` and `end`, with probes inserted (nothing is overwritten).
 
     `insertions` are in order of time; several may share one moment and follow each other.
@@ -66,7 +66,7 @@ class Plan:
         """The length of the whole: background and probes."""
         return self.end - self.start + sum(i.probe.end - i.probe.start for i in self.insertions)
 
-    def placed(self) -> list[Span]:
+    def placements(self) -> list[Span]:
         """When each probe is on screen, on the clock of the whole."""
         spans: list[Span] = []
         before = 0.0
@@ -79,7 +79,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class PositionRule:
     """How positions are drawn: uniformly over all that keep these rules (MLVU gives none).
 
     In seconds of the background. `gap`: the least distance between two of them. `margin`: the least
@@ -93,7 +93,12 @@ class Spread:
 
 
 def positions(
-    count: int, start: float, end: float, spread: Spread, seed: str, shots: Sequence[Span] = ()
+    count: int,
+    start: float,
+    end: float,
+    spread: PositionRule,
+    seed: str,
+    shots: Sequence[Span] = (),
 ) -> list[float]:
     """`count` moments of a background, in order, drawn uniformly over all that keep the rules.
 
@@ -161,15 +166,15 @@ def plan(
     background: str,
     start: float,
     end: float,
-    probes: Sequence[Probe],
+    probes: Sequence[InsertedProbe],
     *,
-    spread: Spread | None = None,
+    spread: PositionRule | None = None,
     seed: str | int = 0,
     shots: Sequence[Span] = (),
-) -> Plan:
+) -> InsertionPlan:
     """A plan that shows `probes`, in the order given, at seeded moments of the background."""
     moments = positions(
-        len(probes), start, end, spread or Spread(), f"{seed}/{background}/positions", shots
+        len(probes), start, end, spread or PositionRule(), f"{seed}/{background}/positions", shots
     )
     insertions = tuple(Insertion(at=t, probe=p) for t, p in zip(moments, probes, strict=True))
-    return Plan(background=background, start=start, end=end, insertions=insertions)
+    return InsertionPlan(background=background, start=start, end=end, insertions=insertions)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import opened, packets, picture_stream, start_time
+from mustsee.media.files import open_container, packets, picture_stream, start_time
 
 Samples = NDArray[np.float32]
 GAP = 0.05  # seconds by which a file's times may wander from the count of samples
@@ -24,7 +24,7 @@ ROUNDING = 2  # samples by which a file's clock and the whole's may differ where
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class SoundSpan:
     """Sound of `uri` from `start` on (seconds of its pictures' clock), for the samples `first` to
     before `after` of the whole. Silence where the file has none.
     """
@@ -35,7 +35,7 @@ class Stretch:
     after: int
 
 
-class Source:
+class SoundSource:
     """The sound of one file, stereo at one rate, read forwards. It stays open till `close`."""
 
     def __init__(self, uri: str, rate: int, start: Fraction) -> None:
@@ -94,7 +94,7 @@ def _pieces(uri: str, rate: int, start: float) -> Any:
     import av
     from av.error import FFmpegError
 
-    with opened(uri) as container:
+    with open_container(uri) as container:
         if not container.streams.audio:
             return
         stream: Any = container.streams.audio[0]
@@ -127,17 +127,17 @@ def _pieces(uri: str, rate: int, start: float) -> Any:
 
 def has_sound(uri: str) -> bool:
     """Whether a file has a sound stream."""
-    with opened(uri) as container:
+    with open_container(uri) as container:
         return bool(container.streams.audio)
 
 
-def samples(stretches: Sequence[Stretch], rate: int, fade: int) -> Iterator[Samples]:
+def samples(stretches: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Samples]:
     """The whole as blocks of `BLOCK` samples (the last one shorter), (n, 2) each.
 
     `fade`: how many samples at the beginning of a stretch are mixed with what the one before would
     have gone on with. Holds one block, and the sources that are still needed.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[str, SoundSource] = {}
     uses = [stretch.uri for stretch in stretches]
     tail = np.zeros((0, CHANNELS), np.float32)
     block = np.zeros((0, CHANNELS), np.float32)
@@ -148,7 +148,7 @@ def samples(stretches: Sequence[Stretch], rate: int, fade: int) -> Iterator[Samp
             if source is not None and offset < source.position <= offset + ROUNDING:
                 offset = source.position
             if source is None or source.position > offset:
-                source = sources[stretch.uri] = Source(stretch.uri, rate, stretch.start)
+                source = sources[stretch.uri] = SoundSource(stretch.uri, rate, stretch.start)
             length = stretch.after - stretch.first
             for at in range(0, length, rate):
                 count = min(rate, length - at)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from mustsee.synth.copy import Index
-from mustsee.synth.pictures import Shape
-from mustsee.synth.plan import Plan
+from mustsee.synth.copy import PacketIndex
+from mustsee.synth.pictures import CodedShape
+from mustsee.synth.plan import InsertionPlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class TimelineSpan:
     """A stretch of one file in the whole. `start`: on the file's own clock, seconds. `ticks`: when
     each of its pictures is shown; `end`: when the last one ends. `first`, `after`: numbers of the
     background's pictures, where it is indexed. `cut`: of a probe, when the background stops for it,
@@ -34,9 +34,9 @@ class Piece:
         return self.ticks[0]
 
 
-def pieces(plan: Plan, shape: Shape, found: Index | None) -> list[Piece]:
+def pieces(plan: InsertionPlan, shape: CodedShape, found: PacketIndex | None) -> list[TimelineSpan]:
     """The timeline, in ticks; no piece is without pictures."""
-    done: list[Piece] = []
+    done: list[TimelineSpan] = []
     cuts = [plan.start, *(i.at for i in plan.insertions), plan.end]
     now = 0
     for number, (low, high) in enumerate(pairwise(cuts)):
@@ -53,7 +53,7 @@ def pieces(plan: Plan, shape: Shape, found: Index | None) -> list[Piece]:
             end = found.stamp(after) + shift
         if after > first:
             done.append(
-                Piece(
+                TimelineSpan(
                     uri=plan.background,
                     start=start,
                     ticks=ticks,
@@ -69,12 +69,14 @@ def pieces(plan: Plan, shape: Shape, found: Index | None) -> list[Piece]:
     return done
 
 
-def _probe(plan: Plan, number: int, now: int, cut: Fraction, shape: Shape) -> Piece:
+def _probe(
+    plan: InsertionPlan, number: int, now: int, cut: Fraction, shape: CodedShape
+) -> TimelineSpan:
     """The piece of probe `number`, which begins at tick `now`."""
     probe = plan.insertions[number].probe
     count = max(1, round(Fraction(probe.end - probe.start) * shape.rate))
     steps = [now + round(n / shape.rate / shape.tick) for n in range(count + 1)]
-    return Piece(
+    return TimelineSpan(
         uri=probe.uri,
         start=Fraction(probe.start),
         ticks=steps[:-1],
@@ -84,5 +86,5 @@ def _probe(plan: Plan, number: int, now: int, cut: Fraction, shape: Shape) -> Pi
     )
 
 
-def _frame(seconds: float, shape: Shape) -> int:
+def _frame(seconds: float, shape: CodedShape) -> int:
     return round(Fraction(seconds) * shape.rate)

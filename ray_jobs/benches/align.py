@@ -29,7 +29,7 @@ from mustsee.align.place import Alignment, align
 from mustsee.errors import UserError
 from mustsee.media.subtitles import read
 from mustsee.records import Line, Span, Word
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 
 _ENGLISH = frozenset({"the", "of", "and", "to", "a", "in", "is", "you", "i", "that", "it"})
 SPEEDS = (1.0, 1.0, 25 / 24, 24 / 25)
@@ -44,7 +44,7 @@ NARRATOR = (
 )
 
 
-def timed(lines: Sequence[Line]) -> list[Word]:
+def time_words(lines: Sequence[Line]) -> list[Word]:
     """The words of lines, spread over each line by their length."""
     results: list[Word] = []
     for line in lines:
@@ -75,7 +75,7 @@ def misheard(
     return results
 
 
-def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
+def recut_lines(words: Sequence[Word], rng: random.Random) -> list[Line]:
     """Lines of 3 to 14 words, cut at random and at pauses of two seconds, without word times."""
     lines: list[Line] = []
     while words:
@@ -88,7 +88,7 @@ def recut(words: Sequence[Word], rng: random.Random) -> list[Line]:
     return lines
 
 
-def narrated(lines: Sequence[Line], rng: random.Random) -> list[Line]:
+def add_narrator(lines: Sequence[Line], rng: random.Random) -> list[Line]:
     """The lines with a narrator's sentence after every fourth."""
     results: list[Line] = []
     for line in lines:
@@ -123,10 +123,10 @@ def clip_of(
 ) -> list[Line]:
     """An excerpt as it was heard: perturbed, played at `speed`, cut into lines."""
     heard = misheard(words, errors, vocabulary, rng) or list(words)
-    return recut([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
+    return recut_lines([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
 
 
-def hashed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
+def hash_embed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Texts as sums of random vectors of their words [n, size]: a stand-in for an encoder."""
     results = np.zeros((len(texts), size), np.float32)
     for row, text in enumerate(texts):
@@ -148,7 +148,7 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
             continue
         subtitles = read(str(path))
         lines = list(subtitles.lines)
-        words = [w.word.lower().strip(".,?!") for w in timed(lines)]
+        words = [w.word.lower().strip(".,?!") for w in time_words(lines)]
         english = sum(w in _ENGLISH for w in words) >= 0.08 * len(words) and len(words) >= 200
         if english and lines[-1].end >= 60 * minutes:
             results[str(path.relative_to(folder))] = lines
@@ -160,7 +160,7 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AlignTrial:
     errors: float
     seconds: float
     truth: Span
@@ -187,7 +187,7 @@ class AlignBench:
     lines: int = 1_000_000
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         trials = list(self.trials(works_in(self.data, self.minutes), self._embed()))
         rows = [
             _row(errors, seconds, chosen)
@@ -195,29 +195,29 @@ class AlignBench:
             for seconds in self.lengths
             if (chosen := [t for t in trials if (t.errors, t.seconds) == (errors, seconds)])
         ]
-        return Figures(
+        return BenchTable(
             title="alignment: clips found within 2 s at both ends, clips of another work refused",
             columns=("errors", "seconds", "clips", "found", "misplaced", "refused", "other refused",
                      "lowest score", "highest other", "CPU ms"),
             rows=tuple(rows),
-            notes=tuple(throughput(self.lines, self.seed)) if self.lines else (),
+            notes=tuple(measure_throughput(self.lines, self.seed)) if self.lines else (),
         )  # fmt: skip
 
     def _embed(self) -> Embed:
         if self.encoder is None:
-            return hashed
+            return hash_embed
         from mustsee.nn.bert import Encoder
 
         return Encoder.load(self.encoder).encode
 
-    def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[Trial]:
+    def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[AlignTrial]:
         """Clips over all error rates and lengths."""
         rng = random.Random(f"{self.seed}/align")
-        words = {name: timed(lines) for name, lines in works.items()}
+        words = {name: time_words(lines) for name, lines in works.items()}
         vocabulary = [w.word for spoken in words.values() for w in spoken]
         described = {
             name: Description(
-                narrated(recut(misheard(spoken, 0.05, vocabulary, rng), rng), rng), embed
+                add_narrator(recut_lines(misheard(spoken, 0.05, vocabulary, rng), rng), rng), embed
             )
             for name, spoken in words.items()
         }
@@ -237,7 +237,7 @@ class AlignBench:
                     started = time.process_time()
                     found = align(clip, described[name], embed)
                     cpu = time.process_time() - started
-                    yield Trial(errors=errors, seconds=seconds, truth=cut[1], found=found,
+                    yield AlignTrial(errors=errors, seconds=seconds, truth=cut[1], found=found,
                                 elsewhere=align(clip, other, embed), cpu=cpu)  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _runs(words: Sequence[Word]) -> set[tuple[str, ...]]:
     return set(zip(plain, plain[1:], plain[2:], plain[3:], strict=False))
 
 
-def _row(errors: float, seconds: float, trials: Sequence[Trial]) -> tuple[Cell, ...]:
+def _row(errors: float, seconds: float, trials: Sequence[AlignTrial]) -> tuple[Cell, ...]:
     total = len(trials)
     placed = [t for t in trials if t.found.span is not None]
     right = sum(t.right for t in trials)
@@ -259,7 +259,7 @@ def _row(errors: float, seconds: float, trials: Sequence[Trial]) -> tuple[Cell, 
     )  # fmt: skip
 
 
-def throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]:
+def measure_throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]:
     """A synthetic description of so many lines: indexed and searched, against bare FAISS and numpy
     on the same vectors.
     """

@@ -23,15 +23,22 @@ from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.audit import repeats
-from mustsee.audit.audit import Audit, Item, Repeated, audit
-from mustsee.conditions.seen import Seen
+from mustsee.audit.audit import Audit, AuditedQuestion, RepeatReport, audit
+from mustsee.conditions.seen import Condition
 from mustsee.llm import Llm
 from mustsee.records import Video
-from mustsee.run.ledger import Tally
+from mustsee.run.ledger import CallCounts
 from mustsee.store import Store
-from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS, Planted, Set, planted
-from ray_jobs.benches.audit_model import Answering
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.audit_films import (
+    GUESSED,
+    KINDS,
+    SHORTCUTS,
+    PlantedQuestion,
+    Set,
+    plant_questions,
+)
+from ray_jobs.benches.audit_model import AuditReplies
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.loopback import Loopback
 
 FRAMES, LONGEST = 30, 160
@@ -47,7 +54,7 @@ class Done:
     made: Set
     whole: Audit
     clean: Audit
-    costs: Mapping[str, Tally] = field(default_factory=dict[str, Tally])
+    costs: Mapping[str, CallCounts] = field(default_factory=dict[str, CallCounts])
 
     @property
     def truth(self) -> float:
@@ -66,15 +73,15 @@ class AuditBench:
     prices: Sequence[float] = (0.4, 1.6)
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         began = time.process_time()
-        done = self.done()
+        done = self.run_audit()
         rows = [self._row(kind, done) for kind in (*KINDS, "clean")]
         found = done.whole.figures[0]
         told, over = found.shortcuts.ratio, done.clean.figures[0].shortcuts.ratio
         assert told is not None
         assert over is not None
-        return Figures(
+        return BenchTable(
             title=f"audit of {len(done.made.known)} planted questions on {self.films} films",
             columns=("kind", "questions", "found", "by"),
             rows=tuple(rows),
@@ -96,28 +103,28 @@ class AuditBench:
     def _row(self, kind: str, done: Done) -> tuple[Cell, ...]:
         mine = [p for p in done.made.known if p.kind == kind]
         items = {i.question_id: i for i in done.whole.items}
-        right = sum(found(p, items[p.question.question_id]) for p in mine)
+        right = sum(is_found(p, items[p.question.question_id]) for p in mine)
         beat = [g for g in done.whole.types if g.name == kind]
         names = [t.name for g in beat for t in g.battery if t.alarm]
         return (kind, len(mine), right, ", ".join(names))
 
-    def done(self) -> Done:
+    def run_audit(self) -> Done:
         """The set, made, asked and audited."""
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
-            made = planted(folder, self.films, self.seed)
-            with Loopback(reply=Answering(self.noise)) as server:
+            made = plant_questions(folder, self.films, self.seed)
+            with Loopback(reply=AuditReplies(self.noise)) as server:
                 battery = self.battery(server.url)
-                rows, costs = asyncio.run(answered(battery, made.rows, folder))
-        asked = [put.asked for put in battery.puts]
+                rows, costs = asyncio.run(answer_rows(battery, made.rows, folder))
+        asked = [put.condition_run for put in battery.puts]
         questions = [q for r in rows for q in r.questions or ()]
         clean = {p.question.question_id for p in made.known if p.kind == "clean"}
         half = [q for q in questions if q.question_id in clean]
-        repeated = Repeated(
-            duplicates=repeats.within(questions),
+        repeated = RepeatReport(
+            duplicates=repeats.repeats_within(questions),
             overlap=repeats.overlap(questions, made.benchmark, "benchmark"),
         )
-        own = Repeated(duplicates=repeats.within(half))
+        own = RepeatReport(duplicates=repeats.repeats_within(half))
         return Done(
             made=made,
             whole=audit(questions, rows, asked, repeated, seed=self.seed),
@@ -130,13 +137,13 @@ class AuditBench:
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices}
         )
         answer = AnswerLlm(
-            llm=model, see=Seen(frames=FRAMES, longest=LONGEST, quality=80), rotations=2,
+            llm=model, see=Condition(frames=FRAMES, longest=LONGEST, quality=80), rotations=2,
             seed=self.seed,
         )  # fmt: skip
         return Battery(puts=puts(answer, [model], few=4, looks=True, listens=True))
 
 
-def found(planted: Planted, item: Item) -> bool:
+def is_found(planted: PlantedQuestion, item: AuditedQuestion) -> bool:
     """Whether a question is told as what it is."""
     fails = set(item.fails) - {"balance"}
     if planted.kind in SHORTCUTS:
@@ -158,11 +165,11 @@ def alarms(found: Audit) -> list[str]:
     ]
 
 
-async def answered(
+async def answer_rows(
     battery: Battery, rows: Sequence[Video], folder: Path
-) -> tuple[list[Video], dict[str, Tally]]:
+) -> tuple[list[Video], dict[str, CallCounts]]:
     """The rows with all replies; what each condition cost."""
-    kept, costs = Store(str(folder / "store")), dict[str, Tally]()
+    kept, costs = Store(str(folder / "store")), dict[str, CallCounts]()
     done = list(rows)
     room = asyncio.Semaphore(8)
     model = battery.puts[0].part.llm
@@ -178,13 +185,13 @@ async def answered(
         alone = Battery(puts=(put,))
         work = alone.open(RunContext(store=kept, llm=gateway, count=coordinator.count))
 
-        async def one(row: Video, work: Opened = work) -> Video:
+        async def answer_row(row: Video, work: Opened = work) -> Video:
             async with room:
                 made = work(row)
                 return made if isinstance(made, Video) else await made
 
-        done = list(await asyncio.gather(*map(one, done)))
-        told, tally = coordinator.snapshot().llm.summary(), Tally()
+        done = list(await asyncio.gather(*map(answer_row, done)))
+        told, tally = coordinator.snapshot().llm.summary(), CallCounts()
         for name, value in vars(tally).items():
             setattr(tally, name, type(value)(told.get(name, value)))
         costs[put.condition] = tally

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.sight_films import Journey, Scene
+from ray_jobs.benches.sight_films import DrawnScene, DrawnVideo
 
 STOPS, SECONDS = 10, 4.0
 CLEAN, EACH = 5, 5  # questions of a film: clean ones, planted ones
@@ -34,7 +34,7 @@ SYLLABLES = ("bru", "kel", "tav", "mor", "zin", "fop", "lud", "wex", "gri", "yan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planted:
+class PlantedQuestion:
     """A question with its kind ("clean" or one of `KINDS`)."""
 
     kind: str
@@ -48,7 +48,7 @@ class Set:
     """
 
     rows: tuple[Video, ...]
-    known: tuple[Planted, ...]
+    known: tuple[PlantedQuestion, ...]
     benchmark: tuple[Question, ...]
 
     @property
@@ -64,18 +64,20 @@ class Set:
         ]
 
 
-def planted(folder: Path, count: int = 40, seed: int = 0) -> Set:
+def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
     """`count` films, written into `folder`, with ten questions each."""
     rows: list[Video] = []
-    known: list[Planted] = []
+    known: list[PlantedQuestion] = []
     for number in range(count):
         film = films.journey(f"trip{number:02d}", STOPS, SECONDS, seed=seed + number)
         films.write(film, folder)
-        asking = Asking(film, random.Random(f"{seed}/{film.name}/planted"))
-        mine = [Planted(kind="clean", question=asking.clean()) for _ in range(CLEAN)]
+        asking = PlantedQuestions(film, random.Random(f"{seed}/{film.name}/planted"))
+        mine = [PlantedQuestion(kind="clean", question=asking.clean()) for _ in range(CLEAN)]
         for place in range(EACH):
             kind = KINDS[(number * EACH + place) % len(KINDS)]
-            mine.append(Planted(kind=kind, question=asking.planted(kind, mine, known)))
+            mine.append(
+                PlantedQuestion(kind=kind, question=asking.plant_question(kind, mine, known))
+            )
         known += mine
         row = film.row(folder, [p.question for p in mine])
         rows.append(replace(row, lines=tuple(sorted(asking.lines, key=lambda x: x.start))))
@@ -84,10 +86,10 @@ def planted(folder: Path, count: int = 40, seed: int = 0) -> Set:
     return Set(rows=tuple(rows), known=tuple(known), benchmark=tuple(others))
 
 
-class Asking:
+class PlantedQuestions:
     """The questions of one film."""
 
-    def __init__(self, film: Journey, rng: random.Random) -> None:
+    def __init__(self, film: DrawnVideo, rng: random.Random) -> None:
         self.film, self.rng = film, rng
         self.lines = [scene.line for scene in film.scenes]
         stops = [s.stop for s in film.scenes]
@@ -99,7 +101,7 @@ class Asking:
         on = [film.scenes[n].stop for n in (2, 5, 7)]
         self.start = f"On the way from {on[0]} by {on[1]} to {on[2]}"
 
-    def _neighbours(self) -> Iterator[tuple[Scene, Scene, str, str]]:
+    def _neighbours(self) -> Iterator[tuple[DrawnScene, DrawnScene, str, str]]:
         """Shapes that are seen once, what comes next to them, how, and what is asked of it."""
         scenes = self.film.scenes
         forms = [s.form for s in scenes]
@@ -115,7 +117,9 @@ class Asking:
         return self._asked("clean", self._text(scene, how, attribute), other.tell(attribute),
                            attribute, self._between(scene, other))  # fmt: skip
 
-    def planted(self, kind: str, mine: Sequence[Planted], known: Sequence[Planted]) -> Question:
+    def plant_question(
+        self, kind: str, mine: Sequence[PlantedQuestion], known: Sequence[PlantedQuestion]
+    ) -> Question:
         if kind in SHORTCUTS:
             return self._shortcut(kind)
         if kind == "repeat":
@@ -158,7 +162,7 @@ class Asking:
             self.lines.append(Line(start=scene.line.end, end=scene.line.end + 0.5, text=said))
         return self._asked(kind, text, scene.colour, "colour", (scene.span,))
 
-    def _given_away(self, kind: str, asked: Question, scene: Scene, how: str) -> Question:
+    def _given_away(self, kind: str, asked: Question, scene: DrawnScene, how: str) -> Question:
         """The options worded so that one of them stands out."""
         right = asked.answer_index or 0
         options = [f"it is {option} there" for option in asked.options]
@@ -195,12 +199,12 @@ class Asking:
                            answer_index=names.index("yes"))  # fmt: skip
         return replace(asked, options=tuple(options), answer=options[right], answer_index=right)
 
-    def _between(self, scene: Scene, other: Scene) -> tuple[Span, ...]:
+    def _between(self, scene: DrawnScene, other: DrawnScene) -> tuple[Span, ...]:
         """The stretch from the one to the other."""
         both = sorted((scene.span, other.span), key=lambda s: s.start)
         return (Span(both[0].start, both[1].end),)
 
-    def _text(self, scene: Scene, how: str, attribute: str) -> str:
+    def _text(self, scene: DrawnScene, how: str, attribute: str) -> str:
         what = "what colour is" if attribute == "colour" else "where in the picture is"
         return f"{self.start}, {what} the {how} the {scene.form}?"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.sight_model import LETTERS, Shown, measured
+from ray_jobs.benches.sight_model import LETTERS, FrameFacts, measure_frame
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 _NEXT = re.compile(rf"the (first|second) shape (after|before) the ({'|'.join(films.RARE)})\?")
@@ -25,7 +25,7 @@ _SAID = re.compile(r"The shape at (\w+) is ([a-z ]+)\.")
 
 
 @dataclass(frozen=True)
-class Answering:
+class AuditReplies:
     """Replies to chat payloads, a share of `noise` of them another letter."""
 
     noise: float = 0.03
@@ -38,16 +38,16 @@ class Answering:
         text = "\n".join(p["text"] for p in parts if p["type"] == "text")
         question = next(x for x in text.splitlines() if x.startswith("On the way from"))
         options = [option for _, option in _OPTION.findall(text)]
-        shots = [measured(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
-        named = pick(question, options, known(question, text, shots))
+        shots = [measure_frame(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
+        named = pick(question, options, known_value(question, text, shots))
         if named is None:
-            named = guessed(question, options)
+            named = guess_option(question, options)
         if dice.random() < self.noise:
             named = dice.choice([n for n in range(len(options)) if n != named])
         return LETTERS[named]
 
 
-def known(question: str, text: str, shots: Sequence[Shown]) -> str | None:
+def known_value(question: str, text: str, shots: Sequence[FrameFacts]) -> str | None:
     """The value that decides the question; null where it is not shown."""
     like = re.search(r"the same as ([^?]+)\?", question)
     if like:
@@ -65,14 +65,14 @@ def known(question: str, text: str, shots: Sequence[Shown]) -> str | None:
         return None
     steps = (1 if found[1] == "first" else 2) * (1 if found[2] == "after" else -1)
     place = "where in" in question or "is it at the" in question
-    return beside(found[3], steps, shots, place=place)
+    return neighbour_of(found[3], steps, shots, place=place)
 
 
-def beside(form: str, steps: int, shots: Sequence[Shown], *, place: bool) -> str | None:
+def neighbour_of(form: str, steps: int, shots: Sequence[FrameFacts], *, place: bool) -> str | None:
     """What stands so many shapes behind the one of a form; null where that is not seen, or seen in
     two places, as it is out of order.
     """
-    runs: list[Shown] = []
+    runs: list[FrameFacts] = []
     for shot in shots:
         if not runs or (shot.form, shot.colour, shot.place) != (
             runs[-1].form, runs[-1].colour, runs[-1].place,
@@ -98,7 +98,7 @@ def pick(question: str, options: Sequence[str], value: str | None) -> int | None
     return fitting[0] if len(fitting) == 1 else None
 
 
-def guessed(question: str, options: Sequence[str]) -> int:
+def guess_option(question: str, options: Sequence[str]) -> int:
     """By content for one half of the questions, by place for the other."""
     dice = random.Random(f"{question}/{sorted(options)}")
     if dice.random() < 0.5:

@@ -24,7 +24,7 @@ import numpy as np
 
 from mustsee.errors import UserError
 from mustsee.extras import need
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 
 PROMPT = [2, 5, 6, 7, 8]  # BOS and a few words
 Ids = list[list[int]]
@@ -70,7 +70,7 @@ class CaptionBench:
     matmul: int = 1024
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         need("what=caption", "mustsee[torch]", "torch")
         if self.shape not in SHAPES:
             raise UserError(f"what.shape={self.shape!r}: expected one of {', '.join(SHAPES)}")
@@ -78,7 +78,7 @@ class CaptionBench:
             path = self.model or random_model(Path(folder), self.shape, self.dtype, self.seed)
             return self._measured(path)
 
-    def _measured(self, path: str) -> Figures:
+    def _measured(self, path: str) -> BenchTable:
         import jax
 
         from mustsee.nn.paligemma import Captioner
@@ -90,7 +90,7 @@ class CaptionBench:
         rows = [
             row for batch in self.batches for row in self._rows(batch, ours, theirs, peak, work)
         ]
-        return Figures(
+        return BenchTable(
             title="captioning: our JAX code against transformers' generate",
             columns=("batch", "engine", "tokens/s", "images/s", "CPU s", "of peak", "ratio",
                      "CPU ratio", "same"),
@@ -123,7 +123,7 @@ class CaptionBench:
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
         for _ in range(self.repeats):
             for name, call in calls.items():
-                times[name].append(timed(call))
+                times[name].append(time_call(call))
         wall = {name: statistics.median(t[0] for t in runs) for name, runs in times.items()}
         cpu = {name: statistics.median(t[1] for t in runs) for name, runs in times.items()}
         same = np.mean([a == b for a, b in zip(said["JAX"], said["transformers"], strict=True)])
@@ -228,11 +228,11 @@ def matmul_rate(side: int, dtype: str) -> float:
     a = jnp.ones((side, side), jnp.dtype(dtype))
     multiply = jax.jit(lambda a: a @ a)
     multiply(a).block_until_ready()
-    best = min(timed(lambda: multiply(a).block_until_ready())[0] for _ in range(5))
+    best = min(time_call(lambda: multiply(a).block_until_ready())[0] for _ in range(5))
     return 2.0 * side**3 / best
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, float]:
+def time_call(call: Callable[[], Any]) -> tuple[float, float]:
     """Wall and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()

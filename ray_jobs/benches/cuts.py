@@ -23,10 +23,10 @@ import yaml
 
 from mustsee.errors import UserError
 from mustsee.media.files import SUFFIXES, content_digest
-from mustsee.media.pictures import Picture
+from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import film
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.look import cpu, decode, head
 
 SLACK = 1.5  # frames that a cut may be off
@@ -59,13 +59,13 @@ class Labels:
     gradual: tuple[tuple[float, float], ...]
     half: str | float
 
-    def choosing(self, time: float) -> bool:
+    def is_tuning_time(self, time: float) -> bool:
         """Is this time of the half that thresholds were chosen on?"""
         return self.half == "chosen" or (isinstance(self.half, float) and time < self.half)
 
 
 @dataclass
-class Tally:
+class CutScore:
     """Right, missed and wrong cuts; gradual transitions found."""
 
     right: int = 0
@@ -98,25 +98,25 @@ class CutsBench:
     seconds: float = 40.0
     repeats: int = 3
 
-    def __call__(self) -> Figures:
-        chosen, shown, whole = dict[Key, Tally](), dict[Key, Tally](), dict[Key, Tally]()
-        known = list(self.known())
+    def __call__(self) -> BenchTable:
+        chosen, shown, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
+        known = list(self.labelled_videos())
         for path, label in known:
             print(f"{label.what} ...", file=sys.stderr)
             fps, found = cuts_of(path)
             for key, times in found.items():
                 for tallies, part in (
-                    (chosen, label.choosing),
-                    (shown, lambda t, c=label.choosing: not c(t)),
+                    (chosen, label.is_tuning_time),
+                    (shown, lambda t, c=label.is_tuning_time: not c(t)),
                     (whole, lambda t: True),
                 ):
-                    count(tallies.setdefault(key, Tally()), times, label, fps, part)
+                    count(tallies.setdefault(key, CutScore()), times, label, fps, part)
         longest = max(known, key=lambda k: Path(k[0]).stat().st_size)[0]
         costs = self.costs(longest) if self.seconds > 0 else {}
         gradual = sum(len(label.gradual) for _, label in known)
         cuts = sum(len(label.cuts) for _, label in known)
         mistakes = whole[OURS, "default"].places
-        return Figures(
+        return BenchTable(
             title=f"{cuts} cuts of {len(known)} films",
             columns=("detector", "settings", "recall", "precision", "F1", "F1, half not chosen on",
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
@@ -130,7 +130,7 @@ class CutsBench:
             ),
         )  # fmt: skip
 
-    def known(self) -> Iterator[tuple[str, Labels]]:
+    def labelled_videos(self) -> Iterator[tuple[str, Labels]]:
         """The labelled films of the folder. Raises UserError where there are none."""
         entries = yaml.safe_load(Path(self.labels).read_text())
         labels = {entry["film"]: entry for entry in entries}
@@ -173,7 +173,7 @@ class CutsBench:
 
 
 def rows(
-    whole: dict[Key, Tally], shown: dict[Key, Tally], costs: dict[str, float]
+    whole: dict[Key, CutScore], shown: dict[Key, CutScore], costs: dict[str, float]
 ) -> Iterator[tuple[Cell, ...]]:
     """Each detector at its defaults and at its best."""
     for name in dict.fromkeys(name for name, _ in whole):
@@ -188,7 +188,11 @@ def rows(
 
 
 def count(
-    tally: Tally, times: Sequence[float], label: Labels, fps: float, part: Callable[[float], bool]
+    tally: CutScore,
+    times: Sequence[float],
+    label: Labels,
+    fps: float,
+    part: Callable[[float], bool],
 ) -> None:
     """Add what was found of a part of a film."""
     left = [cut for cut in label.cuts if part(cut)]
@@ -220,7 +224,7 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
         rate = Fraction(fps).limit_denominator(100_000)
         for picture in watched.pictures():
             ours.see(picture)
-            grey.see(Picture(picture.time, picture.frame.reformat(format="gray")))
+            grey.see(TimedFrame(picture.time, picture.frame.reformat(format="gray")))
             frame, stamp = bgr(picture), FrameTimecode(len(times), rate)
             end = picture.end(fps)
             times.append(picture.time)
@@ -259,16 +263,16 @@ def once(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The same, computed anew only when the picture among the arguments is another one."""
     last: list[Any] = [None, None]
 
-    def computed(*given: Any, **named: Any) -> Any:
+    def compute_once(*given: Any, **named: Any) -> Any:
         frame = next(x for x in (*given, *named.values()) if hasattr(x, "shape"))
         if frame is not last[0]:
             last[:] = frame, compute(*given, **named)
         return last[1]
 
-    return computed
+    return compute_once
 
 
-def bgr(picture: Picture) -> Any:
+def bgr(picture: TimedFrame) -> Any:
     """The frame as PySceneDetect's command hands it to its detectors."""
     import cv2
 

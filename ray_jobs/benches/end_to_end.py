@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import MustseeError
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.running.cluster import local_cores
 
 
@@ -24,7 +24,7 @@ class EndToEndBench:
     videos: str
     overrides: Sequence[str] = ()
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             empty = self._quicker(f"{name}/nothing", videos="examples/videos/broken.mp4")
             first, second = self._run(f"{name}/out"), self._quicker(f"{name}/out")
@@ -48,7 +48,7 @@ class EndToEndBench:
                 (second["wall"] - startup) / max(first["wall"] - startup, 1e-9),
             ),
         ]
-        return Figures(
+        return BenchTable(
             title="end to end",
             columns=("run", "wall s", "computed", "reused", "ratio"),
             rows=tuple(rows),

@@ -22,9 +22,9 @@ from actors.judge.lexical import Lexical
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.enrich.groups import CONSEQUENCE, PARAPHRASE, Groups
+from mustsee.enrich.groups import CONSEQUENCE, PARAPHRASE, GroupSettings
 from mustsee.enrich.traces import Traces
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.sight import Sight
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm
@@ -32,7 +32,7 @@ from mustsee.records import OPEN, Question, Video
 from mustsee.store import Store
 from ray_jobs.benches import enrich_model as model
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.loopback import Loopback
 
 COLUMNS = ("made", "fault", "of them", "kept", "guessed", "as known")
@@ -41,7 +41,7 @@ WORDS = {*films.COLOURS, *films.COMMON, *films.RARE}  # answers that the plain j
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class EnrichedResult:
     """What was made of one question: its fault, as planted; null: nothing came of it."""
 
     what: str
@@ -50,13 +50,13 @@ class Made:
     found: Question | None
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         if self.what == "trace":
             return self.found is not None and self.found.trace is not None
         return self.found is not None and self.found.drop is None
 
     @property
-    def guessed(self) -> bool:
+    def is_guessed(self) -> bool:
         """Dropped because the guesser hit it twice, as one in ten is by chance."""
         return self.found is not None and (self.found.drop or "").startswith("blind:")
 
@@ -64,8 +64,8 @@ class Made:
     def as_known(self) -> bool:
         """Kept where it is sound, unless guessed; of a wrong variant, only that is left out."""
         if self.fault == "a wrong variant":
-            return self.guessed or (self.kept and not (self.found and self.found.variants))
-        return self.guessed or self.kept == (self.fault == model.SOUND)
+            return self.is_guessed or (self.is_kept and not (self.found and self.found.variants))
+        return self.is_guessed or self.is_kept == (self.fault == model.SOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +78,16 @@ class EnrichBench:
     noise: float = 0.1
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
-            found, calls = self.tried(Path(name))
+            found, calls = self.try_settings(Path(name))
         rows = [
             _row(what, fault, [m for m in found if (m.what, m.fault) == (what, fault)])
             for what, faults in KINDS.items()
             for fault in (model.SOUND, *faults)
         ]
         wrong = [m for m in found if not m.as_known]
-        return Figures(
+        return BenchTable(
             title=f"made of {len({m.source.question_id for m in found})} sound questions",
             columns=COLUMNS,
             rows=tuple(rows),
@@ -98,18 +98,20 @@ class EnrichBench:
             ),
         )
 
-    def tried(self, folder: Path) -> tuple[list[Made], float]:
+    def try_settings(self, folder: Path) -> tuple[list[EnrichedResult], float]:
         """What became of all that was made, and the calls for each thing."""
         shown = [f for f in films.journeys(self.seed) if not f.grey][: self.journeys]
         for film in shown:
             films.write(film, folder)
-        with Loopback(reply=model.Writing(self.noise)) as server:
+        with Loopback(reply=model.EnrichReplies(self.noise)) as server:
             part = self.part(server.url)
-            done = [asyncio.run(self.enriched(part, f, folder)) for f in shown]
+            done = [asyncio.run(self.enrich_row(part, f, folder)) for f in shown]
         found = [m for video, _ in done for m in made_of(video)]
         return found, sum(calls for _, calls in done) / max(1, len(found))
 
-    async def enriched(self, part: Enrich, film: films.Journey, folder: Path) -> tuple[Video, int]:
+    async def enrich_row(
+        self, part: Enrich, film: films.DrawnVideo, folder: Path
+    ) -> tuple[Video, int]:
         """The film's sound questions with what was made of them, and the calls that it took."""
         known = [
             k.question
@@ -135,10 +137,10 @@ class EnrichBench:
         llm = OpenAI(model="scripted", base_url=url, key_env=None)
         judge = JudgeConfig(engine=Lexical(measure="token_recall"),
                             record="assets/judge_token_recall.json")  # fmt: skip
-        blind = Guess(name="blind", prompt="filters/blind")
+        blind = BlindGuess(name="blind", prompt="filters/blind")
         vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
         return Enrich(
-            vet=vet, writer=llm, grader=llm, twins=True, groups=Groups(most=3),
+            vet=vet, writer=llm, grader=llm, twins=True, groups=GroupSettings(most=3),
             traces=Traces(most=4), seed=self.seed,
         )  # fmt: skip
 
@@ -152,7 +154,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 NAMES = {OPEN: "twin"}
 
 
-def made_of(video: Video) -> list[Made]:
+def made_of(video: Video) -> list[EnrichedResult]:
     """What was made of a film's questions, the twins that were not, and each one's trace."""
     asked = {q.question_id: q for q in video.questions or ()}
     first = [q for q in asked.values() if q.sibling_of is None]
@@ -161,17 +163,22 @@ def made_of(video: Video) -> list[Made]:
     there = {source.question_id for what, source, _ in made if what == "twin"}
     none = [("twin", q, None) for q in first if q.question_id not in there]
     return [
-        Made(what=what or "", fault=model.planted(q.question, KINDS[what or ""]), source=q, found=f)
+        EnrichedResult(
+            what=what or "",
+            fault=model.planted_fault(q.question, KINDS[what or ""]),
+            source=q,
+            found=f,
+        )
         for what, q, f in (*made, *none, *(("trace", q, q) for q in first))
     ]
 
 
-def _row(what: str, fault: str, some: Sequence[Made]) -> tuple[Cell, ...]:
-    sums = (sum(m.kept for m in some), sum(m.guessed for m in some))
+def _row(what: str, fault: str, some: Sequence[EnrichedResult]) -> tuple[Cell, ...]:
+    sums = (sum(m.is_kept for m in some), sum(m.is_guessed for m in some))
     return what, fault, len(some), *sums, sum(m.as_known for m in some)
 
 
-def _told(made: Made) -> str:
+def _told(made: EnrichedResult) -> str:
     found = made.found
     became = "nothing was made" if found is None else found.drop or "kept"
     asked = found.question if found else made.source.question

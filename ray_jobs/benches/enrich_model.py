@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from mustsee.enrich.traces import AXES
-from ray_jobs.benches.sight_model import Scripted, Shot, found, seen, vocabulary
+from ray_jobs.benches.sight_model import Scripted, Shot, find_things, frames_shown, vocabulary
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
 PARAPHRASES, CONSEQUENCES = ("another fact",), ("the wrong way round",)
@@ -24,14 +24,14 @@ _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
 STATED = "The shape there is "
 
 
-def planted(question: str, kinds: Sequence[str]) -> str:
+def planted_fault(question: str, kinds: Sequence[str]) -> str:
     """What is wrong with what is made of a question; of two, one is sound."""
     rng = random.Random(f"{question}/planted/{kinds}")
     return rng.choice(kinds) if rng.random() < 0.5 else SOUND
 
 
 @dataclass(frozen=True)
-class Writing(Scripted):
+class EnrichReplies(Scripted):
     """Besides looking and guessing, it writes."""
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
@@ -41,18 +41,18 @@ class Writing(Scripted):
         if "Ask for the same thing without the options." in text:
             return twin(text)
         if "Write its siblings" in text:
-            return siblings(text, seen(parts, text))
+            return siblings(text, frames_shown(parts, text))
         if "Write the steps by which" in text:
             return steps(text)
         if "The way to the answer." in text:
-            return graded(text)
+            return grade_trace(text)
         if STATED in text:
             rng = random.Random(f"{payload.get('seed')}/{text}")
-            return stated(text, seen(parts, text), noisy=rng.random() < self.noise)
+            return judge_step(text, frames_shown(parts, text), noisy=rng.random() < self.noise)
         return super().__call__(payload)
 
 
-def told(text: str) -> tuple[str, str, list[str]]:
+def parse_question(text: str) -> tuple[str, str, list[str]]:
     """The question that is shown, its answer and its wrong answers."""
     question = re.findall(r"^QUESTION: (.*)$", text, re.MULTILINE)[0]
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
@@ -62,11 +62,11 @@ def told(text: str) -> tuple[str, str, list[str]]:
 
 def twin(text: str) -> str:
     """The question as it is, needing no options, or with a fault."""
-    question, answer, wrong = told(text)
+    question, answer, wrong = parse_question(text)
     rng = random.Random(f"{question}/twin")
     other = rng.choice([v for v in vocabulary(question, (answer,)) if v not in (answer, *wrong)])
     also = ""
-    match planted(question, TWINS):
+    match planted_fault(question, TWINS):
         case "another answer":
             answer = other
         case "another moment":
@@ -82,11 +82,11 @@ def twin(text: str) -> str:
 
 def siblings(text: str, shots: Sequence[Shot]) -> str:
     """The question in other words; and, where a later stop shows in the pictures, both in one."""
-    question, answer, wrong = told(text)
+    question, answer, wrong = parse_question(text)
     evidence = re.findall(r"^EVIDENCE: (.*)$", text, re.MULTILINE)[0]
     rng = random.Random(f"{question}/siblings")
     asked = question.replace("the shape at", "the shape that one sees at")
-    if planted(question, PARAPHRASES) != SOUND:
+    if planted_fault(question, PARAPHRASES) != SOUND:
         asked = _elsewhere(asked)
     blocks = [_block("paraphrase", asked, answer, wrong, evidence)]
     if later := _later(question, answer, text, shots):
@@ -94,7 +94,7 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
         pair = (answer, value)
         others = [p for p in product(vocabulary(question, (answer,)), repeat=2) if p[0] != p[1]]
         others = [p for p in others if {*p} != {*pair}]
-        if planted(question, CONSEQUENCES) != SOUND:
+        if planted_fault(question, CONSEQUENCES) != SOUND:
             pair = (value, answer)
         asked = question.replace("?", f", and what is it later, at {stop}?")
         wrong = [", then ".join(p) for p in rng.sample(others, len(wrong))]
@@ -117,7 +117,7 @@ def _later(
     names = [name for _, _, name in lines]
     begun = max(float(a) for a, _, name in lines if name == stop)
     for start, end, name in lines:
-        known = found(question.replace(stop, name), text, shots).values
+        known = find_things(question.replace(stop, name), text, shots).values
         after = float(start) - begun > 30 and names.count(name) == 1
         if after and len(known) == 1 and known != {answer}:
             return name, known.pop(), f"{start}-{end}"
@@ -140,7 +140,7 @@ def steps(text: str) -> str:
     )
     start, end = map(float, re.findall(r"^EVIDENCE: ([\d.]+)-([\d.]+)", text, re.MULTILINE)[0])
     other = next(v for v in vocabulary(question, (answer,)) if v != answer)
-    fault = planted(question, TRACES)
+    fault = planted_fault(question, TRACES)
     shown = other if fault == "a wrong step" else answer
     if fault == "another moment":
         start, end = (start - 9, start - 1) if start > 20 else (end + 1, end + 9)
@@ -151,7 +151,7 @@ def steps(text: str) -> str:
     )
 
 
-def stated(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
+def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
     """Whether the pictures show a shape as a step has it."""
     value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
     options = {option: letter for letter, option in _OPTION.findall(text)}
@@ -164,7 +164,7 @@ def stated(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
     )
 
 
-def graded(text: str) -> str:
+def grade_trace(text: str) -> str:
     """Full marks, but for a conclusion that says something else than the answer."""
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
     said = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]

@@ -12,7 +12,7 @@ Cell = str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class BenchTable:
     """`rows` have a cell for each of `columns`; `notes` say how it was measured."""
 
     title: str

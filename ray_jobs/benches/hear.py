@@ -30,7 +30,7 @@ from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import RATE
 from mustsee.records import Line, Video
 from mustsee.store import Store
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Utterance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
+class RecogniserResult:
     """What one recogniser made of the utterances, and what that took."""
 
     texts: tuple[str, ...]
@@ -57,20 +57,20 @@ class HearBench:
     resamples: int = 2000
     seed: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         utterances = read_manifest(self.manifest)[: self.limit]
         seconds = sum(len(s.samples) / RATE for u in utterances for s in audio_chunks(u.path, RATE))
         rows: list[tuple[Cell, ...]] = []
         missing: list[str] = []
         for name, engine in self.engines.items():
             try:
-                heard = listen(engine, utterances)
+                heard = transcribe_all(engine, utterances)
             except UserError as error:
                 rows.append((name, *[None] * 9))
                 missing.append(f"{name}: {error}")
             else:
                 rows.append(self._row(name, heard, utterances, seconds))
-        return Figures(
+        return BenchTable(
             title="speech recognition: word error rate, and seconds per second of sound",
             columns=("engine", "WER", "95 %", "sub", "del", "ins", "silent", "CPU/s", "wall/s",
                      "load s"),
@@ -86,7 +86,7 @@ class HearBench:
         )  # fmt: skip
 
     def _row(
-        self, name: str, heard: Heard, utterances: Sequence[Utterance], seconds: float
+        self, name: str, heard: RecogniserResult, utterances: Sequence[Utterance], seconds: float
     ) -> tuple[Cell, ...]:
         errors = word_errors([u.text for u in utterances], heard.texts)
         words = errors[:, 0].sum()
@@ -119,10 +119,10 @@ def read_manifest(path: str) -> list[Utterance]:
         ) from error
 
 
-def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
+def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> RecogniserResult:
     """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
     started = time.monotonic()
-    ear = opened(engine)
+    ear = open_engine(engine)
 
     def hear(utterance: Utterance) -> str:
         return " ".join(line.text for line in ear(utterance.path))
@@ -131,7 +131,7 @@ def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     load = time.monotonic() - started
     cpu, wall = time.process_time(), time.monotonic()
     texts = tuple(map(hear, utterances))
-    return Heard(
+    return RecogniserResult(
         texts=texts,
         load=load,
         cpu=time.process_time() - cpu,
@@ -139,7 +139,7 @@ def listen(engine: Part, utterances: Sequence[Utterance]) -> Heard:
     )
 
 
-def opened(engine: Part) -> Callable[[str], tuple[Line, ...]]:
+def open_engine(engine: Part) -> Callable[[str], tuple[Line, ...]]:
     """A function from a file to the lines that a part hears in it. Loads the part's model."""
     run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
     part = engine.open(run)

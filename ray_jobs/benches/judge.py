@@ -19,9 +19,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from mustsee.judge.judge import Item
-from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.running.cluster import connected
+from mustsee.judge.judge import JudgeItem
+from ray_jobs.benches.figures import BenchTable, Cell
+from ray_jobs.running.cluster import connect_ray
 
 PLACES = ("kitchen", "garden", "street", "river", "market", "station", "library", "harbour")
 DEEDS = ("opens the door", "reads a letter", "feeds the dog", "sings", "mends a chair", "waits")
@@ -36,7 +36,7 @@ MEASURES = (
 
 
 @dataclass
-class Load:
+class LoadResult:
     """What the clients of one phase saw."""
 
     taken: list[float] = field(default_factory=list[float])  # seconds
@@ -92,27 +92,27 @@ class JudgeLoad:
     seconds: float = 8.0
     limit: float = 10.0
 
-    def __call__(self) -> Figures:
-        from serve.judge import Settings, app, configured
+    def __call__(self) -> BenchTable:
+        from serve.judge import JudgeServeSettings, app, configure_judge
 
-        settings = Settings(
+        settings = JudgeServeSettings(
             judge=self.judge, no_auth="loopback", seconds=self.limit, replicas=self.replicas,
             cpus=1 / self.replicas,
         )  # fmt: skip
         made = questions(600)
-        judge = configured(settings).open()
+        judge = configure_judge(settings).open()
         judge.score(made[:64])
         began = time.perf_counter()
         expected = [s.score or 0.0 for s in judge.score(made)]
         direct = len(made) / (time.perf_counter() - began)
-        with served(app(settings)) as url:
-            asker = Asker(url, made, expected, self.items)
+        with serve_application(app(settings)) as url:
+            asker = JudgeCaller(url, made, expected, self.items)
             loads = [asyncio.run(self._phase(asker, self._closed))]
             tenfold = 10 * loads[0].items / loads[0].seconds / self.items
             loads.append(asyncio.run(self._phase(asker, self._open(tenfold))))
             loads.append(asyncio.run(self._phase(asker, self._closed, kill=True)))
         columns = [load.column(direct, self.limit) for load in loads]
-        return Figures(
+        return BenchTable(
             title=f"judge={self.judge}, {self.replicas} replicas on Serve; "
             f"the engine called directly: {direct:.0f} items/s",
             columns=("", "at capacity", "ten times", "replica killed"),
@@ -126,10 +126,12 @@ class JudgeLoad:
             ),
         )
 
-    async def _phase(self, asker: Asker, arrive: Callable[..., Any], *, kill: bool = False) -> Load:
+    async def _phase(
+        self, asker: JudgeCaller, arrive: Callable[..., Any], *, kill: bool = False
+    ) -> LoadResult:
         import aiohttp
 
-        load = Load(before=replica_memory())
+        load = LoadResult(before=replica_memory())
         began = time.perf_counter()
         end = began + self.seconds * (2 if kill else 1)
         timeout, open_ends = aiohttp.ClientTimeout(total=120), aiohttp.TCPConnector(limit=0)
@@ -142,7 +144,7 @@ class JudgeLoad:
         load.after = replica_memory()
         return load
 
-    async def _closed(self, asker: Asker, session: Any, load: Load, end: float) -> None:
+    async def _closed(self, asker: JudgeCaller, session: Any, load: LoadResult, end: float) -> None:
         """Each client sends the next request when the last one is answered."""
 
         async def client(number: int) -> None:
@@ -153,7 +155,7 @@ class JudgeLoad:
         await asyncio.gather(*(client(i) for i in range(self.clients)))
 
     def _open(self, rate: float) -> Callable[..., Any]:
-        async def arrive(asker: Asker, session: Any, load: Load, end: float) -> None:
+        async def arrive(asker: JudgeCaller, session: Any, load: LoadResult, end: float) -> None:
             """Requests come when they come."""
             rng, asked = random.Random("open/bench/judge"), list[asyncio.Task[float]]()
             due = time.perf_counter()
@@ -165,7 +167,7 @@ class JudgeLoad:
 
         return arrive
 
-    async def _kill(self, load: Load) -> None:
+    async def _kill(self, load: LoadResult) -> None:
         """End a replica without a warning, and watch until there are as many as before."""
         await asyncio.sleep(self.seconds / 3)
         killed = await asyncio.to_thread(kill_replica)
@@ -178,20 +180,20 @@ class JudgeLoad:
             now = await asyncio.to_thread(replicas)
             if kill.noticed is None and len(now - {killed}) == self.replicas:
                 kill.noticed = since
-            if kill.noticed and await asyncio.to_thread(running) == self.replicas:
+            if kill.noticed and await asyncio.to_thread(replica_count) == self.replicas:
                 kill.whole = since
 
 
 @dataclass(frozen=True)
-class Asker:
+class JudgeCaller:
     """A client of the judge that knows what the scores must be."""
 
     url: str
-    made: Sequence[Item]
+    made: Sequence[JudgeItem]
     expected: Sequence[float]
     items: int
 
-    async def ask(self, session: Any, load: Load, rng: random.Random) -> float:
+    async def ask(self, session: Any, load: LoadResult, rng: random.Random) -> float:
         """Send one request and check its answer; the seconds to wait before the next."""
         import aiohttp
 
@@ -225,13 +227,13 @@ class Asker:
 
 
 @contextlib.contextmanager
-def served(application: Any) -> Generator[str]:
+def serve_application(application: Any) -> Generator[str]:
     """The application on Serve, at the address given."""
     # on a busy machine a proxy takes longer than Serve's five seconds to start
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     from ray import serve
 
-    with connected(), socket.socket() as free:
+    with connect_ray(), socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
@@ -243,16 +245,16 @@ def served(application: Any) -> Generator[str]:
             serve.shutdown()
 
 
-def questions(count: int) -> list[Item]:
+def questions(count: int) -> list[JudgeItem]:
     """Distinct items of several lengths, right and wrong ones."""
     rng = random.Random("bench/judge")
-    made: list[Item] = []
+    made: list[JudgeItem] = []
     for i in range(count):
         place, deed = rng.choice(PLACES), rng.choice(DEEDS)
         said = place if rng.random() < 0.5 else rng.choice(PLACES)
         more = " ".join(rng.choices(PLACES + DEEDS, k=rng.randrange(0, 30)))
         made.append(
-            Item(
+            JudgeItem(
                 question=f"Where is person {i} when she {deed}?",
                 candidate=f"She {deed} in the {said}. {more}",
                 references=(f"In the {place}, in scene {i % 97}.",),
@@ -270,7 +272,7 @@ def replicas() -> set[str]:
     return {n for n in names if n.startswith("SERVE_REPLICA::judge#Judge#")}
 
 
-def running() -> int:
+def replica_count() -> int:
     """How many of them serve."""
     from ray import serve
 

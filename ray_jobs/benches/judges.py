@@ -23,18 +23,18 @@ import numpy as np
 from mustsee.errors import UserError
 from mustsee.judge import calibrate, contrast, data
 from mustsee.judge.calibrate import Metric
-from mustsee.judge.data import Pair, Sources
-from mustsee.judge.judge import Item, Judge, JudgeConfig
-from ray_jobs.benches.figures import Cell, Figures
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem
+from ray_jobs.benches.figures import BenchTable, Cell
 
 COLUMNS = ("set", "judge", "n", "AUC", "F1", "accuracy", "recall", "not judged", "CPU s/1000")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgeRun:
     """Of the pairs that were judged: scores and verdicts; and the CPU seconds for all of them."""
 
-    pairs: list[Pair]
+    pairs: list[LabelledPair]
     scores: list[float]
     said: list[bool]
     cpu: float | None = None
@@ -51,8 +51,8 @@ class JudgeTable:
     pairs: int | None = None
     resamples: int = 1000
 
-    def __call__(self) -> Figures:
-        sources = Sources(evouna=tuple(self.evouna), bem=tuple(self.bem), nq301=self.nq301,
+    def __call__(self) -> BenchTable:
+        sources = JudgeDataSources(evouna=tuple(self.evouna), bem=tuple(self.bem), nq301=self.nq301,
                           held_out=self.held_out, seed=self.seed)  # fmt: skip
         sets = self._sets(sources)
         if not sets:
@@ -61,13 +61,13 @@ class JudgeTable:
         rows: list[tuple[Cell, ...]] = []
         for name, config in self.judges.items():
             judge = config.open()
-            rows += [self._row(s, name, len(p), judged(judge, p)) for s, p in sets.items()]
+            rows += [self._row(s, name, len(p), run_judge(judge, p)) for s, p in sets.items()]
         if "NQ301" in sets:
             for name, verdicts in sources.rivals().items():
-                found = published(sets["NQ301"], verdicts)
+                found = published_verdicts(sets["NQ301"], verdicts)
                 rows.append(self._row("NQ301", f"{name} (published)", len(sets["NQ301"]), found))
         order = list(sets)
-        return Figures(
+        return BenchTable(
             title="judges on people's labels",
             columns=COLUMNS,
             rows=tuple(sorted(rows, key=lambda row: order.index(str(row[0])))),
@@ -78,14 +78,14 @@ class JudgeTable:
             ),
         )
 
-    def _sets(self, sources: Sources) -> dict[str, list[Pair]]:
+    def _sets(self, sources: JudgeDataSources) -> dict[str, list[LabelledPair]]:
         sets = {"NQ301": sources.test()}
         if self.evouna or self.bem:
             sets["held out"] = sources.split()[1]
         long = {f"{n}: long reference": contrast.long_reference(p) for n, p in sets.items()}
         return {n: p[: self.pairs] for n, p in {**sets, **long}.items() if p}
 
-    def _row(self, kind: str, name: str, asked: int, found: Judged) -> tuple[Cell, ...]:
+    def _row(self, kind: str, name: str, asked: int, found: JudgeRun) -> tuple[Cell, ...]:
         labels, groups = [p.label for p in found.pairs], [p.group for p in found.pairs]
         said = [float(v) for v in found.said]
 
@@ -106,10 +106,11 @@ class JudgeTable:
         )  # fmt: skip
 
 
-def judged(judge: Judge, pairs: Sequence[Pair]) -> Judged:
+def run_judge(judge: Judge, pairs: Sequence[LabelledPair]) -> JudgeRun:
     """After one batch that is not counted, in which programs are compiled."""
     items = [
-        Item(question=p.question, candidate=p.candidate, references=p.references) for p in pairs
+        JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
+        for p in pairs
     ]
     judge.score(items[:16])
     began = time.process_time()
@@ -118,7 +119,7 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Judged:
     kept = [(p, s) for p, s in zip(pairs, scores, strict=True) if s.score is not None]
     if not kept:
         raise UserError(f"none of {len(pairs)} pairs could be judged: {scores[0].error}")
-    return Judged(
+    return JudgeRun(
         pairs=[p for p, _ in kept],
         scores=[s.score or 0.0 for _, s in kept],
         said=[bool(s.equivalent) for _, s in kept],
@@ -126,8 +127,10 @@ def judged(judge: Judge, pairs: Sequence[Pair]) -> Judged:
     )
 
 
-def published(pairs: Sequence[Pair], verdicts: Mapping[tuple[str, str], data.Rival]) -> Judged:
+def published_verdicts(
+    pairs: Sequence[LabelledPair], verdicts: Mapping[tuple[str, str], data.OtherJudgeScore]
+) -> JudgeRun:
     """What another judge said of the pairs; one that gave no verdict said FALSE."""
     theirs = [data.match(p, verdicts) for p in pairs]
     scores = [0.0 if r is None or r.score is None else r.score for r in theirs]
-    return Judged(pairs=list(pairs), scores=scores, said=[s > 0.5 for s in scores])
+    return JudgeRun(pairs=list(pairs), scores=scores, said=[s > 0.5 for s in scores])

@@ -29,10 +29,10 @@ from actors.part import Opened, RunContext
 from mustsee.errors import MustseeError
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Line, Question, Span, Video
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.heartbeat import doing
-from ray_jobs.running.run import Run
+from ray_jobs.running.heartbeat import show_step
+from ray_jobs.running.run import JobSettings
 
 CALLS, QUESTIONS = 2, 4
 START = "from ray_jobs.benches.large import main; main()"
@@ -41,7 +41,7 @@ BLOCK = 16  # rows that travel together, however many there are: else a short ru
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class FakeLook:
     """A film as it looks after it was watched and heard."""
 
     version: ClassVar[str] = "1"
@@ -77,7 +77,7 @@ class Echo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AskOneWord:
     """Questions about what the model said, through the gateway."""
 
     version: ClassVar[str] = "1"
@@ -122,7 +122,7 @@ class LargeBench:
     shots: int = 200
     half: int = 0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
             warm = [self._measured(WARM, f"{root}/warm") for _ in range(2)]
             found: list[tuple[Cell, ...]] = []
@@ -138,7 +138,7 @@ class LargeBench:
                 did = self._measured(self.half, f"{root}/half", "half of them finished")
                 held = (did["own"], did["memory"])
                 found.append((self.half, "half", None, None, None, *held, did["first"]))
-        return Figures(
+        return BenchTable(
             title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
                 "rows", "run", "CPU ms a row", "of it the driver", "wall ms", "driver's own MB",
@@ -154,7 +154,7 @@ class LargeBench:
         )  # fmt: skip
 
     def _measured(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
-        with doing(f"{rows:,} rows, {which}"):
+        with show_step(f"{rows:,} rows, {which}"):
             done = subprocess.run(
                 [sys.executable, "-c", START, str(rows), out, str(self.shots)],
                 capture_output=True,
@@ -203,12 +203,12 @@ def main() -> None:
     threading.Thread(target=watch, daemon=True).start()
     hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
     cluster = Cluster(stages=hardware)
-    run = Run(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK)
+    run = JobSettings(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK)
     with run.open("large") as running:
         names = [f"v{i:07d}" for i in range(rows)]
         running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
-        running.stage("look", Seen(shots=shots))
-        running.stage("ask", Asked())
+        running.stage("look", FakeLook(shots=shots))
+        running.stage("ask", AskOneWord())
         running.publish({"none": lambda questions, folder, videos: None})
         cpu = _cpu()
     ended.set()

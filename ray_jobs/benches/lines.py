@@ -17,8 +17,8 @@ from actors.part import Part
 from mustsee.errors import UserError
 from mustsee.media import subtitles
 from mustsee.records import Line
-from ray_jobs.benches.figures import Figures
-from ray_jobs.benches.hear import opened, word_errors
+from ray_jobs.benches.figures import BenchTable
+from ray_jobs.benches.hear import open_engine, word_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +29,19 @@ class LinesBench:
     engine: Part
     subtitles: str = ""
 
-    def __call__(self) -> Figures:
-        file = self.subtitles or subtitles.beside(self.film)
+    def __call__(self) -> BenchTable:
+        file = self.subtitles or subtitles.find_subtitles(self.film)
         if not file:
             raise UserError(
                 f"no subtitles beside what.film={self.film!r}: give what.subtitles=FILE"
             )
         written = subtitles.read(file).lines
-        heard = nearest(written, opened(self.engine)(self.film))
+        heard = nearest(written, open_engine(self.engine)(self.film))
         errors = word_errors([" ".join(x.text for x in written)], [" ".join(heard)])[0].tolist()
         words, changed, missed, added = errors
         rate = (changed + missed + added) / max(1, words)
         pairs = zip(written, heard, strict=True)
-        return Figures(
+        return BenchTable(
             title=f"heard in {Path(self.film).name}, beside its subtitles",
             columns=("from", "subtitles", "heard"),
             rows=tuple((f"{line.start:.1f}", line.text, text) for line, text in pairs),

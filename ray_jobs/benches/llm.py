@@ -36,14 +36,14 @@ from mustsee.llm import Message, Request, Sampling
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
 from mustsee.store import Store
-from ray_jobs.benches.figures import Figures
-from ray_jobs.running.cluster import connected
+from ray_jobs.benches.figures import BenchTable
+from ray_jobs.running.cluster import connect_ray
 
 PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes into view. " * 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class CallsOnly:
     """A recipe of which only the calls are left: `calls` at once for every row. The CPU of the one
     worker is counted when it has done all `rows`: to count it costs as well.
     """
@@ -106,10 +106,10 @@ class LlmPhase:
     calls_per_row: int = 16
     ray_calls: int = 64
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         ceiling = self.in_flight / self.latency
         rows: list[tuple[Any, ...]] = []
-        with connected():
+        with connect_ray():
             for name, calls, measure in (
                 ("mustsee: stage, gateway, coordinator, store", self.calls, self._ours),
                 ("Ray HttpRequestProcessor, 1 actor, batches of 1", self.ray_calls, self._rays),
@@ -125,7 +125,7 @@ class LlmPhase:
                 theirs = 1000 * (served["cpu"] - before) / calls
                 rate = calls / (seconds - start)
                 rows.append((name, calls, seconds, start, rate, rate / ceiling, peak, cpu, theirs))
-        return Figures(
+        return BenchTable(
             title=f"LLM phase: {self.latency:g} s latency, {self.in_flight} in flight, "
             f"ceiling {ceiling:g} calls/s",
             columns=("way", "calls", "seconds", "of which start-up", "calls/s",
@@ -155,7 +155,7 @@ class LlmPhase:
         count = calls // self.calls_per_row
         stage = Stage(
             name="ask",
-            part=Asking(llm=model, calls=self.calls_per_row, rows=count),
+            part=CallsOnly(llm=model, calls=self.calls_per_row, rows=count),
             hardware=Hardware(workers=1, cpus=0.5, concurrency=4),
         )
         per_block = max(1, self.in_flight // self.calls_per_row)

@@ -29,7 +29,7 @@ from mustsee.media.onscreen import TextRules
 from mustsee.media.video import film, frames_at
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 
 Row = tuple[str, float, float, str]
 
@@ -47,29 +47,29 @@ class LookBench:
     extras: bool = True
     peers: bool = True
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory() as folder:
             video = head(self.video, f"{folder}/head.mkv", self.seconds or math.inf)
-            rows, notes = self.measured(video, peers=self.peers)
+            rows, notes = self.measure_file(video, peers=self.peers)
             if self.larger > 0:
                 path = f"{folder}/1080p.mp4"
                 upscale(video, path, self.larger)
-                more, _ = self.measured(path, peers=False)
+                more, _ = self.measure_file(path, peers=False)
                 rows += [
                     (f"1080p: {name}", cost, share, remark) for name, cost, share, remark in more
                 ]
             if self.extras:
-                rows += self.apart(video, rows[0][1])
+                rows += self.measure_parts(video, rows[0][1])
             rows += self.sparse(video, rows[0][1])
         what = f"{self.seconds:g} s of " if self.seconds else ""
-        return Figures(
+        return BenchTable(
             title=f"look at {what}{Path(self.video).name}",
             columns=("what", "CPU s", "of decoding", "remark"),
             rows=tuple(rows),
             notes=(f"best of {self.repeats} rounds in turn, 1 thread each", *notes),
         )
 
-    def measured(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
+    def measure_file(self, path: str, *, peers: bool) -> tuple[list[Row], list[str]]:
         """Look and its alternatives on one file."""
         look = Look().open(ALONE)
         row = Video(video_id="bench", uri=path)
@@ -98,7 +98,7 @@ class LookBench:
         base = best["decode, nothing else"]
         return [(n, s, s / base, remarks.get(n, "")) for n, s in best.items()], notes
 
-    def apart(self, path: str, base: float) -> list[Row]:
+    def measure_parts(self, path: str, base: float) -> list[Row]:
         """What each part costs on top of one that does without it."""
         row = Video(video_id="bench", uri=path)
         least = Look(keyframes=KeyframeRules(every=3600.0), sample_every=3600.0)

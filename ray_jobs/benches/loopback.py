@@ -26,18 +26,18 @@ from typing import Any
 from aiohttp import web
 
 from ray_jobs.benches.loopback_batches import BATCH_FAULTS, Batches
-from ray_jobs.benches.loopback_limits import Hidden
+from ray_jobs.benches.loopback_limits import HiddenLimit
 from ray_jobs.benches.loopback_replies import (
     Payload,
     Thinks,
-    canned,
+    canned_reply,
     completion,
     content_hash,
     embeddings,
-    recorded,
+    recorded_replies,
     words_of,
 )
-from ray_jobs.benches.loopback_schemas import Honouring, Schemas
+from ray_jobs.benches.loopback_schemas import SchemaReply, Schemas
 
 TRIAL = [{"role": "user", "content": "Hello"}]  # of `actors.trial`
 KINDS = (
@@ -46,7 +46,7 @@ KINDS = (
 )  # fmt: skip
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """What a `reply` raises to have the request refused: an HTTP status, a message, a code, the
     parameter at fault.
     """
@@ -93,7 +93,7 @@ class Loopback:
     there are, given how many requests were answered before. `headers`: of every answer.
     """
 
-    reply: Callable[[Payload], str] = canned
+    reply: Callable[[Payload], str] = canned_reply
     hear: Callable[[bytes], Mapping[str, Any]] = words_of
     faults: Faults = field(default_factory=Faults)
     latency: float = 0.0
@@ -103,7 +103,7 @@ class Loopback:
     models: Sequence[str] | None = None
     echoes: bool = False
     schemas: Schemas = "ignored"
-    hidden: Hidden | None = None
+    hidden: HiddenLimit | None = None
     batches: Batches = field(default_factory=Batches)
     gate: threading.Event | None = None
     meter: Callable[[int], float] = lambda before: 1.0
@@ -115,7 +115,7 @@ class Loopback:
     def __enter__(self) -> Loopback:
         self._came: Counter[str] = Counter()
         self.used: list[Mapping[str, int]] = []  # tokens that were counted, of each answer
-        self._honouring = Honouring(lambda payload: self.reply(payload))
+        self._honouring = SchemaReply(lambda payload: self.reply(payload))
         self._now = self._peak = 0
         self._first = 0.0
         self._loop = asyncio.new_event_loop()
@@ -182,7 +182,7 @@ class Loopback:
             return _error(404, f"no model {payload['model']}", code="model_not_found")
         if payload["messages"] == TRIAL:  # a job asks whether there is credit
             self.counts["trials"] += 1
-            return web.json_response(completion(payload, canned))
+            return web.json_response(completion(payload, canned_reply))
         if self.payloads is not None:
             self.payloads.append(payload)
         if self.schemas == "refused" and "response_format" in payload:
@@ -247,7 +247,7 @@ class Loopback:
                 if fault is not None:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer(), headers=self.headers)
-        except Refused as refused:
+        except RefusedRequest as refused:
             said = refused.message + self._echo(request)
             return _error(refused.status, said, code=refused.code, param=refused.param)
         finally:
@@ -335,7 +335,7 @@ def main() -> None:
     parser.add_argument("--batch-faults", nargs="*", default=(), choices=BATCH_FAULTS)
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()
-    reply = recorded(args.replies) if args.replies else canned
+    reply = recorded_replies(args.replies) if args.replies else canned_reply
     faults = Faults(share=args.faults, kinds=args.kinds, seed=args.seed)
     with Loopback(
         reply=reply,

@@ -21,7 +21,7 @@ KINDS = ("video_url", "image_url")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class WatchedVideo:
     """A film as decoded: the times of its pictures in seconds, their mean colours (red, green,
     blue, 0 to 255). `loud`: the root of its sound's mean square (0 to 1), null without sound.
     `seconds`: from the first picture to the end of the last. `size`: bytes.
@@ -34,10 +34,10 @@ class Watched:
     size: int
 
 
-def films(payload: Mapping[str, Any]) -> list[Watched]:
+def films(payload: Mapping[str, Any]) -> list[WatchedVideo]:
     """Every film of a chat request that came as data, in order."""
     urls = [url for message in payload["messages"] for url in film_urls(message["content"])]
-    return [watched(url) for url in urls if url.startswith("data:")]
+    return [watch_video(url) for url in urls if url.startswith("data:")]
 
 
 def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
@@ -48,17 +48,17 @@ def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
     return [url for kind, url in parts if kind == "video_url" or url.startswith("data:video/")]
 
 
-def decoded(url: str) -> bytes:
+def decode_data_url(url: str) -> bytes:
     """The file of a data URL."""
     return base64.b64decode(url.partition(",")[2])
 
 
 @lru_cache(maxsize=64)
-def watched(url: str) -> Watched:
+def watch_video(url: str) -> WatchedVideo:
     """A film of a data URL, decoded from its first packet to its last."""
     import av
 
-    content = decoded(url)
+    content = decode_data_url(url)
     with av.open(io.BytesIO(content), "r") as container:
         times: list[float] = []
         colours: list[tuple[float, float, float]] = []
@@ -73,7 +73,7 @@ def watched(url: str) -> Watched:
         if container.streams.audio:
             squares = [np.square(f.to_ndarray()).mean() for f in container.decode(audio=0)]
             loud = float(np.sqrt(np.mean(squares or [0.0])))
-    return Watched(
+    return WatchedVideo(
         seconds=end - times[0], times=tuple(times), colours=tuple(colours), loud=loud,
         size=len(content),
     )  # fmt: skip

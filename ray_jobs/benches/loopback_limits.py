@@ -24,14 +24,14 @@ from actors.llm.openai import OpenAI
 from mustsee.llm import Message, Request, Sampling
 from mustsee.run.limits import Limits
 from mustsee.store import Store
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 
 Kind = Literal["rate", "window"]
 FROM = 60.0  # seconds, after which the limit should have been found
 
 
 @dataclass(kw_only=True)
-class Hidden:
+class HiddenLimit:
     """What an endpoint takes: `limit(seconds since the first call)` calls a second, or at once."""
 
     kind: Kind
@@ -73,11 +73,11 @@ class Hidden:
         self.answered.append(self.now)
 
 
-def fixed(limit: float) -> Callable[[float], float]:
+def fixed_limit(limit: float) -> Callable[[float], float]:
     return lambda now: limit
 
 
-def moving(limit: float) -> Callable[[float], float]:
+def moving_limit(limit: float) -> Callable[[float], float]:
     """Half of it from 20 s to 40 s."""
     return lambda now: limit / 2 if 20 <= now < 40 else limit
 
@@ -93,24 +93,24 @@ class FindLimits:
     callers: int = 160
     picture: str | None = None
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         return asyncio.run(self._figures())
 
-    async def _figures(self) -> Figures:
+    async def _figures(self) -> BenchTable:
         kinds: tuple[tuple[Kind, float, str], ...] = (
             ("rate", self.rate, "calls a second"),
             ("window", self.window, "calls at once"),
         )
         names = {
-            f"{limit:g} {unit}, {how}": Hidden(kind=kind, limit=law(limit))
+            f"{limit:g} {unit}, {how}": HiddenLimit(kind=kind, limit=law(limit))
             for kind, limit, unit in kinds
-            for how, law in (("fixed", fixed), ("halves, doubles", moving))
+            for how, law in (("fixed", fixed_limit), ("halves, doubles", moving_limit))
         }
         for hidden in names.values():
             await self._measure(hidden)
         if self.picture is not None:
             draw(names, self.seconds, self.latency, Path(self.picture))
-        return Figures(
+        return BenchTable(
             title=f"Hidden limits over HTTP, {self.latency:g} s latency, {self.callers} callers",
             columns=("limit", "calls", "refused", "wasted", f"share after {FROM:g} s",
                      "share of all", "first 95 % after s", "longest gap s"),
@@ -121,7 +121,7 @@ class FindLimits:
             ),
         )  # fmt: skip
 
-    async def _measure(self, hidden: Hidden) -> None:
+    async def _measure(self, hidden: HiddenLimit) -> None:
         import tempfile
 
         from ray_jobs.benches.loopback import Loopback
@@ -154,13 +154,13 @@ class FindLimits:
                 task.cancel()
             await asyncio.gather(*callers, return_exceptions=True)
 
-    def _allowed(self, hidden: Hidden, start: float, end: float) -> float:
+    def _allowed(self, hidden: HiddenLimit, start: float, end: float) -> float:
         """Answers that the limit allows between two times."""
         per_second = 1.0 if hidden.kind == "rate" else 1 / self.latency
         steps = round((end - start) / 0.1)
         return sum(hidden.limit(start + 0.1 * i) * 0.1 for i in range(steps)) * per_second
 
-    def _row(self, hidden: Hidden) -> tuple[int | float | None, ...]:
+    def _row(self, hidden: HiddenLimit) -> tuple[int | float | None, ...]:
         end, answered = self.seconds, [t for t in hidden.answered if t < self.seconds]
         calls = len(answered) + len(hidden.refused)
         late = [t for t in answered if t >= min(FROM, end / 2)]
@@ -186,7 +186,7 @@ class FindLimits:
         )
 
 
-def draw(names: dict[str, Hidden], seconds: float, latency: float, path: Path) -> None:
+def draw(names: dict[str, HiddenLimit], seconds: float, latency: float, path: Path) -> None:
     """What was answered and refused in each second, under what the limit allowed."""
     import matplotlib as mpl
 

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from actors.llm.replay import read, spoken
+from actors.llm.replay import hash_messages, read
 from mustsee.llm import PICTURE as PICTURE_MARK
-from mustsee.llm import Clip, Message, correction
+from mustsee.llm import Message, VideoClip, correction
 from mustsee.records import Span
-from ray_jobs.benches.loopback_films import SECOND, decoded, film_urls, watched
+from ray_jobs.benches.loopback_films import SECOND, decode_data_url, film_urls, watch_video
 
 Payload = Mapping[str, Any]
 Thinks = Literal["not", "tags", "field"]
@@ -29,12 +29,14 @@ PICTURE = 258  # tokens, as Gemini counts a small one
 CORRECTION = correction("|").partition("|")[0]
 
 
-def canned(payload: Payload) -> str:
+def canned_reply(payload: Payload) -> str:
     """A short sentence that depends on the question."""
     return f"Reply {content_hash(_asked(payload['messages']))[:8]}."
 
 
-def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callable[[Payload], str]:
+def recorded_replies(
+    path: str, otherwise: Callable[[Payload], str] = canned_reply
+) -> Callable[[Payload], str]:
     """Replies from a file that `llm=replay` recorded; a question asked again in other words after a
     wrong form gets the reply to the question itself.
     """
@@ -42,7 +44,7 @@ def recorded(path: str, otherwise: Callable[[Payload], str] = canned) -> Callabl
 
     def reply(payload: Payload) -> str:
         messages = [as_message(m) for m in _asked(payload["messages"])]
-        reply = replies.get(spoken(messages, payload.get("seed", 0)))
+        reply = replies.get(hash_messages(messages, payload.get("seed", 0)))
         return otherwise(payload) if reply is None else reply
 
     return reply
@@ -66,15 +68,15 @@ def as_message(said: Payload) -> Message:
     for part in content[len(films) :]:
         text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-    images = tuple(decoded(url) for url in urls if url not in films)
+    images = tuple(decode_data_url(url) for url in urls if url not in films)
     return Message(said["role"], text, images, tuple(map(_clip, films)))
 
 
-def _clip(url: str) -> Clip:
+def _clip(url: str) -> VideoClip:
     """A film as it came; one at an address, which nobody fetches, counts as a minute."""
     if not url.startswith("data:"):
-        return Clip(span=Span(0.0, 60.0), digest="", address=url)
-    return Clip(span=Span(0.0, watched(url).seconds), digest="", mp4=decoded(url))
+        return VideoClip(span=Span(0.0, 60.0), digest="", address=url)
+    return VideoClip(span=Span(0.0, watch_video(url).seconds), digest="", mp4=decode_data_url(url))
 
 
 def content_hash(value: Any) -> str:

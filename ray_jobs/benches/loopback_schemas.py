@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mustsee.forms import tidied
-from mustsee.questions.drafts import Field, fields, spans
+from mustsee.forms import strip_chat_markup
+from mustsee.questions.drafts import LabelledField, fields, spans
 from ray_jobs.benches.loopback_replies import Payload
 
 Schemas = Literal["honoured", "refused", "ignored"]
@@ -24,7 +24,7 @@ _RUN = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 @dataclass(frozen=True)
-class Honouring:
+class SchemaReply:
     """A `reply` that keeps to schemas. What it said in JSON stands in later turns of a chat: there
     it is put back into the words that it stood for, so that `reply` knows the chat again.
     """
@@ -49,7 +49,7 @@ class Honouring:
 
 def as_object(text: str, schema: Schema) -> dict[str, Any]:
     """A reply in a prompt's text form as an instance of its schema."""
-    parts, text = schema["properties"], tidied(text)
+    parts, text = schema["properties"], strip_chat_markup(text)
     match tuple(parts):
         case ("questions",):
             found = {"questions": _questions(text, parts["questions"]["items"])}
@@ -135,7 +135,7 @@ def _questions(text: str, item: Schema) -> list[Any]:
     wanted = item["properties"]
     if "option_a" in wanted:
         return _mcqs(text)
-    blocks: list[list[Field]] = []
+    blocks: list[list[LabelledField]] = []
     for one in fields(text):
         begins = one.label == "question" or not blocks
         if begins or (one.label == "answer" and any(f.label == "answer" for f in blocks[-1])):
@@ -144,7 +144,7 @@ def _questions(text: str, item: Schema) -> list[Any]:
     return [_question(block, wanted, n) for n, block in enumerate(blocks, 1)]
 
 
-def _question(block: Sequence[Field], wanted: Schema, number: int) -> dict[str, Any]:
+def _question(block: Sequence[LabelledField], wanted: Schema, number: int) -> dict[str, Any]:
     said = {label: [f.text for f in block if f.label == label]
             for label in ("question", "answer", "evidence", "wrong")}  # fmt: skip
     whole: dict[str, Any] = {

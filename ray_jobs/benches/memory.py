@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ray_jobs.benches.figures import Figures
+from ray_jobs.benches.figures import BenchTable
 
 FPS, WIDTH, HEIGHT = 12, 320, 180
 SHOT = 5  # seconds
@@ -41,7 +41,7 @@ class MemoryBench:
 
     minutes: tuple[int, ...] = (1, 10, 60, 180)
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         rows: list[list[float]] = []
         with tempfile.TemporaryDirectory() as folder:
             draw(minute := f"{folder}/1.mp4")
@@ -53,7 +53,7 @@ class MemoryBench:
                 seen = json.loads(done.stdout)
                 rows.append([length, *seen.values()])
         base = rows[min(1, len(rows) - 1)][1]
-        return Figures(
+        return BenchTable(
             title="peak memory of look against length",
             columns=(
                 "minutes",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import av
 
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.running.cluster import ROOT
 
 PROGRAMS = Path(__file__).parent / "peer_programs"
@@ -37,7 +37,7 @@ class Peer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class PeerTime:
     """CPU seconds without a film and with all, and what the program printed last."""
 
     alone: float = math.inf
@@ -62,7 +62,7 @@ class PeersBench:
     rounds: int = 3
     minutes: float = 15.0
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         hours = sum(map(_seconds, self.films)) / 3600
         pythons, reasons = dict[str, str](), dict[str, str]()
         for name, peer in self.peers.items():
@@ -82,7 +82,7 @@ class PeersBench:
             rows.append(
                 (name, peer.does, took.alone, took.cost, took.cost / base, speed, took.said)
             )
-        return Figures(
+        return BenchTable(
             title=f"{len(self.films)} films, {hours:.3f} hours",
             columns=("program", "what it does", "start-up, CPU s", "CPU s", "of decoding",
                      "times real time, a core", "what came of it"),
@@ -90,9 +90,9 @@ class PeersBench:
             notes=(f"best of {self.rounds} rounds in turn; start-up is not in the rest",),
         )  # fmt: skip
 
-    def _taken(self, pythons: Mapping[str, str], reasons: dict[str, str]) -> dict[str, Taken]:
+    def _taken(self, pythons: Mapping[str, str], reasons: dict[str, str]) -> dict[str, PeerTime]:
         """What each program takes, in turns; those that fail are given their reason."""
-        taken = {name: Taken() for name in pythons}
+        taken = {name: PeerTime() for name in pythons}
         for _ in range(self.rounds):
             for name in [n for n in pythons if n not in reasons]:
                 try:
@@ -102,7 +102,7 @@ class PeersBench:
                     reasons[name] = f"not run: {_reason(error)}"
                 else:
                     best = taken[name]
-                    taken[name] = Taken(
+                    taken[name] = PeerTime(
                         alone=min(best.alone, nothing),
                         whole=min(best.whole, took),
                         said=told.strip().splitlines()[-1],

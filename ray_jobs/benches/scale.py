@@ -21,13 +21,13 @@ from actors.stage import Stage
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.benches.figures import Cell, Figures
-from ray_jobs.running.cluster import connected
-from ray_jobs.running.known import known
+from ray_jobs.benches.figures import BenchTable, Cell
+from ray_jobs.running.cluster import connect_ray
+from ray_jobs.running.known import look_up_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nothing:
+class CopyId:
     """A part that copies the id."""
 
     version: ClassVar[str] = "1"
@@ -47,11 +47,11 @@ class ScaleBench:
     stages: int = 4
     blocks: Sequence[int] = (1, 4, 16)
 
-    def __call__(self) -> Figures:
-        with connected():
+    def __call__(self) -> BenchTable:
+        with connect_ray():
             self._pass(16, Store(tempfile.mkdtemp(prefix="mustsee-")), rows=16)  # warm
             rows = [row for size in self.blocks for row in self._sized(size)]
-        return Figures(
+        return BenchTable(
             title=f"{self.rows} rows through {self.stages} stages that do nothing",
             columns=("rows a block", "run", "wall s", "ms a row and stage"),
             rows=tuple(rows),
@@ -73,13 +73,13 @@ class ScaleBench:
 
     def _queued(self) -> list[Stage]:
         hardware = Hardware(cpus=0.2)
-        return [Stage(name=f"s{n}", part=Nothing(), hardware=hardware) for n in range(self.stages)]
+        return [Stage(name=f"s{n}", part=CopyId(), hardware=hardware) for n in range(self.stages)]
 
     def _known(self, size: int, store: Store, *, rows: int) -> float:
         """As a job meets rows that are finished: none of them goes through Ray."""
         session = Session(store=store, coordinator=start_coordinator())
         started = time.monotonic()
-        looked = known(self._queued(), _rows(rows), session)
+        looked = look_up_rows(self._queued(), _rows(rows), session)
         found = sum(block.done.num_rows for block in looked if block.done is not None)
         assert found == rows, "an earlier pass has stored them all"
         return time.monotonic() - started

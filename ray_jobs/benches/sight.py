@@ -25,15 +25,15 @@ from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.filters.blind import Guess
-from mustsee.filters.repair import Mend
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import Sight
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
-from mustsee.run.ledger import Tally
+from mustsee.run.ledger import CallCounts
 from mustsee.store import Store
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.figures import Cell, Figures
+from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.benches.sight_model import Scripted
 
@@ -62,14 +62,14 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vetted:
+class VettedQuestion:
     """A question with what became of it."""
 
-    known: films.Known
+    known: films.KnownQuestion
     found: Question
 
     @property
-    def rewritten(self) -> bool:
+    def is_rewritten(self) -> bool:
         return any(r.kind == "wording" for r in self.found.repairs)
 
     @property
@@ -81,7 +81,7 @@ class Vetted:
         )
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Kept, with one true answer among its options."""
         fits = set(self.found.options) & set(self.known.answers)
         return self.found.drop is None and fits == {self.found.answer}
@@ -97,15 +97,15 @@ class Vetted:
     def as_known(self, *, repair: bool) -> bool:
         match self.known.kind:
             case "right" | "two places":
-                return self.sound
+                return self.is_sound
             case "evidence elsewhere":
-                return self.sound and self.missed_by() <= WITHIN
+                return self.is_sound and self.missed_by() <= WITHIN
             case "wrong answer":
-                return self.sound if repair else self.fate == "disputed"
+                return self.is_sound if repair else self.fate == "disputed"
             case "two fit":
-                return self.sound if repair else self.fate == "ambiguous"
+                return self.is_sound if repair else self.fate == "ambiguous"
             case "guessable":
-                return self.sound and ("mma" in self.found.subsets) == repair
+                return self.is_sound and ("mma" in self.found.subsets) == repair
             case "one frame":
                 return self.fate == "unneeded"
             case _:
@@ -113,12 +113,12 @@ class Vetted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class VettingRun:
     """One way of vetting, tried: what became of the questions, and what it cost by kind."""
 
     name: str
-    vetted: tuple[Vetted, ...]
-    costs: Mapping[str, Tally]
+    vetted: tuple[VettedQuestion, ...]
+    costs: Mapping[str, CallCounts]
 
     @property
     def repair(self) -> bool:
@@ -128,15 +128,15 @@ class Way:
         return sum(getattr(tally, field) for tally in self.costs.values())
 
     @property
-    def kept(self) -> list[Vetted]:
+    def kept_questions(self) -> list[VettedQuestion]:
         return [v for v in self.vetted if v.found.drop is None]
 
     @property
-    def handled(self) -> float:
+    def handled_share(self) -> float:
         return sum(v.as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
 
     @property
-    def again(self) -> float:
+    def repeat_calls(self) -> float:
         """Calls that were made because a reply was of another form, of 1,000."""
         return 1000 * self.cost("asked_again") / max(1, self.cost("calls"))
 
@@ -146,14 +146,14 @@ class Way:
             for kind in (*films.KINDS, "all")
         ]
 
-    def _row(self, kind: str, some: Sequence[Vetted]) -> tuple[Cell, ...]:
+    def _row(self, kind: str, some: Sequence[VettedQuestion]) -> tuple[Cell, ...]:
         kept = [v for v in some if v.found.drop is None]
         fates = Counter(v.fate for v in some)
         calls = self.cost("calls") if kind == "all" else self.costs[kind].calls
         mended = sum(any(r.kind == "evidence" for r in v.found.repairs) for v in kept)
         return (
             self.name, kind, len(some), sum(v.as_known(repair=self.repair) for v in some),
-            len(kept), mended, sum(v.rewritten for v in kept),
+            len(kept), mended, sum(v.is_rewritten for v in kept),
             sum("mma" in v.found.subsets for v in kept),
             *(fates[fate] for fate in FATES), round(calls / max(1, len(some)), 1),
         )  # fmt: skip
@@ -173,7 +173,7 @@ class SightBench:
     seed: int = 0
     watches: bool = False
 
-    def __call__(self) -> Figures:
+    def __call__(self) -> BenchTable:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
@@ -181,26 +181,26 @@ class SightBench:
             made = time.monotonic() - began
             with Loopback(reply=Scripted(self.noise)) as server:
                 tried = {
-                    name: asyncio.run(self.tried(name, known, folder, server.url))
+                    name: asyncio.run(self.try_way(name, known, folder, server.url))
                     for name in ("repair", "sight", "guessing")
                 }
-                again = asyncio.run(self.tried("repair", known, folder, server.url))
+                again = asyncio.run(self.try_way("repair", known, folder, server.url))
                 server.faults = Faults(
                     share=self.faults, kinds=("429", "500", "empty", "truncated"), seed=self.seed
                 )
                 faulty = asyncio.run(
-                    self.tried("repair", known, folder, server.url, store="faults")
+                    self.try_way("repair", known, folder, server.url, store="faults")
                 )
             with Loopback(reply=Scripted(self.noise), schemas="honoured") as keeping:
                 held = asyncio.run(
-                    self.tried("repair", known, folder, keeping.url, store="schemas")
+                    self.try_way("repair", known, folder, keeping.url, store="schemas")
                 )
         ways = [tried["sight"], tried["repair"], tried["guessing"]]
         best = tried["repair"]
         wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
         errors = [v.missed_by() for v in wild if v.found.repairs and v.found.drop is None]
         same = [v.found for v in best.vetted] == [v.found for v in faulty.vetted]
-        return Figures(
+        return BenchTable(
             title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
             columns=COLUMNS,
             rows=tuple(row for way in ways for row in way.rows()),
@@ -212,8 +212,9 @@ class SightBench:
                 *(_summary(way) for way in ways),
                 f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
-                f"asked again for the form of a reply, per 1,000 calls: {best.again:.1f} in text, "
-                f"{held.again:.1f} by an endpoint that keeps to schemas ({held.handled:.1%} as "
+                f"asked again for the form of a reply, per 1,000 calls: {best.repeat_calls:.1f} in "
+                f"text, {held.repeat_calls:.1f} by an endpoint that keeps to schemas "
+                f"({held.handled_share:.1%} as "
                 "known: there noise is another answer, and no reply without one)",
                 f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
                 f"again) the result is {'the same' if same else 'ANOTHER'}",
@@ -222,27 +223,27 @@ class SightBench:
             ),
         )
 
-    def material(self, folder: Path) -> tuple[tuple[films.Journey, films.Known], ...]:
+    def material(self, folder: Path) -> tuple[tuple[films.DrawnVideo, films.KnownQuestion], ...]:
         """The films, written; each of their questions."""
         shown = films.journeys(self.seed)[: self.journeys]
         for film in shown:
             films.write(film, folder)
         return tuple((f, known) for f in shown for known in films.questions(f, self.seed))
 
-    async def tried(
+    async def try_way(
         self,
         name: str,
-        known: Sequence[tuple[films.Journey, films.Known]],
+        known: Sequence[tuple[films.DrawnVideo, films.KnownQuestion]],
         folder: Path,
         url: str,
         store: str = "store",
-    ) -> Way:
+    ) -> VettingRun:
         """One way of vetting on all questions; a row for each film and kind, so that each kind's
         calls are counted. Every way but the first two keeps a store of its own.
         """
         kept = Store(str(folder / (f"{store} {name}")))
         part = self.part(name, url)
-        costs = {kind: Tally() for kind in films.KINDS}
+        costs = {kind: CallCounts() for kind in films.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
         journeys = {film.name: film for film, _ in known}
         for film, each in known:
@@ -252,7 +253,7 @@ class SightBench:
         assert isinstance(model, OpenAI)
         chat = model.open()
 
-        async def vetted(where: tuple[str, str]) -> Video:
+        async def vet_row(where: tuple[str, str]) -> Video:
             coordinator = Coordinator()
 
             def gateway(config: LlmConfig) -> Llm:
@@ -265,10 +266,12 @@ class SightBench:
             _add(costs[where[1]], coordinator.snapshot().llm.summary())
             return video
 
-        done = await asyncio.gather(*map(vetted, rows))
+        done = await asyncio.gather(*map(vet_row, rows))
         found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
         pairs = [(each, found[film.name, each.question.question_id]) for film, each in known]
-        return Way(name=name, vetted=tuple(Vetted(known=k, found=q) for k, q in pairs), costs=costs)
+        return VettingRun(
+            name=name, vetted=tuple(VettedQuestion(known=k, found=q) for k, q in pairs), costs=costs
+        )
 
     def part(self, name: str, url: str) -> Vet:
         model = OpenAI(
@@ -276,11 +279,11 @@ class SightBench:
             watches=self.watches,
         )  # fmt: skip
         old = name == "guessing"
-        blind = Guess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
+        blind = BlindGuess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
         return Vet(
             filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
-            repair=Mend() if name == "repair" else None,
+            repair=RepairRule() if name == "repair" else None,
             guesser=model,
             looker=model,
             repairer=model,
@@ -295,26 +298,26 @@ def first_id(question: Question) -> str:
     return told[0]["question_id"] if told else question.question_id
 
 
-def _summary(way: Way) -> str:
-    kept = way.kept
-    sound, mma = sum(v.sound for v in kept), sum("mma" in v.found.subsets for v in kept)
+def _summary(way: VettingRun) -> str:
+    kept = way.kept_questions
+    sound, mma = sum(v.is_sound for v in kept), sum("mma" in v.found.subsets for v in kept)
     each = 1 / max(1, sound)
     return (
         f"{way.name}: {len(way.vetted)} asked, {len(kept)} kept, {sound} of them sound, {mma} in "
-        f"mma; {way.handled:.1%} as known; evidence needed by {_needed(kept)}; "
+        f"mma; {way.handled_share:.1%} as known; evidence needed by {_needed(kept)}; "
         f"{way.cost('calls'):.0f} calls; for each sound question "
         f"{way.cost('calls') * each:.1f} calls, {way.cost('tokens_in') * each:,.0f} tokens in, "
         f"{way.cost('tokens_out') * each:,.0f} out, ${way.cost('usd') * each:.4f}"
     )
 
 
-def _needed(kept: Sequence[Vetted]) -> str:
+def _needed(kept: Sequence[VettedQuestion]) -> str:
     """Of the questions whose evidence was left out and put back, those that need it."""
     told = [n for v in kept if (n := v.found.metrics.get("sight_needed")) is not None]
     return f"{sum(told):.0f} of {len(told)}"
 
 
-def _missed(way: Way) -> list[str]:
+def _missed(way: VettingRun) -> list[str]:
     return [
         f"{way.name}: {v.known.kind} in {v.found.video_id}: {v.found.question} {v.found.answer!r} "
         f"({v.found.drop or 'kept'})"
@@ -323,7 +326,7 @@ def _missed(way: Way) -> list[str]:
     ]
 
 
-def _add(tally: Tally, told: Mapping[str, Any]) -> None:
+def _add(tally: CallCounts, told: Mapping[str, Any]) -> None:
     for name, value in vars(tally).items():
         setattr(tally, name, value + type(value)(told[name]))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.records import Line, Question, Span, Video
 
 WIDTH, HEIGHT, FPS = 160, 120, 4
@@ -49,7 +49,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class DrawnScene:
     """What is seen at one stop; `line`: where we are, as it is said."""
 
     span: Span
@@ -64,11 +64,11 @@ class Scene:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Journey:
+class DrawnVideo:
     """A film's facts. `never`: the rarer form that it does not show."""
 
     name: str
-    scenes: tuple[Scene, ...]
+    scenes: tuple[DrawnScene, ...]
     bar: str
     never: str
     grey: bool
@@ -94,7 +94,7 @@ class Journey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownQuestion:
     """A question with what is known of it: its kind, the right answers, and where each of them
     shows.
     """
@@ -105,7 +105,7 @@ class Known:
     truth: tuple[Span, ...]
 
 
-def journeys(seed: int = 0) -> tuple[Journey, ...]:
+def journeys(seed: int = 0) -> tuple[DrawnVideo, ...]:
     """The eight: one of twenty minutes, one of five, one black-and-white."""
     shapes = [(20, 8.0)] * 5 + [(26, 12.0), (20, 8.0), (48, 25.0)]
     return tuple(
@@ -114,7 +114,7 @@ def journeys(seed: int = 0) -> tuple[Journey, ...]:
     )
 
 
-def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = False) -> Journey:
+def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = False) -> DrawnVideo:
     """`count` stops of about `seconds` each; the whole takes `count * seconds`."""
     rng = random.Random(f"{seed}/{name}")
     twice, once, other, never = rng.sample(RARE, 4)
@@ -129,7 +129,7 @@ def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = Fa
     tones = list(GREYS if grey else COLOURS)
     edges = [n * seconds + (rng.uniform(-0.2, 0.2) * seconds if n else 0) for n in range(count)]
     edges = [round(FPS * t) / FPS for t in (*edges, count * seconds)]
-    scenes: list[Scene] = []
+    scenes: list[DrawnScene] = []
     for number in range(count):
         start, end = edges[number : number + 2]
         pair = {again: before, first: second, second: first}.get(number, number - 1)
@@ -139,7 +139,7 @@ def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = Fa
         text = rng.choice(("We stop at {}.", "This is {} now.", "Here we are, at {}."))
         line = Line(start=start + 1, end=min(start + 5, end - 1), text=text.format(stops[number]))
         scenes.append(
-            Scene(
+            DrawnScene(
                 span=Span(start, end),
                 line=line,
                 stop=stops[number],
@@ -148,7 +148,9 @@ def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = Fa
                 place=place,
             )
         )
-    return Journey(name=name, scenes=tuple(scenes), bar=rng.choice(tones), never=never, grey=grey)
+    return DrawnVideo(
+        name=name, scenes=tuple(scenes), bar=rng.choice(tones), never=never, grey=grey
+    )
 
 
 def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -164,7 +166,7 @@ def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     }[form]
 
 
-def drawn(film: Journey, scene: Scene, number: int) -> np.ndarray:
+def drawn(film: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
     """A picture of the scene; the pattern behind the shape moves with `number`."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     width = 6 + int(scene.span.start) % 7
@@ -176,7 +178,7 @@ def drawn(film: Journey, scene: Scene, number: int) -> np.ndarray:
     return image
 
 
-def write(film: Journey, folder: Path) -> Path:
+def write(film: DrawnVideo, folder: Path) -> Path:
     """The film as a file: four pictures a second, without sound."""
     import av
 
@@ -191,20 +193,20 @@ def write(film: Journey, folder: Path) -> Path:
     return path
 
 
-def _pictures(film: Journey) -> Iterator[np.ndarray]:
+def _pictures(film: DrawnVideo) -> Iterator[np.ndarray]:
     for scene in film.scenes:
         first, last = round(scene.span.start * FPS), round(scene.span.end * FPS)
         shown = [drawn(film, scene, 3 * n) for n in range(4)]
         yield from (shown[n // FPS % 4] for n in range(first, last))
 
 
-def questions(film: Journey, seed: int = 0) -> tuple[Known, ...]:
+def questions(film: DrawnVideo, seed: int = 0) -> tuple[KnownQuestion, ...]:
     """Twenty questions of a film, of all kinds."""
     return tuple(_Asking(film, random.Random(f"{seed}/{film.name}/questions")).all())
 
 
 class _Asking:
-    def __init__(self, film: Journey, rng: random.Random) -> None:
+    def __init__(self, film: DrawnVideo, rng: random.Random) -> None:
         self.film, self.rng = film, rng
         stops = [s.stop for s in film.scenes]
         self.plain = [
@@ -213,7 +215,7 @@ class _Asking:
         rng.shuffle(self.plain)
         self.tone = "How bright is" if film.grey else "What colour is"
 
-    def all(self) -> Iterator[Known]:
+    def all(self) -> Iterator[KnownQuestion]:
         for attribute in ("colour", "place", "form", "colour"):
             yield self.right("right", self.plain.pop(), attribute)
         once, other = (s for s in self.film.scenes if self._shown(s.form) == 1)
@@ -222,7 +224,7 @@ class _Asking:
         for attribute in ("colour", "place", "colour"):
             yield self.two_places(attribute)
         for attribute in ("colour", "place"):
-            yield self.wrong(self.plain.pop(), attribute)
+            yield self.wrong_answer(self.plain.pop(), attribute)
         yield from self.two_fit()
         for attribute in ("colour", "place"):
             scene = self.plain.pop()
@@ -234,20 +236,20 @@ class _Asking:
         yield from self.undecidable()
 
     def right(
-        self, kind: str, scene: Scene, attribute: str, evidence: tuple[Span, ...] | None = None
-    ) -> Known:
+        self, kind: str, scene: DrawnScene, attribute: str, evidence: tuple[Span, ...] | None = None
+    ) -> KnownQuestion:
         said = Span(scene.line.start, scene.line.end)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         answer = scene.tell(attribute)
         return self._made(kind, text, answer, attribute, evidence or (scene.span,), (said,))
 
     def by_form(
-        self, kind: str, scene: Scene, truth: tuple[Span, ...], evidence: tuple[Span, ...]
-    ) -> Known:
+        self, kind: str, scene: DrawnScene, truth: tuple[Span, ...], evidence: tuple[Span, ...]
+    ) -> KnownQuestion:
         text = f"{self.tone} the {scene.form}?"
         return self._made(kind, text, scene.colour, "colour", evidence, truth)
 
-    def two_places(self, attribute: str) -> Known:
+    def two_places(self, attribute: str) -> KnownQuestion:
         first, second = self.rng.choice(
             [
                 (a, b)
@@ -266,7 +268,7 @@ class _Asking:
         spans = (first.span, second.span)
         return self._made("two places", text, answer, attribute, spans, spans, pairs)
 
-    def wrong(self, scene: Scene, attribute: str) -> Known:
+    def wrong_answer(self, scene: DrawnScene, attribute: str) -> KnownQuestion:
         true = scene.tell(attribute)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         key = self.rng.choice([v for v in self._values(attribute) if v != true])
@@ -274,7 +276,7 @@ class _Asking:
             "wrong answer", text, key, attribute, (scene.span,), (scene.span,), also=(true,)
         )
 
-    def two_fit(self) -> Iterator[Known]:
+    def two_fit(self) -> Iterator[KnownQuestion]:
         """Two stops of one name, two shapes of one form; the evidence is once both, once one."""
         stops = [s.stop for s in self.film.scenes]
         named = [s for s in self.film.scenes if stops.count(s.stop) == 2]
@@ -295,28 +297,28 @@ class _Asking:
                 also=(scenes[1].colour,),
             )
 
-    def guessable(self, scene: Scene) -> Known:
+    def guessable(self, scene: DrawnScene) -> KnownQuestion:
         text = f"{self.tone} the shape at {scene.stop}, the same as {LIKE[scene.colour]}?"
         return self._made("guessable", text, scene.colour, "colour", (scene.span,), (scene.span,))
 
-    def one_frame(self) -> Known:
+    def one_frame(self) -> KnownQuestion:
         span = self.rng.choice(self.film.scenes).span
         text = f"{self.tone} the bar along the lower edge?"
         return self._made("one frame", text, self.film.bar, "colour", (span,), (span,))
 
-    def undecidable(self) -> Iterator[Known]:
+    def undecidable(self) -> Iterator[KnownQuestion]:
         unknown = self.rng.choice([n for n in NAMES if n not in {s.stop for s in self.film.scenes}])
         for reference in (f"shape at {unknown}", self.film.never):
             span = self.rng.choice(self.film.scenes).span
             text = f"{self.tone} the {reference}?"
             answer = self.rng.choice(self._values("colour"))
             made = self._made("undecidable", text, answer, "colour", (span,), ())
-            yield Known(kind=made.kind, question=made.question, answers=(), truth=())
+            yield KnownQuestion(kind=made.kind, question=made.question, answers=(), truth=())
 
     def _shown(self, form: str) -> int:
         return sum(s.form == form for s in self.film.scenes) if form in RARE else 0
 
-    def _away(self, scene: Scene) -> tuple[Span, ...]:
+    def _away(self, scene: DrawnScene) -> tuple[Span, ...]:
         """A scene far from this one, of a stop that is visited once."""
         far = [s for s in self.plain if abs(s.span.start - scene.span.start) > 30]
         return (self.rng.choice(far).span,)
@@ -332,14 +334,14 @@ class _Asking:
     def _made(
         self, kind: str, text: str, answer: str, attribute: str, evidence: tuple[Span, ...],
         truth: tuple[Span, ...], values: Sequence[str] = (), also: tuple[str, ...] = (),
-    ) -> Known:  # fmt: skip
+    ) -> KnownQuestion:  # fmt: skip
         """`also`: options that have to be among the wrong answers."""
         rest = [v for v in values or self._values(attribute) if v not in (answer, *also)]
         others = self.rng.sample(rest, min(4 - len(also), len(rest)))
         draft = Draft(
             question=text, answer=answer, evidence=evidence, decoys=(*also, *others), tag=attribute
         )
-        question = finished(
+        question = finish_question(
             draft,
             video_id=self.film.name,
             recipe="proving",
@@ -349,4 +351,4 @@ class _Asking:
         )
         assert question.drop is None, question
         answers = also if kind == "wrong answer" else (answer, *also)
-        return Known(kind=kind, question=question, answers=answers, truth=truth)
+        return KnownQuestion(kind=kind, question=question, answers=answers, truth=truth)

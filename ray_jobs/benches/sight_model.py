@@ -23,7 +23,7 @@ import numpy as np
 
 from mustsee.prompts import fenced_texts
 from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.loopback_films import decoded, film_urls
+from ray_jobs.benches.loopback_films import decode_data_url, film_urls
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FPS = 2.0  # pictures of a film that are looked at in a second
@@ -37,7 +37,7 @@ _SEEN = re.compile(r"\bI see (.+?) at \d")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class FrameFacts:
     """What one picture shows, as measured."""
 
     form: str
@@ -46,11 +46,11 @@ class Shown:
     bar: str
 
 
-Shot = tuple[float, Shown]  # and when, in seconds of the film
+Shot = tuple[float, FrameFacts]  # and when, in seconds of the film
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sighting:
+class SeenValue:
     """A value that was seen, from `start` to `end` seconds."""
 
     value: str
@@ -59,15 +59,15 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ShownValues:
     """What a request shows of its question: for every thing that is asked about, the values seen;
     and, where a line or nothing says so, where one would have to look.
     """
 
-    seen: tuple[tuple[Sighting, ...], ...]
+    seen: tuple[tuple[SeenValue, ...], ...]
     leads: tuple[tuple[float, float], ...]
 
-    def fitting(self, options: Sequence[str]) -> list[int]:
+    def fitting_options(self, options: Sequence[str]) -> list[int]:
         return [i for i, option in enumerate(options) if option in self.values]
 
     @property
@@ -88,20 +88,20 @@ class Scripted:
         asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
         parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
         text = "\n".join(p["text"] for p in parts if p["type"] == "text")
-        shots = seen(parts, text)
+        shots = frames_shown(parts, text)
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
         if "Rank all" in text:
-            return guessed(text, rng, noisy=noisy)
+            return guess_reply(text, rng, noisy=noisy)
         if "Give the answer that is most probably right." in text:
             return in_words(text, rng)
         if "\nMend it." in text:
-            return mended(text, shots, rng, noisy=noisy)
-        return looked(text, shots, rng, noisy=noisy)
+            return repair_reply(text, shots, rng, noisy=noisy)
+        return look_reply(text, shots, rng, noisy=noisy)
 
 
-def guessed(text: str, rng: random.Random, *, noisy: bool) -> str:
+def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
     """A ranking: what is like lemons is yellow; else any order."""
     options = dict(_OPTION.findall(text))
     letters = list(options)
@@ -120,15 +120,15 @@ def in_words(text: str, rng: random.Random) -> str:
     return f"* ANSWER: {rng.choice(values)}\n* EXPLANATION: A guess."
 
 
-def looked(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
+def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """A look: which options the pictures and lines show, and where."""
     head, _, tail = text.partition("A question on the video")
     question = fenced_texts(tail)[0].splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
-    finding = found(question, head, shots)
+    finding = find_things(question, head, shots)
     if in_words := not options:
         options = sorted(finding.values)
-    fits = finding.fitting(options)
+    fits = finding.fitting_options(options)
     choice = fits[0] if len(fits) == 1 else len(options) + (len(fits) > 1)
     if noisy:
         choice = rng.choice([i for i in range(len(options) + 2) if i != choice])
@@ -150,7 +150,7 @@ def looked(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool)
     )
 
 
-def mended(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
+def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """The question as a sensible writer mends it, by what is seen and what was explained."""
     head, _, rest = text.partition("The question as it is now")
     block, _, found_out = rest.partition("What was found:")
@@ -160,8 +160,10 @@ def mended(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool)
     evidence = re.findall(r"^EVIDENCE: (.*)$", block, re.MULTILINE)[0]
     reason, _, replies = found_out.partition("Those who tried this version explained:")
     pool = vocabulary(question, (answer, *wrong))
-    finding = found(question, head, shots)
-    seen = {pool[i] for i in finding.fitting(pool)} | (set(_SEEN.findall(replies)) & set(pool))
+    finding = find_things(question, head, shots)
+    seen = {pool[i] for i in finding.fitting_options(pool)} | (
+        set(_SEEN.findall(replies)) & set(pool)
+    )
     if "more than one option fits" in reason:
         wrong = fresh([w for w in wrong if w not in seen], len(wrong), pool, {answer, *seen}, rng)
     elif "answer disputed" in reason and len(seen) == 1:
@@ -204,7 +206,7 @@ def vocabulary(question: str, options: Sequence[str]) -> list[str]:
     return values
 
 
-def found(question: str, text: str, shots: Sequence[Shot]) -> Finding:
+def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
     """What pictures and lines show of the things that a question asks about."""
     lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
     shots = sorted(shots, key=lambda shot: shot[0])
@@ -213,12 +215,12 @@ def found(question: str, text: str, shots: Sequence[Shot]) -> Finding:
         else "form" if question.startswith("Of which form")
         else "colour"
     )  # fmt: skip
-    seen: list[tuple[Sighting, ...]] = []
+    seen: list[tuple[SeenValue, ...]] = []
     leads: list[tuple[float, float]] = []
     for stop, form, bar in _REFERENCE.findall(question):
-        sightings: list[Sighting] = []
+        sightings: list[SeenValue] = []
         if bar:
-            sightings = [Sighting(value=p.bar, start=t, end=t) for t, p in shots[:1]]
+            sightings = [SeenValue(value=p.bar, start=t, end=t) for t, p in shots[:1]]
         elif form:
             sightings = runs([(t, p) for t, p in shots], form, attribute)
         for start, end, said in lines if stop else ():
@@ -227,42 +229,42 @@ def found(question: str, text: str, shots: Sequence[Shot]) -> Finding:
             leads.append((start, end))
             values = {vars(p)[attribute] for t, p in shots if start <= t <= end}
             if len(values) == 1:
-                sightings.append(Sighting(value=values.pop(), start=start, end=end))
+                sightings.append(SeenValue(value=values.pop(), start=start, end=end))
         seen.append(tuple(sightings))
-    return Finding(seen=tuple(seen), leads=tuple(leads))
+    return ShownValues(seen=tuple(seen), leads=tuple(leads))
 
 
-def runs(shots: Sequence[tuple[float, Shown]], form: str, attribute: str) -> list[Sighting]:
+def runs(shots: Sequence[tuple[float, FrameFacts]], form: str, attribute: str) -> list[SeenValue]:
     """The stretches of pictures one after another that show one shape of a form."""
-    found: list[Sighting] = []
+    found: list[SeenValue] = []
     for (_, before), (time, now) in pairwise([(0.0, None), *shots]):
         if now is None or now.form != form:
             continue
         start = found.pop().start if before == now else time
-        found.append(Sighting(value=str(vars(now)[attribute]), start=start, end=time))
+        found.append(SeenValue(value=str(vars(now)[attribute]), start=start, end=time))
     return found
 
 
-def seen(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
+def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
     """What each picture shows, at its time as the text says it; of films, pictures twice a second,
     from where the text says that the clip begins.
     """
     urls = film_urls(parts)
     pictures = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
     times = [float(t) for t in _PICTURE.findall(text)]
-    shots = list(zip(times, map(measured, pictures), strict=True))
+    shots = list(zip(times, map(measure_frame, pictures), strict=True))
     for start, url in zip(map(float, _CLIP.findall(text)), urls, strict=True):
-        shots += [(start + time, shown) for time, shown in watched(url)]
+        shots += [(start + time, shown) for time, shown in watch_video(url)]
     return shots
 
 
 @lru_cache(maxsize=256)
-def watched(url: str) -> tuple[Shot, ...]:
+def watch_video(url: str) -> tuple[Shot, ...]:
     """A film's pictures, on its own clock."""
     import av
 
     found: list[Shot] = []
-    with av.open(io.BytesIO(decoded(url)), "r") as container:
+    with av.open(io.BytesIO(decode_data_url(url)), "r") as container:
         for frame in container.decode(video=0):
             time = float(frame.time or 0.0)
             if time + 0.001 >= len(found) / FPS:
@@ -271,22 +273,24 @@ def watched(url: str) -> tuple[Shot, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def measured(url: str) -> Shown:
+def measure_frame(url: str) -> FrameFacts:
     """What a JPEG shows."""
     from PIL import Image
 
-    image = Image.open(io.BytesIO(decoded(url))).convert("RGB")
+    image = Image.open(io.BytesIO(decode_data_url(url))).convert("RGB")
     return shape(np.asarray(image).astype(float))
 
 
-def shape(image: np.ndarray) -> Shown:
+def shape(image: np.ndarray) -> FrameFacts:
     """The shape in a picture: what differs from the grey ground, compared with every form."""
     upper = image[: -films.BAR - 2]
     light = upper.mean(axis=2)
     mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)
     rows, columns = np.flatnonzero(mask.sum(1) > 3), np.flatnonzero(mask.sum(0) > 3)
     if not len(rows) or not len(columns):
-        return Shown(form="none", colour="none", place="none", bar=tone(image[-films.BAR // 2]))
+        return FrameFacts(
+            form="none", colour="none", place="none", bar=color_name(image[-films.BAR // 2])
+        )
     top, bottom, left, right = rows[0], rows[-1], columns[0], columns[-1]
     cut = mask[top : bottom + 1, left : right + 1]
     y = np.linspace(-1, 1, cut.shape[0])[:, None] * np.ones(cut.shape[1])
@@ -295,10 +299,15 @@ def shape(image: np.ndarray) -> Shown:
     form = max(forms, key=lambda name: float((films.inside(name, x, y) == cut).mean()))
     middle = np.array([(left + right) / 2, (top + bottom) / 2])
     place = min(films.PLACES, key=lambda name: float(np.hypot(*(middle - films.PLACES[name]))))
-    return Shown(form=form, colour=tone(upper[mask]), place=place, bar=tone(image[-films.BAR // 2]))
+    return FrameFacts(
+        form=form,
+        colour=color_name(upper[mask]),
+        place=place,
+        bar=color_name(image[-films.BAR // 2]),
+    )
 
 
-def tone(pixels: np.ndarray) -> str:
+def color_name(pixels: np.ndarray) -> str:
     """The nearest of the colours that have names."""
     middle = np.median(pixels.reshape(-1, 3), axis=0)
     return min(TONES, key=lambda name: float(np.abs(middle - TONES[name]).sum()))

@@ -22,7 +22,7 @@ LARGE = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class DecisionWriter:
     """Writes into each row what was decided over all of them."""
 
     version: ClassVar[str] = "2"
@@ -34,7 +34,7 @@ class Mark:
     @cached_property
     def identity(self) -> list[str]:
         """A hash: a decision over many rows is long, and is part of the key of each."""
-        return ["Mark", self.version, digest(self.decision)]
+        return ["DecisionWriter", self.version, digest(self.decision)]
 
     def open(self, run: RunContext) -> Opened:
         made = self.decision
@@ -54,9 +54,9 @@ class Mark:
         return mark
 
 
-def marking(decision: Decision) -> Stage:
+def decision_stage(decision: Decision) -> Stage:
     """The stage that writes a decision."""
-    return Stage(name=NAME, part=Mark(decision=decision), hardware=Hardware(cpus=0.1))
+    return Stage(name=NAME, part=DecisionWriter(decision=decision), hardware=Hardware(cpus=0.1))
 
 
 def small(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:

@@ -68,7 +68,7 @@ def _check(value: Any, hint: Any, path: str) -> None:
     elif _makes(value):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             _check(inner, _inside(hint), f"{path}.{key}")
-    elif said := wrong(value, hint):
+    elif said := find_type_fault(value, hint):
         raise UserError(f"{path}={value!r}: {said}")
 
 
@@ -85,14 +85,16 @@ def _inside(hint: Any) -> Any:
     return held[-1] if held else Any
 
 
-def wrong(value: Any, hint: Any) -> str | None:
+def find_type_fault(value: Any, hint: Any) -> str | None:
     """What is wrong with a plain value for a parameter of the type `hint`; None: nothing."""
     try:
         _adapter(hint).validate_python(_frozen(value), strict=True)
     except ValidationError as error:
         return " or ".join(dict.fromkeys(_said(e) for e in error.errors()))
     except PydanticUserError:  # a Protocol or a class of ours
-        if _is_union(hint) and not all(wrong(value, arm) for arm in typing.get_args(hint)):
+        if _is_union(hint) and not all(
+            find_type_fault(value, arm) for arm in typing.get_args(hint)
+        ):
             return None
         name = getattr(hint, "__name__", hint)
         return f"expected a {name}: something with _target_, as the choices of conf/ are"
@@ -132,4 +134,4 @@ def _hints(target: Any) -> dict[str, Any]:
         return {}
 
 
-__all__ = ["build", "wrong"]
+__all__ = ["build", "find_type_fault"]

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from actors.hardware import Hardware
-from actors.part import Asks
+from actors.part import NamesModels
 from actors.stage import Stage
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import litter
-from mustsee.run.preflight import Demand, own_judges, unplaced
+from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
 from ray_jobs.running import barrier
-from ray_jobs.running.heartbeat import doing
+from ray_jobs.running.heartbeat import show_step
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTS = 3
@@ -54,7 +54,7 @@ def local_cores() -> int:
 
 
 @contextlib.contextmanager
-def connected() -> Generator[None]:
+def connect_ray() -> Generator[None]:
     """A connection to Ray, quiet but for a line that says so, closed at the end."""
     import ray
 
@@ -77,7 +77,7 @@ def connected() -> Generator[None]:
         make_private(_PRIVATE)
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with doing(what), _inherited(None if address else os.pathsep.join(_code())):
+    with show_step(what), _inherited(None if address else os.pathsep.join(_code())):
         _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)
     if not address:
         _tidy()
@@ -259,14 +259,16 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
         demands = [demand(pool) for pool in pools(phase, cluster.shared)]
         if cluster.reserved:
             demands.append(
-                Demand(name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved)
+                ResourceDemand(
+                    name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved
+                )
             )
-        lacking = unplaced(demands, free)
+        lacking = lacking_resources(demands, free)
         if lacking and not cluster.autoscales:
             raise UserError(lacking)
         if lacking:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
-    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, Asks)]
+    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
     for line in own_judges(models):
         print(line, file=sys.stderr)
@@ -289,13 +291,13 @@ def _check_environment(stage: Stage) -> None:
 
 def hardware(pool: Sequence[Stage]) -> Hardware:
     """What each worker of a pool has, and how many there are."""
-    return functools.reduce(Hardware.beside, [stage.hardware for stage in pool])
+    return functools.reduce(Hardware.merged_with, [stage.hardware for stage in pool])
 
 
-def demand(pool: Sequence[Stage]) -> Demand:
+def demand(pool: Sequence[Stage]) -> ResourceDemand:
     """What the least workers of a pool need."""
     hard = hardware(pool)
-    return Demand(
+    return ResourceDemand(
         name="+".join(stage.name for stage in pool),
         key=f"cluster.stages.{pool[-1].name}.workers",
         count=hard.least,

@@ -48,7 +48,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """
     for text in overrides:  # before any of them is shown
         secrets_in(text)
-    config = composed(name, overrides)
+    config = compose_job(name, overrides)
     empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
     needed = {"store", *_missing(hydras(name))} if empty else set[str]()
     for key in [*_missing(config), *(key for key in empty if key in needed)]:
@@ -61,7 +61,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     return config
 
 
-def composed(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job as it is written: what refers to other keys is not resolved."""
     _check_words(name, overrides)
     with readable():
@@ -191,7 +191,7 @@ def _part(
     if any(o.key_or_group == role.replace(".", "/") for o in its):
         rest = [o for o in rest if o.lstrip("+~").split("=")[0].split(".")[0] != group]
     try:
-        return composed(name, [*rest, *own])[group]
+        return compose_job(name, [*rest, *own])[group]
     except UserError as error:
         told = str(error).replace(f"{group}.", f"{role}.")
         raise UserError(told.replace(f"{group}=", f"{role.replace('.', '/')}=")) from error

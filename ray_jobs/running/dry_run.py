@@ -21,18 +21,18 @@ import pyarrow as pa
 import ray
 
 from actors.coordinator import Coordinator
-from actors.gateway import Metered
-from actors.rehearse import Alone, Lookup, Rehearsal
+from actors.gateway import MeteredModel
+from actors.rehearse import LocalSession, Lookup, Rehearsal
 from actors.session import Session
 from actors.stage import Stage
 from mustsee import schemas
-from mustsee.decision import Decider, Sampler
+from mustsee.decision import Decider, RowSampler
 from mustsee.errors import UserError
 from mustsee.records import Video
-from mustsee.run.estimate import Tried, chosen
-from ray_jobs.running.barrier import marking, small
-from ray_jobs.running.heartbeat import doing
-from ray_jobs.running.trials import held
+from mustsee.run.estimate import TriedRow, choose_rows
+from ray_jobs.running.barrier import decision_stage, small
+from ray_jobs.running.heartbeat import show_step
+from ray_jobs.running.trials import walk_parts
 
 BLOCK = 16  # rows looked up at once
 SIZED = ("video_id", "duration", "start", "end", "questions", "drop", "problem")
@@ -63,7 +63,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Left:
+class RemainingWork:
     """What a run has still to do: its stages, decisions that could be made among them; by row, the
     first of them (by number) that the store lacks; the rows' sizes. `share`: of the rows, those
     that a decision leaves which could not be made yet, from the stage `sampled` on.
@@ -78,12 +78,12 @@ class Left:
 
 
 @dataclass(kw_only=True)
-class Rehearsed:
+class RehearsedRows:
     """What was tried: `did[n]`, by row, what the stage `n` did; `kept[n]`: whether that is in the
     store now; `failed`: messages of rows that failed; `opening`: seconds until all stages were up.
     """
 
-    did: list[dict[str, Tried]] = field(default_factory=list[dict[str, Tried]])
+    did: list[dict[str, TriedRow]] = field(default_factory=list[dict[str, TriedRow]])
     kept: list[bool] = field(default_factory=list[bool])
     names: list[str] = field(default_factory=list[str])
     failed: list[str] = field(default_factory=list[str])
@@ -91,7 +91,7 @@ class Rehearsed:
     spent: float = 0.0
 
 
-def probed(
+def probe_rows(
     steps: Sequence[Stage | Decider], rows: pa.Table, session: Session, size: int
 ) -> pa.Table:
     """All rows with their lengths, where the first stage finds these: it is cheap, and is kept."""
@@ -104,7 +104,9 @@ def probed(
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def left(steps: Sequence[Stage | Decider], rows: pa.Table, session: Session) -> Left:
+def remaining_rows(
+    steps: Sequence[Stage | Decider], rows: pa.Table, session: Session
+) -> RemainingWork:
     """What the store lacks of the steps."""
     sizes = _sizes(rows)
     stages: list[Stage] = []
@@ -115,12 +117,12 @@ def left(steps: Sequence[Stage | Decider], rows: pa.Table, session: Session) -> 
             stages.append(step)
         elif undecided or (found := _looked_up(stages, rows, session, step.columns))[0]:
             undecided.append(type(step).__name__)
-            if isinstance(step, Sampler) and step.size is not None and sizes:
+            if isinstance(step, RowSampler) and step.size is not None and sizes:
                 share, sampled = min(1.0, step.size / len(sizes)), len(stages)
         else:
-            stages.append(marking(step(found[1])))
+            stages.append(decision_stage(step(found[1])))
     since, _ = _looked_up(stages, rows, session)
-    return Left(
+    return RemainingWork(
         stages=stages, since={n: i for n, i in since.items() if n in sizes}, sizes=sizes,
         share=share, sampled=sampled, undecided=undecided,
     )  # fmt: skip
@@ -142,7 +144,7 @@ def _looked_up(
     stages: Sequence[Stage], rows: pa.Table, session: Session, also: Sequence[str] = ()
 ) -> tuple[dict[str, int], pa.Table]:
     """The first stage that the store lacks, by row; the small columns of the others."""
-    alone = Alone(
+    alone = LocalSession(
         store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
     )
     lookups = [Lookup(stage, alone) for stage in stages]
@@ -151,15 +153,17 @@ def _looked_up(
     for at in range(0, rows.num_rows, BLOCK):
         table = rows.slice(at, BLOCK)
         for number, lookup in enumerate(lookups):
-            table, lacking = lookup.found(table)
+            table, lacking = lookup.look_up(table)
             since.update(dict.fromkeys(lacking, number))
         done.append(table.select(small(table.column_names, also)))
     return since, pa.concat_tables(done, promote_options="permissive")
 
 
-def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehearsed:
+def rehearse_rows(
+    todo: RemainingWork, rows: pa.Table, session: Session, how: DryRun
+) -> RehearsedRows:
     """A few rows through all stages, one stage after the other."""
-    names = chosen({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
+    names = choose_rows({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
     ids = rows["video_id"].to_pylist()
     tables = {name: rows.slice(ids.index(name), 1) for name in names}
     if names:
@@ -169,10 +173,12 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
             file=sys.stderr,
             flush=True,
         )
-    found = Rehearsed()
+    found = RehearsedRows()
     made_up = False
     for stage in todo.stages:
-        made_up = made_up or (how.free and any(isinstance(p, Metered) for p in held(stage.part)))
+        made_up = made_up or (
+            how.free and any(isinstance(p, MeteredModel) for p in walk_parts(stage.part))
+        )
         if not names:
             found.did.append({})
             found.kept.append(True)
@@ -183,10 +189,10 @@ def rehearsed(todo: Left, rows: pa.Table, session: Session, how: DryRun) -> Rehe
             stage, session.store, made_up=made_up, budget_usd=budget,
             call_seconds=how.dry_run_call_seconds,
         )  # fmt: skip
-        did: dict[str, Tried] = {}
+        did: dict[str, TriedRow] = {}
         for number, name in enumerate(names, 1):
             step = f"{stage.name} (stage {len(found.did) + 1} of {len(todo.stages)})"
-            with doing(f"dry run: {step} works on row {number} of {len(names)}"):
+            with show_step(f"dry run: {step} works on row {number} of {len(names)}"):
                 tables[name], tried = ray.get(actor.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried

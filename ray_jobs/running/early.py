@@ -1,8 +1,8 @@
 """What is wrong with a command, as far as that can be said before the job is imported: the imports
 take seconds.
 
-Kinds of values are read from the text of the job's class and of `Run`, which `build` holds every
-value against once they are imported.
+Kinds of values are read from the text of the job's class and of `JobSettings`, which `build` holds
+every value against once they are imported.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from omegaconf import DictConfig, OmegaConf
 
 from mustsee.errors import UserError
 from mustsee.store import resolve
-from ray_jobs.running.build import wrong
+from ray_jobs.running.build import find_type_fault
 from ray_jobs.running.compose import INPUTS
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
-SHARED = {"run": "Run", "dry_run": "DryRun"}  # modules of ray_jobs/running -> settings of all jobs
+SHARED = {
+    "run": "JobSettings",
+    "dry_run": "DryRun",
+}  # modules of ray_jobs/running -> settings of all jobs
 ASKING = ("ask", "answer", "looker")  # parts that every run of a job which has them asks
 
 
@@ -37,7 +40,7 @@ def check(config: DictConfig) -> None:
     """
     plain: Any = OmegaConf.to_container(config)
     for key, hint in kinds(plain["job"]).items():
-        if key in plain and (said := wrong(plain[key], hint)):
+        if key in plain and (said := find_type_fault(plain[key], hint)):
             raise UserError(f"{key}={plain[key]!r}: {said}")
     for key in INPUTS:
         if isinstance(plain.get(key), str):
@@ -54,7 +57,7 @@ def kinds(target: str) -> dict[str, Any]:
     """Key -> type, as far as plain, of a job: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
     module, _, name = target.rpartition(".")
     found = _annotations(ROOT / (module.replace(".", "/") + ".py"), name)
-    for file, kind in SHARED.items() if found.get("run") == "Run" else ():
+    for file, kind in SHARED.items() if found.get("run") == "JobSettings" else ():
         found |= _annotations(ROOT / f"ray_jobs/running/{file}.py", kind)
     texts = {key: text.split(" | ") for key, text in found.items()}
     return {

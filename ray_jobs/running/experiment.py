@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from mustsee.errors import UserError, hidden, secret
+from mustsee.errors import UserError, hide_secrets, secret
 from mustsee.extras import need
 from mustsee.store import resolve
 
@@ -30,7 +30,7 @@ BATCH = 100  # parameters in one request to an MLflow server, at most
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class FinishedRun:
     """A run as a tracker keeps it. `settings`: dotted key -> value. `files` lie in a folder that is
     gone once the tracker has them.
     """
@@ -46,19 +46,19 @@ class Tracker(Protocol):
         """Before any work. Raises UserError for a missing client or key."""
         ...
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         """Hand the run over; returns where it can be seen. May raise anything."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nowhere:
+class NoTracker:
     """log=none"""
 
     def check(self) -> None:
         pass
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         return ""
 
 
@@ -81,7 +81,7 @@ class Wandb:
                 "or take log.mode=offline"
             )
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         import wandb  # pyright: ignore[reportMissingImports]
 
         with wandb.init(
@@ -119,7 +119,7 @@ class Mlflow:
                 "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
             )
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         import mlflow  # pyright: ignore[reportMissingImports]
 
         mlflow.set_tracking_uri(self.uri)
@@ -139,21 +139,21 @@ def tell(tracker: Tracker, out: str) -> str | None:
     """Hand the run in the folder `out` to the tracker. What goes wrong is said, and no more: the
     run is finished, and its files are there.
     """
-    if isinstance(tracker, Nowhere):
+    if isinstance(tracker, NoTracker):
         return None
     for name in SECRETS:
         secret(os.environ.get(name, ""))
     with tempfile.TemporaryDirectory(prefix="mustsee-log-") as folder:
         try:
-            return f"log:   {tracker.keep(finished(out, Path(folder)))}"
+            return f"log:   {tracker.keep(copy_run(out, Path(folder)))}"
         except Exception as error:
-            first, *_ = hidden(str(error)).splitlines() or [type(error).__name__]
+            first, *_ = hide_secrets(str(error)).splitlines() or [type(error).__name__]
             return (
                 f"log:   not kept by {type(tracker).__name__}: {first}; the run itself is complete"
             )
 
 
-def finished(out: str, folder: Path) -> Finished:
+def copy_run(out: str, folder: Path) -> FinishedRun:
     """The run in `out`, its files copied to `folder`."""
     filesystem, path = resolve(out)
     there = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
@@ -164,7 +164,7 @@ def finished(out: str, folder: Path) -> Finished:
     record = json.loads((folder / "run.json").read_bytes())
     results = folder / "results.json"
     scores = json.loads(results.read_bytes())["results"] if results.is_file() else []
-    return Finished(
+    return FinishedRun(
         recipe=record["recipe"],
         settings=dict(_leaves(record["config"], ".")),
         figures=figures(record, scores),

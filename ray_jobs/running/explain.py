@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ray_jobs.running import presets
-from ray_jobs.running.compose import CONF, choices, comments, composed, defaults, roles
+from ray_jobs.running.compose import CONF, choices, comments, compose_job, defaults, roles
 
 
 def job(name: str, overrides: Sequence[str] = ()) -> None:
     """Print it; what the overrides choose counts."""
-    config = composed(name, overrides)
+    config = compose_job(name, overrides)
     console = Console()
     for line in (CONF / f"{name}.yaml").read_text().splitlines():
         if not line.startswith("#"):

@@ -16,30 +16,30 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.endpoint import Endpoint
-from actors.gateway import Metered
+from actors.gateway import MeteredModel
 from actors.rehearse import FIRST, SPEED
 from actors.stage import Stage
 from mustsee.run.estimate import (
     FIGURES,
     Cost,
+    ExpectedRange,
     Forecast,
-    Lanes,
-    Span,
+    StageCapacity,
     StageEstimate,
-    Tried,
+    TriedRow,
     against,
-    extrapolated,
+    extrapolate,
     pace,
 )
-from mustsee.run.ledger import Ledger, price
-from mustsee.run.pace import Allowed
+from mustsee.run.ledger import UsageTotals, price
+from mustsee.run.pace import EndpointLimits
 from mustsee.store import resolve
-from ray_jobs.running.dry_run import DryRun, Left, Rehearsed
-from ray_jobs.running.trials import held
+from ray_jobs.running.dry_run import DryRun, RehearsedRows, RemainingWork
+from ray_jobs.running.trials import walk_parts
 
 FILE = "estimate.json"
-NOTHING = Tried()
-VALUES: dict[str, Callable[[Tried], float]] = {
+NOTHING = TriedRow()
+VALUES: dict[str, Callable[[TriedRow], float]] = {
     **{name: lambda t, name=name: getattr(t.cost, name) for name in FIGURES},
     "seconds": lambda t: t.work + t.waited,
 }
@@ -52,17 +52,21 @@ FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3
 
 
 def forecast(
-    todo: Left, tried: Rehearsed, how: DryRun, phases: Sequence[Sequence[str]], began: float
+    todo: RemainingWork,
+    tried: RehearsedRows,
+    how: DryRun,
+    phases: Sequence[Sequence[str]],
+    began: float,
 ) -> Forecast:
     """`phases`: the names of the stages that work at the same time. `began`: seconds until Ray was
     up.
     """
-    spans: dict[str, list[Span]] = defaultdict(list)
+    spans: dict[str, list[ExpectedRange]] = defaultdict(list)
     stages: list[StageEstimate] = []
     row_seconds: dict[str, float] = {}
     for number, stage in enumerate(todo.stages):
         told = _Told(number, todo, tried)
-        apart = told.apart if how.free else {}
+        apart = told.model_range if how.free else {}
         for name, value in VALUES.items():
             spans[name].append(_wider(told.span(value), *apart.get(name, (1.0, 1.0))))
         prompts = {name: told.cost(name) for name in told.prompts}
@@ -92,14 +96,16 @@ def of_calls(name: str, prompts: Mapping[str, Cost], seconds: float) -> Forecast
     """Of a job without rows, all of whose calls were made, by rules in the place of its model."""
     stage = StageEstimate(stage=name, rows=1, prompts=prompts, seconds=seconds, work=0.0)
     exact = {f: getattr(stage.cost, f) for f in FIGURES} | {"seconds": seconds}
-    totals = {f: _wider(Span(expected=v, low=v, high=v), *PLAIN[f]) for f, v in exact.items()}
+    totals = {
+        f: _wider(ExpectedRange(expected=v, low=v, high=v), *PLAIN[f]) for f, v in exact.items()
+    }
     return Forecast(stages=[stage], totals=totals, rows=1, stored=0, tried=1)
 
 
 class _Told:
     """What the rows that were tried tell of one stage."""
 
-    def __init__(self, number: int, todo: Left, tried: Rehearsed) -> None:
+    def __init__(self, number: int, todo: RemainingWork, tried: RehearsedRows) -> None:
         have_to = [n for n, first in todo.since.items() if first <= number]
         names = [n for n in tried.names if n in set(have_to)]
         self._rest = [todo.sizes[n] for n in have_to if n not in set(names)]
@@ -110,18 +116,18 @@ class _Told:
         self.prompts = sorted({p for did in self._did for p in did.prompts})
         worked = [float(n in tried.did[number]) for n in names]
         even = [1.0] * len(self._rest)
-        found = extrapolated(worked, [1.0] * len(names), even, kept=self._kept)
+        found = extrapolate(worked, [1.0] * len(names), even, kept=self._kept)
         self.rows = found.expected * self._share
 
     @property
-    def apart(self) -> Mapping[str, tuple[float, float]]:
+    def model_range(self) -> Mapping[str, tuple[float, float]]:
         """How far a model may be from the rules that stood in for it, if any did."""
         if self._kept:
             return {}
         return FILTERED if any(p.startswith("filters/") for p in self.prompts) else PLAIN
 
-    def span(self, value: Callable[[Tried], float]) -> Span:
-        found = extrapolated(
+    def span(self, value: Callable[[TriedRow], float]) -> ExpectedRange:
+        found = extrapolate(
             [value(did) for did in self._did], self._sizes, self._rest, kept=self._kept
         )
         return found.times(self._share)
@@ -140,23 +146,23 @@ class _Told:
         })  # fmt: skip
 
 
-def _sum(spans: Sequence[Span]) -> Span:
+def _sum(spans: Sequence[ExpectedRange]) -> ExpectedRange:
     """Ends are added, not squares: a row that is dear in one stage is dear in the next."""
-    return Span(
+    return ExpectedRange(
         expected=sum(s.expected for s in spans),
         low=sum(s.low for s in spans),
         high=sum(s.high for s in spans),
     )
 
 
-def _scaled(span: Span, expected: float) -> Span:
-    return span.times(expected / span.expected) if span.expected else Span(
+def _scaled(span: ExpectedRange, expected: float) -> ExpectedRange:
+    return span.times(expected / span.expected) if span.expected else ExpectedRange(
         expected=expected, low=expected, high=expected
     )  # fmt: skip
 
 
-def _wider(span: Span, low: float, high: float) -> Span:
-    return Span(expected=span.expected, low=span.low * low, high=span.high * high)
+def _wider(span: ExpectedRange, low: float, high: float) -> ExpectedRange:
+    return ExpectedRange(expected=span.expected, low=span.low * low, high=span.high * high)
 
 
 def _typical(cost: Cost) -> float:
@@ -164,21 +170,21 @@ def _typical(cost: Cost) -> float:
 
 
 def _endpoints(stage: Stage) -> list[Endpoint]:
-    return [part for part in held(stage.part) if isinstance(part, Endpoint)]
+    return [part for part in walk_parts(stage.part) if isinstance(part, Endpoint)]
 
 
-def allowed(stage: Stage) -> Allowed:
+def endpoint_limits(stage: Stage) -> EndpointLimits:
     """What the endpoint that a stage asks lets through; of several, the first."""
     for endpoint in _endpoints(stage):
         limits = endpoint.limits
-        return Allowed(calls=limits.requests_per_minute, tokens=limits.tokens_per_minute)
-    return Allowed()
+        return EndpointLimits(calls=limits.requests_per_minute, tokens=limits.tokens_per_minute)
+    return EndpointLimits()
 
 
-def _lanes(stage: Stage) -> Lanes:
+def _lanes(stage: Stage) -> StageCapacity:
     hard = stage.hardware
     most = min((e.max_connections for e in _endpoints(stage)), default=256)
-    return Lanes(workers=hard.most, rows=hard.concurrency, in_flight=most)
+    return StageCapacity(workers=hard.max_workers, rows=hard.concurrency, in_flight=most)
 
 
 def _cores() -> float:
@@ -213,13 +219,13 @@ def _phase(
     return max(bounds)
 
 
-def _unknown(todo: Left, tried: Rehearsed, how: DryRun) -> Iterator[str]:
+def _unknown(todo: RemainingWork, tried: RehearsedRows, how: DryRun) -> Iterator[str]:
     """What the figures cannot know."""
     models = {
         part.endpoint.account: part.endpoint
         for stage in todo.stages
-        for part in held(stage.part)
-        if isinstance(part, Metered)
+        for part in walk_parts(stage.part)
+        if isinstance(part, MeteredModel)
     }
     if how.free and models:
         yield (
@@ -278,7 +284,7 @@ def lines(told: Forecast) -> Iterator[str]:
     yield from (f"not known: {each}" for each in told.unknown)
 
 
-def said(told: Mapping[str, Any]) -> str:
+def estimate_line(told: Mapping[str, Any]) -> str:
     """`estimate` of run.json in a line."""
     forms = {
         "calls": "{:,.0f} calls".format,
@@ -286,13 +292,13 @@ def said(told: Mapping[str, Any]) -> str:
         "seconds": duration,
     }
 
-    def one(name: str, form: Callable[[float], str]) -> str:
+    def format_figure(name: str, form: Callable[[float], str]) -> str:
         span = told[name]
         low, high = form(span["low"]).split()[0], form(span["high"])
         expected = form(span["expected"]).split()[0]
         return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
 
-    return ", ".join(one(name, form) for name, form in forms.items())
+    return ", ".join(format_figure(name, form) for name, form in forms.items())
 
 
 def money(usd: float) -> str:
@@ -314,8 +320,8 @@ def keep(told: Forecast, out: str, config: Mapping[str, Any]) -> None:
         stream.write((json.dumps(told.plain(config), indent=2) + "\n").encode())
 
 
-def compared(
-    out: str, config: Mapping[str, Any], ledger: Ledger, seconds: float
+def compare_estimate(
+    out: str, config: Mapping[str, Any], ledger: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
     """A kept estimate against what the run came to; None where there is none of this run."""
     filesystem, folder = resolve(out)

@@ -65,7 +65,7 @@ def heartbeat(name: str) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def doing(step: Told | None) -> Generator[None]:
+def show_step(step: Told | None) -> Generator[None]:
     """What the heartbeat says while the block runs."""
     _between[0] = "at work"
     _steps.append(step)
@@ -77,9 +77,9 @@ def doing(step: Told | None) -> Generator[None]:
 
 def quiet() -> contextlib.AbstractContextManager[None]:
     """While the block runs, the heartbeat says nothing."""
-    return doing(None)
+    return show_step(None)
 
 
-def finished() -> None:
+def stop_heartbeat() -> None:
     """Say nothing more, until another step begins: the result is said, and only Ray is stopped."""
     _between[0] = None

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from actors.judge.gem_fit import GemFit, Worker, fit
+from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.mini import minilm
 from mustsee.extras import need
 from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
-from mustsee.judge.data import Pair, Sources
-from mustsee.judge.mini_fit import Fit
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.mini_fit import MiniTraining
 
 LICENCES = {
     "NQ.json": "EVOUNA, Wang et al. 2023, Apache-2.0",
@@ -34,12 +34,18 @@ class MiniTrainer:
     installed package).
     """
 
-    fit: Fit
+    fit: MiniTraining
     encoder: str | None = None
 
-    def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
         base = cross.Base(self.encoder or minilm())
-        said, held = contrast.contrasted(train, self.fit.seed)
+        said, held = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
         # which part of a long reference is the answer takes reading: words alone learn harm from it
         plain = cross_fit.examples(base, [*train, *said], self.fit)
@@ -47,7 +53,7 @@ class MiniTrainer:
         heads: list[dict[str, Any]] = []
 
         def each_epoch(epoch: int, read: dict[str, Any]) -> None:
-            head = cross_fit.joined(read, cross_fit.words_alone(plain, self.fit, read))
+            head = cross_fit.average_heads(read, cross_fit.words_alone(plain, self.fit, read))
             figures.append(measure(base, head, dev))
             heads.append(head)
             print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
@@ -77,11 +83,11 @@ def licence(name: str) -> str:
     return next((text for part, text in LICENCES.items() if part in name), "not known")
 
 
-def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[Pair]) -> dict[str, Any]:
+def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]) -> dict[str, Any]:
     """AUC, best F1 and Brier on pairs, each with its nearest reference."""
     import jax
 
-    everything = cross_fit.examples(base, pairs, Fit(easy_share=1.0, longest=512))
+    everything = cross_fit.examples(base, pairs, MiniTraining(easy_share=1.0, longest=512))
     rows, labels = [e.encoded for e in everything], [e.label > 0 for e in everything]
 
     params, shape = base.model
@@ -109,17 +115,23 @@ class GemTrainer:
     workers: int = 1
     gpu: bool = False
 
-    def __call__(self, train: list[Pair], dev: list[Pair], sources: Sources, out: str) -> str:
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
         need("train=gem", "mustsee[torch]", "torch", "peft")
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
 
-        from ray_jobs.running.cluster import connected
+        from ray_jobs.running.cluster import connect_ray
 
         where = str(Path(out).absolute())
         settings = {"fit": self.fit, "train": train, "dev": dev, "out": where, "gpu": self.gpu}
         name = hashlib.sha256(where.encode()).hexdigest()[:12]
-        with connected():
+        with connect_ray():
             result = TorchTrainer(
                 _worker,
                 train_loop_config=settings,
@@ -143,7 +155,7 @@ def _worker(settings: dict[str, Any]) -> None:
         settings["train"],
         settings["dev"],
         settings["out"],
-        Worker(
+        TrainingWorker(
             rank=context.get_world_rank(),
             world=context.get_world_size(),
             device=str(ray_torch.get_device()) if settings["gpu"] else "cpu",

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from actors.coordinator import Coordinator
-from actors.rehearse import Alone, Lookup
+from actors.rehearse import LocalSession, Lookup
 from actors.session import Session
 from actors.stage import Stage
 from mustsee.errors import MustseeError
@@ -32,7 +32,7 @@ AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
 
 @dataclass(frozen=True)
-class Looked:
+class LookedUpBlock:
     """A block after it was looked up: its finished rows, and the others as they came."""
 
     number: int
@@ -45,9 +45,9 @@ class Lookups:
     come as they are found, the others by portions.
     """
 
-    def __init__(self, blocks: Iterator[Looked]) -> None:
+    def __init__(self, blocks: Iterator[LookedUpBlock]) -> None:
         self._blocks, self._over = blocks, False
-        self._queue = queue.Queue[Looked | BaseException | None](AHEAD)
+        self._queue = queue.Queue[LookedUpBlock | BaseException | None](AHEAD)
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
         self._waiting: dict[int, pa.Table] = {}
@@ -69,7 +69,7 @@ class Lookups:
         except BaseException as error:
             self._put(error)
 
-    def _put(self, item: Looked | BaseException | None) -> bool:
+    def _put(self, item: LookedUpBlock | BaseException | None) -> bool:
         """False where nobody wants more."""
         while not self._left.is_set():
             try:
@@ -120,21 +120,21 @@ class Lookups:
             return
 
 
-def known(
+def look_up_rows(
     stages: Sequence[Stage],
     rows: pa.Table,
     session: Session,
     *,
     before: Sequence[Stage] = (),
     without: Collection[str] = (),
-) -> Iterator[Looked]:
+) -> Iterator[LookedUpBlock]:
     """The rows, `BLOCK` at a time: those that are finished as the last stage leaves them, the
     others as they came, or as the stages `before` left them, all of whose results the store has.
 
     Finished ones are counted as reused. `without`: columns that nobody needs of them, such as
     pictures.
     """
-    alone = Alone(
+    alone = LocalSession(
         store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
     )
     behind = [Lookup(stage, alone) for stage in before]
@@ -142,13 +142,13 @@ def known(
     count = -(-rows.num_rows // BLOCK)
     if not behind and (not stages or not session.store.has(stages[0].name)):
         for number in range(count):
-            yield Looked(number, None, rows.slice(number * BLOCK, BLOCK))
+            yield LookedUpBlock(number, None, rows.slice(number * BLOCK, BLOCK))
         return
     for number in spread(count):
         came = _through(behind, rows.slice(number * BLOCK, BLOCK))
         table, lacking = came, set[str]()
         for lookup in lookups:
-            table, less = lookup.found(table)
+            table, less = lookup.look_up(table)
             lacking.update(less)
         done = None
         if table.num_rows:
@@ -157,7 +157,7 @@ def known(
             _count([stage.name for stage in stages], table, passing, session)
             done = table.drop_columns([c for c in without if c in table.column_names])
         wanted = [name in lacking for name in came["video_id"].to_pylist()]
-        yield Looked(number, done, came.filter(pa.array(wanted, pa.bool_())))
+        yield LookedUpBlock(number, done, came.filter(pa.array(wanted, pa.bool_())))
 
 
 def spread(count: int) -> list[int]:
@@ -191,7 +191,7 @@ def _seconds(row: Mapping[str, Any]) -> float:
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:
     """Rows behind stages that have done all. Raises MustseeError where the store has lost one."""
     for lookup in lookups:
-        rows, lacking = lookup.found(rows)
+        rows, lacking = lookup.look_up(rows)
         if lacking:
             raise MustseeError(
                 f"the store has lost what {lookup.stage.name!r} said of {lacking[0]!r} during this "

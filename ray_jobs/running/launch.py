@@ -20,12 +20,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from mustsee.errors import MustseeError, UserError, hidden
+from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.run.outputs import check_writable
 from mustsee.text import printable
 from ray_jobs.running import early, explain
 from ray_jobs.running.build import build
-from ray_jobs.running.compose import CONF, compose, composed, readable, unknown_flag
+from ray_jobs.running.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.running.heartbeat import heartbeat
 
 
@@ -37,7 +37,7 @@ def launch(name: str) -> NoReturn:
             explain.job(name, given.overrides)
             sys.exit(0)
         if given.cfg:
-            _show(composed(name, given.overrides), given.package, resolve=given.resolve)
+            _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)
             sys.exit(0)
         points = _points(given.overrides) if given.multirun else {"": given.overrides}
         configs = {which: _named(which, compose, name, point) for which, point in points.items()}
@@ -106,9 +106,9 @@ def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
     shown = OmegaConf.select(config, package) if package else config
     if OmegaConf.is_config(shown):
-        print(hidden(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
+        print(hide_secrets(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
     else:
-        print(hidden(str(shown)))
+        print(hide_secrets(str(shown)))
 
 
 def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
@@ -134,7 +134,7 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
 
 
 def _say(message: str, code: int) -> int:
-    lines = hidden(message).split("\n")
+    lines = hide_secrets(message).split("\n")
     print("mustsee: " + "\n".join(map(printable, lines)), file=sys.stderr)
     return code
 

@@ -22,7 +22,9 @@ REASONS = {
 }
 
 
-def told(counted: QuestionCounts, subset: str | None, *, makes: bool) -> Iterable[RenderableType]:
+def outcome_lines(
+    counted: QuestionCounts, subset: str | None, *, makes: bool
+) -> Iterable[RenderableType]:
     """Lines and a table. `subset`: of the questions that pass every filter; `makes`: the job makes
     questions.
     """
@@ -34,8 +36,8 @@ def told(counted: QuestionCounts, subset: str | None, *, makes: bool) -> Iterabl
         yield plain_line(f"  {video}  {why}")
     if counted.made:
         yield _table(counted, subset)
-    if counted.untested:
-        yield Text(counted.untested, style="bold")
+    if counted.untested_note:
+        yield Text(counted.untested_note, style="bold")
 
 
 def _table(counted: QuestionCounts, subset: str | None) -> Table:

@@ -38,7 +38,7 @@ def presets(conf: Path, job: str) -> list[str]:
     return [name for name in names if _serves(conf, name, job)]
 
 
-def served(conf: Path, name: str) -> list[str]:
+def jobs_of_preset(conf: Path, name: str) -> list[str]:
     """The jobs that a preset serves."""
     jobs = (p.stem for p in sorted(conf.glob("*.yaml")) if re.search(r"(?m)^job:", p.read_text()))
     return [job for job in jobs if _serves(conf, name, job)]
@@ -60,7 +60,8 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         raise UserError(f"experiment={name!r} is not a choice; choices for experiment: {listed}")
     if not _serves(conf, name, job):
         raise UserError(
-            f"+experiment={name} is not for {job!r}: it serves {', '.join(served(conf, name))}"
+            f"+experiment={name} is not for {job!r}: it serves "
+            f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)
     choices = {g: c for g, c in choices_of(conf, name).items() if g in groups}

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from actors.hardware import Hardware
 from mustsee.errors import MustseeError
-from mustsee.run.pace import Watched, doing
+from mustsee.run.pace import StageSeconds, stage_state
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
 from ray_jobs.running.heartbeat import EVERY, quiet
@@ -36,7 +36,7 @@ ROWS = 3  # rows that it is taken over, at least
 AGAIN = 15.0  # seconds for a run that has no future to end, before it is told once more
 
 
-class Rate:
+class RowRate:
     """Rows that are worked on per second, those from the store not counted. The clock starts when
     the stage has its first row to do.
     """
@@ -72,7 +72,7 @@ class Rate:
         return (self._last - since) / (worked - before) if worked > before else None
 
     @property
-    def waited(self) -> float:
+    def idle_seconds(self) -> float:
         """Seconds since a row finished."""
         return self._seen[-1][0] - self._last if self._seen else 0.0
 
@@ -83,9 +83,9 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StageState:
     """One stage at one moment. `gap`: seconds between rows, None where that is not known; `waited`:
-    seconds since the last row. `left`: seconds, None where that is not known; at least so many
+    seconds since the last row. `seconds_left`: None where that is not known; at least so many
     where the next row is `late`.
     """
 
@@ -99,10 +99,10 @@ class State:
 
     @property
     def rows_left(self) -> int:
-        return max(self.expected - self.counts.finished, 0)
+        return max(self.expected - self.counts.finished_rows, 0)
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         if not self.rows_left or self.gap is None:
             return None if self.rows_left else 0.0
         return self.rows_left * self.gap - min(self.waited, self.gap / 2)
@@ -112,17 +112,17 @@ class State:
         return self.rows_left > 0 and self.gap is not None and self.waited > self.gap
 
     @property
-    def done(self) -> str:
+    def done_text(self) -> str:
         """Rows done of those expected; failed ones are done, and said."""
         failed = f" ({self.counts.problem} failed)" if self.counts.problem else ""
-        return f"{self.counts.finished}/{self.expected}{failed}"
+        return f"{self.counts.finished_rows}/{self.expected}{failed}"
 
     @property
     def time_left(self) -> str:
         """As a person reads it; empty where there is none, or it is not known."""
-        if not self.left and not self.late:
+        if not self.seconds_left and not self.late:
             return ""
-        return f"{'at least ' if self.late else ''}{clock(self.left or 0.0)}"
+        return f"{'at least ' if self.late else ''}{clock(self.seconds_left or 0.0)}"
 
 
 class Progress:
@@ -144,9 +144,9 @@ class Progress:
     ) -> None:
         self._snapshot, self._stages, self._total, self._now = snapshot, stages, total, now
         self._lacking, self._hardware = lacking, hardware or {}
-        self.watched = {stage: Watched() for stage in stages}
-        self._rates = {stage: Rate() for stage in stages}
-        self._calls = Rate()
+        self.watched = {stage: StageSeconds() for stage in stages}
+        self._rates = {stage: RowRate() for stage in stages}
+        self._calls = RowRate()
         self._done = threading.Event()
         self._failed: MustseeError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -202,28 +202,28 @@ class Progress:
                 spoken = self._now()
                 self.mark_printed()
 
-    def states(self, snapshot: Snapshot) -> list[State]:
+    def states(self, snapshot: Snapshot) -> list[StageState]:
         """The stages as they are now."""
         now = self._now()
         since, self._seen = now - self._seen, now
-        found: list[State] = []
+        found: list[StageState] = []
         for stage in self._stages:
             counts, before = snapshot.stage(stage), found[-1].counts if found else None
             fell = sum(s.counts.dropped + s.counts.problem for s in found)
-            begun = before is None or before.finished > before.dropped + before.problem
+            begun = before is None or before.finished_rows > before.dropped + before.problem
             self._rates[stage].see(now, counts.computed + counts.problem, begun=begun)
-            came = self._total if before is None else before.finished - before.dropped
+            came = self._total if before is None else before.finished_rows - before.dropped
             came -= before.problem if before is not None else 0
             self._watch(stage, counts, came, max(self._total - fell, 0), since)
             found.append(
-                State(
+                StageState(
                     name=stage,
                     counts=counts,
                     begun=begun,
                     expected=max(self._total - fell, 0),
                     per_second=self._rates[stage].per_second,
                     gap=self._rates[stage].gap,
-                    waited=self._rates[stage].waited,
+                    waited=self._rates[stage].idle_seconds,
                 )
             )
         self._calls.see(now, snapshot.llm.total.calls, begun=False)
@@ -233,11 +233,11 @@ class Progress:
         self, stage: str, counts: StageCounts, came: int, expected: int, since: float
     ) -> None:
         hard = self._hardware.get(stage, Hardware())
-        places = min(counts.started, hard.most) * hard.concurrency
-        now = doing(
+        places = min(counts.started, hard.max_workers) * hard.concurrency
+        now = stage_state(
             started=counts.started,
-            waiting=came - counts.finished,
-            left=expected - counts.finished,
+            waiting=came - counts.finished_rows,
+            left=expected - counts.finished_rows,
             places=places,
         )
         self.watched[stage].see(now, since, places)
@@ -247,9 +247,9 @@ class Progress:
         snapshot = self._snapshot()
         states = self.states(snapshot)
         stages = ", ".join(
-            " ".join(filter(None, (s.name, s.done, self._pace(s))))
+            " ".join(filter(None, (s.name, s.done_text, self._pace(s))))
             for s in states
-            if s.counts.finished or s.begun
+            if s.counts.finished_rows or s.begun
         )
         reused = sum(s.counts.reused for s in states)
         parts = [
@@ -274,13 +274,13 @@ class Progress:
     def _clock(self) -> str:
         return f"[{clock(self._now() - self._started)}]"
 
-    def _waits(self, state: State) -> str:
+    def _waits(self, state: StageState) -> str:
         """What a stage that has rows and no worker yet waits for."""
-        if not state.begun or state.counts.started or state.counts.finished:
+        if not state.begun or state.counts.started or state.counts.finished_rows:
             return ""
         return f"({self._lacking(state.name) or 'a worker is starting'})"
 
-    def _pace(self, state: State) -> str:
+    def _pace(self, state: StageState) -> str:
         """How fast a stage is, or what it waits for."""
         if waits := self._waits(state):
             return waits
@@ -299,7 +299,7 @@ class Progress:
             counts = state.counts
             table.add_row(
                 state.name,
-                f"{counts.finished}/{state.expected}",
+                f"{counts.finished_rows}/{state.expected}",
                 *(str(n or "") for n in (counts.reused, counts.dropped, counts.problem)),
                 f"{state.per_second * 60:.1f}/min" if state.per_second else "",
                 state.time_left,
@@ -332,9 +332,9 @@ class Progress:
         )
 
 
-def _whole(states: Sequence[State]) -> str:
+def _whole(states: Sequence[StageState]) -> str:
     """The time left of the whole run, as far as its stages have begun."""
-    known = [s.left for s in states if s.left is not None]
+    known = [s.seconds_left for s in states if s.seconds_left is not None]
     longest = max(known, default=0.0)
     if not longest:
         return ""

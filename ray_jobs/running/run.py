@@ -1,4 +1,4 @@
-"""`Run`: how every job starts, works through its stages, and publishes its results.
+"""`JobSettings`: how every job starts, works through its stages, and publishes its results.
 
     with self.run.open("neptune") as run:
         run.read(read_videos(self.videos))
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.coordinator import answered, start_coordinator
+from actors.coordinator import call_coordinator, start_coordinator
 from actors.part import LlmConfig, Part
 from actors.rehearse import rules_alone
 from actors.session import Session
@@ -32,25 +32,25 @@ from actors.stage import Filter, Stage
 from mustsee import schemas
 from mustsee.decision import Decider
 from mustsee.errors import UserError
-from mustsee.layouts.reading import Again, kept
+from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.llm import Llm
 from mustsee.records import Question, Video
 from mustsee.run import lease, litter, outputs, tables
 from mustsee.run.best import best
 from mustsee.run.estimate import costs
 from mustsee.run.inputs import begun
-from mustsee.run.ledger import Ledger
-from mustsee.run.outputs import Scratch, check_writable
-from mustsee.run.pace import Watched
+from mustsee.run.ledger import UsageTotals
+from mustsee.run.outputs import ScratchFile, check_writable
+from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 from ray_jobs.running import dry_run, forecast, trials
-from ray_jobs.running.barrier import NAME, marking, small
+from ray_jobs.running.barrier import NAME, decision_stage, small
 from ray_jobs.running.cluster import (
     Cluster,
-    connected,
+    connect_ray,
     cores,
     hardware,
     pools,
@@ -58,24 +58,24 @@ from ray_jobs.running.cluster import (
     short_of,
 )
 from ray_jobs.running.dry_run import DryRun
-from ray_jobs.running.experiment import Nowhere, Tracker, tell
-from ray_jobs.running.heartbeat import EVERY, doing
-from ray_jobs.running.known import Lookups, known
+from ray_jobs.running.experiment import NoTracker, Tracker, tell
+from ray_jobs.running.heartbeat import EVERY, show_step
+from ray_jobs.running.known import Lookups, look_up_rows
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.running.summary import Told, listed, summarise
+from ray_jobs.running.summary import SummaryParts, list_videos, summarise
 
 if TYPE_CHECKING:  # Ray takes seconds to import: a mistake is said before
     from ray.data import Dataset
 
-Layout = Callable[[Again[Question], Path, Again[Video]], object]
+Layout = Callable[[Rereadable[Question], Path, Rereadable[Video]], object]
 Extra = Callable[[Tables], Mapping[str, Any]]
 Files = Callable[[Path, Tables], Sequence[RenderableType]]
 Page = Callable[[Path, Mapping[str, Any], Store], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class JobSettings:
     """The settings that every job has (`conf/job.yaml`)."""
 
     out: str
@@ -90,7 +90,7 @@ class Run:
     join: bool = False
     verbose: bool = False
     rehearsal: DryRun = field(default_factory=DryRun)
-    log: Tracker = field(default_factory=Nowhere)
+    log: Tracker = field(default_factory=NoTracker)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Run:
             raise UserError(f"rows_per_block={self.rows_per_block!r}: at least 1, or null")
 
     @contextlib.contextmanager
-    def open(self, recipe: str) -> Generator[Running]:
+    def open(self, recipe: str) -> Generator[RunningJob]:
         """What a job queues its stages in. Ray is used from the first look at `session`: what is
         wrong with stages, keys and addresses is said before.
         """
@@ -111,38 +111,40 @@ class Run:
         self.log.check()
         with contextlib.ExitStack() as held:
             held.enter_context(lease.hold_lease(self.out, recipe, join=self.join))
-            running = Running(recipe, self, time.monotonic(), held)
+            running = RunningJob(recipe, self, time.monotonic(), held)
             held.callback(running.scratch.close)
             yield running
 
 
-class Running:
+class RunningJob:
     """A job at work: the stages queued so far, where their rows end, and (once the tables are
     written) its record.
     """
 
     record: RunRecord
 
-    def __init__(self, recipe: str, run: Run, started: float, held: contextlib.ExitStack) -> None:
+    def __init__(
+        self, recipe: str, run: JobSettings, started: float, held: contextlib.ExitStack
+    ) -> None:
         self.recipe, self.run, self.started, self._held = recipe, run, started, held
-        self.scratch = Scratch()
+        self.scratch = ScratchFile()
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
-        self._told: Told
-        self._watched: Mapping[str, Watched] = {}
+        self._told: SummaryParts
+        self._watched: Mapping[str, StageSeconds] = {}
 
     @cached_property
     def session(self) -> Session:
         """What the workers share, on the Ray cluster there is (`RAY_ADDRESS`) or on one that is
         started here.
         """
-        self._held.enter_context(connected())
+        self._held.enter_context(connect_ray())
         journal, out, store = f"{self.scratch.folder}/counts", self.run.out, self.run.store
         coordinator = start_coordinator(
             self.run.budget_usd, out=out, journal=journal, store=store, held=self._held
         )
         return Session(
-            store=Store(store, on_damage=lambda damage: coordinator.damaged.remote(damage)),
+            store=Store(store, on_damage=lambda damage: coordinator.note_damage.remote(damage)),
             coordinator=coordinator,
             retry_problems=self.run.retry_problems,
         )
@@ -185,7 +187,7 @@ class Running:
 
     def told_of_calls(self) -> int:
         """A dry run of a job that asked `model` for itself: say what its calls would cost."""
-        prompts = costs(self._alone.coordinator.snapshot().llm, Ledger())
+        prompts = costs(self._alone.coordinator.snapshot().llm, UsageTotals())
         seconds = self._alone.clock.now if self._alone.clock else 0.0
         forecast.show(forecast.of_calls(self.recipe, prompts, seconds))
         return 0
@@ -220,8 +222,8 @@ class Running:
         preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free
-        with doing("asking the endpoints from the workers, before any work"):
-            trials.tried(queued, session.store, endpoints=endpoints)
+        with show_step("asking the endpoints from the workers, before any work"):
+            trials.try_endpoints(queued, session.store, endpoints=endpoints)
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
         try:  # where the machine is so busy that nothing answers, that is what there is to say
@@ -237,8 +239,8 @@ class Running:
         except Exception as error:
             if (aborted := self.snapshot().aborted) is None:
                 raise
-            raise aborted.raised() from error
-        with doing("writing the tables and the report"):
+            raise aborted.to_error() from error
+        with show_step("writing the tables and the report"):
             outputs.publish(
                 self.run.out,
                 lambda folder: self._write(folder, stages, layouts or {}, extra, files, page),
@@ -251,11 +253,11 @@ class Running:
         """Say what the run would take, and keep that for when it has run."""
         assert self._input is not None
         how, began = self.run.rehearsal, time.monotonic() - self.started
-        with doing("dry run: probing the rows, and looking up what is finished"):
+        with show_step("dry run: probing the rows, and looking up what is finished"):
             size = self._rows_per_block(self._input)
-            rows = dry_run.probed(self._steps, self._input, self.session, size)
-            todo = dry_run.left(self._steps, rows, self.session)
-        tried = dry_run.rehearsed(todo, rows, self.session, how)
+            rows = dry_run.probe_rows(self._steps, self._input, self.session, size)
+            todo = dry_run.remaining_rows(self._steps, rows, self.session)
+        tried = dry_run.rehearse_rows(todo, rows, self.session, how)
         told = forecast.forecast(todo, tried, how, phases, began)
         forecast.show(told)
         forecast.keep(told, self.run.out, self.run.config)
@@ -263,7 +265,7 @@ class Running:
 
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The counters as they are now. Raises TimeoutError after `timeout` seconds."""
-        return answered(self.session.coordinator.snapshot.remote(), timeout)
+        return call_coordinator(self.session.coordinator.snapshot.remote(), timeout)
 
     def _rows_per_block(self, rows: pa.Table) -> int:
         """One row a block while there are few; Ray pays 18-45 ms per block and operator."""
@@ -288,7 +290,7 @@ class Running:
             stands = [name not in gone for name in rows["video_id"].to_pylist()]
             rows = rows.filter(pa.array(stands, pa.bool_()))
             before += queued
-            queued = [marking(step(pa.concat_tables(seen, promote_options="permissive")))]
+            queued = [decision_stage(step(pa.concat_tables(seen, promote_options="permissive")))]
         yield from self._worked(before, queued, rows)
 
     def _worked(
@@ -299,7 +301,9 @@ class Running:
         those of the hidden columns that are `needed`.
         """
         less = [c for c in outputs.HIDDEN if c not in needed]
-        with Lookups(known(stages, rows, self.session, before=before, without=less)) as looked:
+        with Lookups(
+            look_up_rows(stages, rows, self.session, before=before, without=less)
+        ) as looked:
             while (rest := (yield from looked.portion())).num_rows:
                 size = self._rows_per_block(rest)
                 for table in _tables(self._through(stages, _blocks(rest, size), size)):
@@ -345,21 +349,25 @@ class Running:
             film_seconds=tables.film_seconds(written),
             cores=cores(),
             watched=self._watched,
-            allowed={s.name: forecast.allowed(s) for s in self._steps if isinstance(s, Stage)},
+            allowed={
+                s.name: forecast.endpoint_limits(s) for s in self._steps if isinstance(s, Stage)
+            },
             extra=extra(written) if extra else {},
         )
-        asked = kept(Again(written.questions))  # by layouts whose card quotes the record
+        asked = kept_questions(
+            Rereadable(written.questions)
+        )  # by layouts whose card quotes the record
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
-            layout(asked, folder / "export" / name, Again(written.videos))
-        self.record = self.record.finished(seconds := time.monotonic() - self.started)
-        if found := forecast.compared(self.run.out, self.run.config, snapshot.llm, seconds):
+            layout(asked, folder / "export" / name, Rereadable(written.videos))
+        self.record = self.record.with_seconds(seconds := time.monotonic() - self.started)
+        if found := forecast.compare_estimate(self.run.out, self.run.config, snapshot.llm, seconds):
             extra_too = {**self.record.extra, "estimate": found}
             self.record = dataclasses.replace(self.record, extra=extra_too)
         plain = self.record.plain()
         page(folder, plain, self.session.store)
-        self._told = Told(
-            videos=listed(written),
+        self._told = SummaryParts(
+            videos=list_videos(written),
             best=best(asked) if layouts else [],
             makes=bool(layouts),
             files=sorted(
@@ -368,7 +376,7 @@ class Running:
                 if p.name != litter.LOCK
             ),
             last=last,
-            stopped=tables.stopped(written),
+            stopped=tables.count_stopped_rows(written),
             verbose=self.run.verbose,
         )
         return plain
@@ -386,7 +394,7 @@ def _tables(rows: Dataset) -> Iterable[Any]:
     return rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
-def standing(rows: pa.Table) -> list[Question]:
+def standing_questions(rows: pa.Table) -> list[Question]:
     """The questions of the rows (as `together` gives them) that neither were dropped nor failed."""
     fates = zip(*(rows[c].to_pylist() for c in ("questions", "drop", "problem")), strict=True)
     return [

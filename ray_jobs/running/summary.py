@@ -25,8 +25,8 @@ from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
 from ray_jobs.running import outcome
-from ray_jobs.running.forecast import said
-from ray_jobs.running.heartbeat import finished
+from ray_jobs.running.forecast import estimate_line
+from ray_jobs.running.heartbeat import stop_heartbeat
 from ray_jobs.running.outcome import plain_line, subset_of
 
 MANY = 100  # videos; of more the throughput of each stage is shown
@@ -52,7 +52,7 @@ ADVICE = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class ListedVideo:
     """A video named in the summary: its row, and its questions made and kept."""
 
     video: Video
@@ -61,14 +61,14 @@ class Listed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SummaryParts:
     """What the summary shows beside the record: the first videos, the best questions, the files
     that were written, what the tracker made of it, and what the job says last. `makes`: the job
     makes questions, or asks about those that there are. `stopped`: rows that are unfinished because
     calls had to stop, by error and message. `verbose`: show also how fast each stage was.
     """
 
-    videos: Sequence[Listed]
+    videos: Sequence[ListedVideo]
     best: Sequence[Question]
     files: Sequence[str]
     tracker: str | None = None
@@ -78,7 +78,7 @@ class Told:
     verbose: bool = False
 
 
-def listed(tables: Tables) -> list[Listed]:
+def list_videos(tables: Tables) -> list[ListedVideo]:
     """The first videos of a run."""
     columns = (
         "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
@@ -91,12 +91,12 @@ def listed(tables: Tables) -> list[Listed]:
         if question.video_id in ids:
             made[question.video_id] += 1
             kept[question.video_id] += question.drop is None
-    return [Listed(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
+    return [ListedVideo(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
 
 
-def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float) -> int:
+def summarise(record: RunRecord, told: SummaryParts, out: str, max_problem_share: float) -> int:
     """Print the summary of a finished run; returns its exit code (3: too many problems)."""
-    finished()
+    stop_heartbeat()
     rows = record.funnel[0].entered
     console = Console()
     console.print()
@@ -107,9 +107,9 @@ def summarise(record: RunRecord, told: Told, out: str, max_problem_share: float)
     unfinished = {message for _, message in told.stopped}
     for line in _videos(told.videos, rows, unfinished)[0 if told.makes else 1 :]:
         console.print(line, soft_wrap=True)
-    for line in outcome.told(record.questions, subset_of(record), makes=told.makes):
+    for line in outcome.outcome_lines(record.questions, subset_of(record), makes=told.makes):
         console.print(line, soft_wrap=True)
-    for line in unvetted(record.questions):
+    for line in unverified_lines(record.questions):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
     for line in _best(told.best):
         console.print(line, soft_wrap=True)
@@ -141,7 +141,7 @@ def _best(questions: Sequence[Question]) -> Iterable[Text]:
         yield plain_line(f"    {answer_of(question)}  (at {spans})")
 
 
-def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
+def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
     counts, total = record.stages, record.llm.total
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
@@ -191,7 +191,7 @@ def _lines(record: RunRecord, told: Told, out: str) -> Iterable[str]:
         yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
     yield from _all_runs(record.spent)
     if estimate := record.extra.get("estimate"):
-        yield said(estimate)
+        yield estimate_line(estimate)
     yield from _unread(record)
     ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
     yield f"files: in {out}: {', '.join(ours)}"
@@ -276,7 +276,7 @@ def harsh(counted: QuestionCounts) -> Iterable[str]:
         yield f"{name} {what} {fell} {saw}{why}; {_advice(name)}"
 
 
-def unvetted(counted: QuestionCounts) -> Iterable[str]:
+def unverified_lines(counted: QuestionCounts) -> Iterable[str]:
     """A line for each filter that could tell nothing of some questions, with how many for which
     reason.
     """
@@ -330,7 +330,7 @@ def _short(rate: float | None) -> str:
 
 
 def _videos(
-    videos: Iterable[Listed], total: int, unfinished: Collection[str]
+    videos: Iterable[ListedVideo], total: int, unfinished: Collection[str]
 ) -> Sequence[Table | Text]:
     """A table of the videos that were used, and a line for each of the others that says why not.
     `unfinished`: the reasons that are no fault of a video.

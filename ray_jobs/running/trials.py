@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import ray
 
 from actors.endpoint import Endpoint
-from actors.part import Checked
+from actors.part import Checkable
 from actors.stage import Stage
 from actors.trial import at_home, refusal
 from mustsee.errors import UserError
@@ -30,15 +30,15 @@ PATIENCE = 120.0  # seconds for a worker of each kind to start, with an environm
 NEAR = 2.0  # seconds for an address of this machine
 
 
-def held(part: Any) -> Iterator[Any]:
+def walk_parts(part: Any) -> Iterator[Any]:
     """A configured part, and all that it is configured with."""
     for item in part if isinstance(part, tuple | list) else [part]:
         yield item
         if dataclasses.is_dataclass(item):
             for each in dataclasses.fields(item):
-                yield from held(getattr(item, each.name))
+                yield from walk_parts(getattr(item, each.name))
         elif isinstance(item, Mapping):
-            yield from held(list(item.values()))
+            yield from walk_parts(list(item.values()))
 
 
 def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> None:
@@ -47,10 +47,10 @@ def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> Non
     an address of this machine. Raises UserError. Starts no Ray. `endpoints`: False where none will
     be asked.
     """
-    for item in held(part):
+    for item in walk_parts(part):
         if isinstance(item, Endpoint) and not endpoints:
             continue
-        if isinstance(item, Checked):
+        if isinstance(item, Checkable):
             item.check(budget_usd)
         if isinstance(item, Endpoint):
             _check_near(item)
@@ -74,13 +74,13 @@ def _check_near(endpoint: Endpoint) -> None:
 def here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
     """As `check`, and every endpoint is tried from this process: of what a job itself asks."""
     check(part, budget_usd, endpoints=endpoints)
-    for item in held(part):
+    for item in walk_parts(part):
         if endpoints and isinstance(item, Endpoint) and (said := refusal(item)):
             raise UserError(said)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class WorkerKind:
     """A kind of worker. `environment`: Ray's runtime_env, as JSON."""
 
     gpu: bool
@@ -88,7 +88,7 @@ class Kind:
     environment: str
 
     @classmethod
-    def of(cls, stage: Stage) -> Kind:
+    def of(cls, stage: Stage) -> WorkerKind:
         hard = stage.hardware
         environment = json.dumps(dict(hard.runtime_env or {}), sort_keys=True, default=str)
         return cls(gpu=hard.gpus > 0, tpus=hard.tpus, environment=environment)
@@ -104,16 +104,16 @@ class Kind:
         }
 
 
-def tried(stages: Sequence[Stage], store: Store, *, endpoints: bool = True) -> None:
+def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = True) -> None:
     """Raises UserError for the first endpoint that refuses, and for a store that a worker cannot
     write, in the order of the stages. A worker that does not start in time is said, no more.
     """
-    first: dict[Kind, Stage] = {}
-    asked: dict[Kind, dict[tuple[Any, ...], Endpoint]] = {}
+    first: dict[WorkerKind, Stage] = {}
+    asked: dict[WorkerKind, dict[tuple[Any, ...], Endpoint]] = {}
     for stage in stages:
-        kind = Kind.of(stage)
+        kind = WorkerKind.of(stage)
         first.setdefault(kind, stage)
-        found = [e for e in held(stage.part) if endpoints and isinstance(e, Endpoint)]
+        found = [e for e in walk_parts(stage.part) if endpoints and isinstance(e, Endpoint)]
         asked.setdefault(kind, {}).update({(e.base_url, e.model, e.key_env): e for e in found})
     alone = "RAY_ADDRESS" not in os.environ  # the driver has tried the store of this machine
     wanted = {kind: stage for kind, stage in first.items() if asked[kind] or not alone}

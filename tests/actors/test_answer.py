@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.answer.guess import Guess
+from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
-from actors.grade import Grade
+from actors.grade import GradeReplies
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
 from mustsee.conditions.options import order
-from mustsee.conditions.seen import Seen, plan
+from mustsee.conditions.seen import Condition, plan
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.evaluate.answers import answered, answers, with_answers
+from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Llm, Reply, Request
@@ -88,7 +88,7 @@ def test_each_benchmarks_prompt_shows_the_options_and_its_reply_is_read(
 
     lines = (Line(start=1, end=2, text="a woman cuts the bread and then cuts more bread"),)
     video = Video(video_id="v", uri="", questions=(question(recipe=recipe),), lines=lines)
-    part = AnswerLlm(llm=Scripted(reply), see=Seen(transcript=True))
+    part = AnswerLlm(llm=Scripted(reply), see=Condition(transcript=True))
     (answered,) = work(part, video, tmp_path).questions or ()
     (found,) = answers(answered)
     assert found.letter == "C"
@@ -178,7 +178,7 @@ def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) 
 
     video = Video(video_id="v", uri=str(film), duration=9.6,
                   questions=(question("a"), question("b")))  # fmt: skip
-    part = AnswerLlm(llm=Scripted(reply), see=Seen(frames=4, longest=160))
+    part = AnswerLlm(llm=Scripted(reply), see=Condition(frames=4, longest=160))
     work(part, video, tmp_path)
     assert len(sent) == 2
     assert sent[0] == sent[1]
@@ -189,11 +189,11 @@ def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) 
 def test_without_a_film_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
     with pytest.raises(BadRow, match="no film"):
-        work(AnswerLlm(llm=Offline(), see=Seen(frames=4)), video, tmp_path)
+        work(AnswerLlm(llm=Offline(), see=Condition(frames=4)), video, tmp_path)
 
 
 def test_an_answerer_that_hears_says_so_where_no_transcript_is_known(tmp_path: Path) -> None:
-    part = AnswerLlm(llm=Offline(), see=Seen(transcript=True))
+    part = AnswerLlm(llm=Offline(), see=Condition(transcript=True))
     video = Video(video_id="v", uri="", questions=(question(),))
     with pytest.raises(BadRow, match="no transcript"):
         work(part, video, tmp_path)
@@ -209,18 +209,18 @@ def test_a_withheld_option_cannot_be_turned(tmp_path: Path) -> None:
 
 
 def test_when_to_look() -> None:
-    def times(see: Seen, start: float, end: float) -> tuple[float, ...]:
+    def times(see: Condition, start: float, end: float) -> tuple[float, ...]:
         found = plan(see, Span(start, end), ())
         assert found is not None
         return found.times
 
-    assert times(Seen(frames=4), 10, 18) == (11, 13, 15, 17)
-    assert len(times(Seen(fps=2.0, most=7), 0, 60)) == 7
-    assert times(Seen(fps=2.0), 0, 2) == (0.25, 0.75, 1.25, 1.75)
+    assert times(Condition(frames=4), 10, 18) == (11, 13, 15, 17)
+    assert len(times(Condition(fps=2.0, most=7), 0, 60)) == 7
+    assert times(Condition(fps=2.0), 0, 2) == (0.25, 0.75, 1.25, 1.75)
     with pytest.raises(UserError, match="set one"):
-        Seen(frames=4, fps=1.0)
+        Condition(frames=4, fps=1.0)
     with pytest.raises(UserError, match="most=0"):
-        Seen(frames=4, most=0)
+        Condition(frames=4, most=0)
 
 
 @pytest.mark.parametrize("by", ["random", "longest", "similar"])
@@ -229,7 +229,7 @@ def test_guessers_are_deterministic_and_leave_dropped_questions_alone(
 ) -> None:
     asked = [question(f"q{i}") for i in range(40)]
     video = Video(video_id="v", uri="", questions=(*asked, question("d", drop="blind")))
-    part = Guess(by=by, seed=3)  # type: ignore[arg-type]
+    part = TextGuesser(by=by, seed=3)  # type: ignore[arg-type]
     done = work(part, video, tmp_path)
     assert done == work(part, video, tmp_path)
     letters = [a.letter for q in done.questions or () for a in answers(q)]
@@ -242,13 +242,13 @@ def test_guessers_are_deterministic_and_leave_dropped_questions_alone(
 
 def test_the_similar_guesser_takes_the_option_amid_the_others() -> None:
     near = ("cats", "red dogs run far", "red dogs run home", "blue dogs run home", "rain")
-    assert Guess(by="similar").pick(question(options=near)) == 2
+    assert TextGuesser(by="similar").pick(question(options=near)) == 2
 
 
 def test_what_is_seen_and_asked_bears_identity() -> None:
     base = AnswerLlm(llm=Offline())
     others = [
-        replace(base, rotations=2), replace(base, see=Seen(frames=8)), replace(base, seed=1),
+        replace(base, rotations=2), replace(base, see=Condition(frames=8)), replace(base, seed=1),
         replace(base, open_ended=True), replace(base, prompt="evaluate/choice"),
     ]  # fmt: skip
     assert len({json.dumps(identity(p), sort_keys=True) for p in [base, *others]}) == 6
@@ -260,17 +260,19 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
                      scoring_points=("a woman", "cuts bread"))  # fmt: skip
     lines = (Line(start=0, end=1, text="a woman cuts bread"),)
     video = Video(video_id="v", uri="", questions=(scene, question("o")), lines=lines)
-    part = AnswerLlm(llm=Offline(), see=Seen(transcript=True), open_ended=True)
+    part = AnswerLlm(llm=Offline(), see=Condition(transcript=True), open_ended=True)
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True)
-    done = work(Grade(judge=judge, llm=Offline()), work(part, video, tmp_path), tmp_path)
+    done = work(GradeReplies(judge=judge, llm=Offline()), work(part, video, tmp_path), tmp_path)
     graded = {
         q.question_id: [v for v in q.verdicts if v.filter == "grade"] for q in done.questions or ()
     }
     (rubric,), (verdict,) = graded["s"], graded["o"]
     assert json.loads(rubric.detail)["first"] == 5
     assert verdict.correct is True
-    spoken = with_answers(question("n"), [answered(question("n", options=()), "x", model="NaN-7B")])
+    spoken = with_answers(
+        question("n"), [verdict_on_reply(question("n", options=()), "x", model="NaN-7B")]
+    )
     seen = Video(video_id="v", uri="", questions=(spoken,))
-    (named,) = work(Grade(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
+    (named,) = work(GradeReplies(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
     told = json.loads(named.verdicts[-1].detail)
     assert (told["of"], told["judge"]) == ("NaN-7B", [None, None, 0, 0])

@@ -18,7 +18,7 @@ from actors.part import RunContext
 from actors.stage import Stage
 from actors.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.sight import Sight
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
@@ -28,8 +28,8 @@ from tests.support.neptune_film import film
 
 ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())
 FILTERS = (
-    Guess(name="blind", prompt="filters/blind"),
-    Guess(name="asr", prompt="filters/asr", transcript=True),
+    BlindGuess(name="blind", prompt="filters/blind"),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True),
 )
 VET = Vet(filters=FILTERS, guesser=Offline())
 
@@ -104,6 +104,6 @@ def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     hardware = Hardware(workers=1, concurrency=32)
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
-    assert (alone.least, alone.most, alone.concurrency) == (1, 4, 1)
+    assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
     paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware

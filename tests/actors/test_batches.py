@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from actors.batches import KIND, Batching, blocks_held
+from actors.batches import KIND, BatchSettings, blocks_held
 from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
@@ -58,7 +58,7 @@ def connect(
     def count(name: str, n: int) -> None:
         counts[name] = counts.get(name, 0) + n
 
-    chosen = config(server, batch=batch, batches=Batching(**{**QUICK, **rules}))
+    chosen = config(server, batch=batch, batches=BatchSettings(**{**QUICK, **rules}))
     store = Store(str(folder))
     coordinator.enroll(chosen.account, chosen.limits)
     batched = chosen.by_batch(store, count)
@@ -284,9 +284,13 @@ def test_those_who_come_later_share_what_the_batch_held(tmp_path):
 )
 def test_wrong_settings_are_named(wrong, named):
     with pytest.raises(UserError, match=named):
-        config(type("Server", (), {"url": "http://127.0.0.1:9/v1"}), **{
-            key: Batching(**value) if key == "batches" else value for key, value in wrong.items()
-        })  # fmt: skip
+        config(
+            type("Server", (), {"url": "http://127.0.0.1:9/v1"}),
+            **{
+                key: BatchSettings(**value) if key == "batches" else value
+                for key, value in wrong.items()
+            },
+        )
 
 
 def test_batches_bear_no_identity(tmp_path):

@@ -27,7 +27,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Keyframe, Video
 from mustsee.store import Store, digest, identity
-from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.benches.loopback import Loopback, RefusedRequest
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
@@ -89,7 +89,7 @@ def look(payload: Any) -> str:
     urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     for url in urls:
         if not base64.b64decode(url.partition(",")[2]).startswith(b"\xff\xd8"):
-            raise Refused(400, "this is no picture", "invalid_image")
+            raise RefusedRequest(400, "this is no picture", "invalid_image")
     count = int(re.findall(r"You describe (\d+) frame", parts[-1]["text"])[0])
     return "\n".join(f"{i}: a wall" for i in range(1, count + 1))
 

@@ -18,7 +18,7 @@ from mustsee.errors import BadRow
 from mustsee.llm import VideoInput
 from mustsee.records import Keyframe, Span, Video
 from mustsee.store import digest
-from ray_jobs.benches.loopback import Faults, Loopback, Refused
+from ray_jobs.benches.loopback import Faults, Loopback, RefusedRequest
 from ray_jobs.benches.loopback_films import films
 from tests.support.bench import MENDED, Bench, video
 from tests.support.coloured import coloured, seconds_in
@@ -100,7 +100,7 @@ def test_a_refused_frame_is_left_out_and_a_refused_video_is_bad(tmp_path):
             said = look(payload)
             forbidden = {name("data:image/jpeg;base64," + _base64(row, i)) for i in bad}
             if any(word in said for word in forbidden):
-                raise Refused(400, "not allowed", "content_policy_violation")
+                raise RefusedRequest(400, "not allowed", "content_policy_violation")
             return said
 
         return reply
@@ -169,7 +169,7 @@ def test_a_refused_neighbour_does_no_harm(tmp_path):
 
     def refusing(payload):
         if len(payload["messages"][-1]["content"]) > 2:
-            raise Refused(400, "not allowed", "content_policy_violation")
+            raise RefusedRequest(400, "not allowed", "content_policy_violation")
         return look(payload)
 
     with Loopback(reply=refusing) as server:
@@ -286,7 +286,7 @@ def test_pictures_are_shown_where_a_model_takes_no_such_film_or_refuses_it(tmp_p
 
     def no_films(payload):
         if films(payload):
-            raise Refused(400, "not allowed", "content_policy_violation")
+            raise RefusedRequest(400, "not allowed", "content_policy_violation")
         return "1: a picture"
 
     captions, _ = watched(tmp_path / "refused", no_films, SHOT)

@@ -9,10 +9,10 @@ import pytest
 
 from actors.certify import LOOKS, Certify
 from actors.part import LlmConfig
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.seen import Condition
 from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.certificate import Steps
+from mustsee.evaluate.certificate import CertificateSteps
 from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Line, Video
 from mustsee.text import LETTERS
@@ -45,8 +45,8 @@ class Counts:
         return said(next(i for i, o in enumerate(options) if o.endswith(" 0")) if right else 5)
 
 
-def part(llm: LlmConfig, steps: Steps, *, transcript: bool = False) -> Certify:
-    return Certify(looker=llm, see=Seen(longest=64, transcript=transcript), steps=steps)
+def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -> Certify:
+    return Certify(looker=llm, see=Condition(longest=64, transcript=transcript), steps=steps)
 
 
 def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
@@ -54,7 +54,9 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=8.0, questions=(question,))
     llm = Counts(4)
-    (done,) = Bench(tmp_path / "s").run(part(llm, Steps(shortest=0.5, rates=(1.0, 2.0))), video)
+    (done,) = Bench(tmp_path / "s").run(
+        part(llm, CertificateSteps(shortest=0.5, rates=(1.0, 2.0))), video
+    )
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
     assert found.clip.frames == 4
@@ -79,7 +81,7 @@ def test_a_question_that_needs_no_film_has_a_certificate_of_no_frames(tmp_path: 
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
     llm = Counts(0)
-    (done,) = Bench(tmp_path / "s").run(part(llm, Steps()), video)
+    (done,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
     assert (found.clip.frames, found.effort, llm.asked) == (0, None, [0, 0, 0])
@@ -109,7 +111,7 @@ def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> N
     lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=8.0, lines=lines, questions=(question,))
-    listens = part(Listens(), Steps(shortest=0.5, rates=(1.0,)), transcript=True)
+    listens = part(Listens(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True)
     (done,) = Bench(tmp_path / "s").run(listens, video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
@@ -122,7 +124,7 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
-    (done,) = Bench(tmp_path / "s").run(part(Counts(99), Steps()), video)
+    (done,) = Bench(tmp_path / "s").run(part(Counts(99), CertificateSteps()), video)
     found = certificate_show.certificates(done.questions or ())
     assert [c.clip for c in found] == [None]
     certificate_show.write(tmp_path, found)

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.crews import Crews
+from actors.crews import HelperQuotas
 
 MOST = 5
 films = st.sampled_from("abcdefg"[:MOST])
 
 
 def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
-    crews = Crews()
+    crews = HelperQuotas()
     assert crews.hire("hear", "long", 9, 4) == 3
     assert crews.hire("look", "long", 2, 2) == 1
     assert crews.hire("hear", "second", 9, 4) == 0
@@ -25,7 +25,7 @@ def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
 def test_when_all_have_asked_again_nobody_is_one_too_many(
     asked: list[tuple[str, int, bool]],
 ) -> None:
-    crews, there = Crews(), dict[str, int]()
+    crews, there = HelperQuotas(), dict[str, int]()
     for film, wanted, over in asked:
         if over:
             crews.disband("hear", film)

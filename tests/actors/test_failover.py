@@ -12,15 +12,15 @@ from actors.failover import AGAIN, Failover
 from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from mustsee.errors import BudgetSpent, MustseeError, UserError
-from mustsee.llm import Reply, Sampling, Witness
+from mustsee.llm import ProvenanceRecorder, Reply, Sampling
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.benches.loopback import Loopback, RefusedRequest
 from tests.support.openai_llm import asked
 
 PRICES = {"first": [1.0, 2.0], "second": [100.0, 200.0]}
 
 
-def dying(refused: Refused, after: int):
+def dying(refused: RefusedRequest, after: int):
     """A reply function of an endpoint that answers so often, and then no more."""
     count = iter(range(1 << 30))
 
@@ -47,9 +47,9 @@ async def answers(llm, n: int) -> list[Reply]:
 @pytest.mark.parametrize(
     "refused",
     [
-        Refused(402, "Insufficient Balance"),
-        Refused(401, "wrong key", "invalid_api_key"),
-        Refused(503, "overloaded"),
+        RefusedRequest(402, "Insufficient Balance"),
+        RefusedRequest(401, "wrong key", "invalid_api_key"),
+        RefusedRequest(503, "overloaded"),
     ],
 )
 def test_a_run_goes_on_where_the_first_endpoint_dies(refused, tmp_path):
@@ -73,7 +73,7 @@ def test_a_run_goes_on_where_the_first_endpoint_dies(refused, tmp_path):
 
 
 def test_where_both_die_one_line_says_so(tmp_path):
-    refused = Refused(402, "Insufficient Balance")
+    refused = RefusedRequest(402, "Insufficient Balance")
     with Loopback(reply=dying(refused, 1)) as first, Loopback(reply=dying(refused, 1)) as second:
         llm = Gateway.connect(configured(first, second), Store(str(tmp_path)), Coordinator())
         with pytest.raises(MustseeError, match="none of the 2 accounts") as raised:
@@ -85,7 +85,7 @@ def test_where_both_die_one_line_says_so(tmp_path):
 
 
 def test_the_budget_holds_over_both(tmp_path):
-    with Loopback(reply=dying(Refused(402, "no credit"), 0)) as first, Loopback() as second:
+    with Loopback(reply=dying(RefusedRequest(402, "no credit"), 0)) as first, Loopback() as second:
         coordinator = Coordinator(budget_usd=0.009)
         llm = Gateway.connect(configured(first, second), Store(str(tmp_path)), coordinator)
 
@@ -138,7 +138,7 @@ def test_a_row_names_all_who_answered_for_it():
             reply = await super().complete(request)
             return replace(reply, by="b") if request.seed else reply
 
-    witness = Witness(Turns("a"))
+    witness = ProvenanceRecorder(Turns("a"))
     assert witness.identity == "a"
     asyncio.run(witness.complete(asked("x", seed=1)))
     assert witness.identity == "b"

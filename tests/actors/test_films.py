@@ -15,15 +15,15 @@ from actors.answer.llm import AnswerLlm
 from actors.ask import Ask
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.part import RunContext, watching
+from actors.part import RunContext, video_input_of
 from actors.vet import Vet
-from mustsee.conditions.seen import Seen
-from mustsee.conditions.watch import KIND, Watch
+from mustsee.conditions.seen import Condition
+from mustsee.conditions.watch import KIND, VideoPreparer
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers
 from mustsee.filters.sight import Sight
-from mustsee.llm import Clip, Message, Request, VideoInput
-from mustsee.media.clips import copied
+from mustsee.llm import Message, Request, VideoClip, VideoInput
+from mustsee.media.clips import copy_span
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
@@ -69,7 +69,7 @@ def shown(payload: Mapping[str, Any]) -> list[list[int]]:
     return [seconds_in(one.colours) for one in films(payload)]
 
 
-def answered(server: Loopback, film: Path, tmp_path: Path, see: Seen, **video: Any) -> Any:
+def answered(server: Loopback, film: Path, tmp_path: Path, see: Condition, **video: Any) -> Any:
     part = AnswerLlm(llm=model(server, **video), see=see)
     asked = row(film, questions=(question(),), lines=LINES)
     (done,) = asyncio.run(part.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_an_answerer_watches_what_its_condition_shows(
     condition: Any, seconds: list[list[int]], film: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        given, payload = answered(server, film, tmp_path, Seen(condition=condition, frames=4))
+        given, payload = answered(server, film, tmp_path, Condition(condition=condition, frames=4))
         assert given.letter == "A"
         kinds = [part["type"] for part in payload["messages"][-1]["content"]]
         assert kinds == [*["video_url"] * len(seconds), "text"]
@@ -102,7 +102,7 @@ def test_an_answerer_watches_what_its_condition_shows(
 
 def test_who_is_told_what_is_said_hears_it(film: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        see = Seen(frames=4, transcript=True)
+        see = Condition(frames=4, transcript=True)
         _, payload = answered(server, film, tmp_path, see)
     (one,) = films(payload)
     assert one.loud == pytest.approx(0.35, abs=0.05)
@@ -123,17 +123,17 @@ def test_pictures_take_the_place_of_what_the_model_does_not_take(
     see: dict[str, Any], video: dict[str, Any], film: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        _, payload = answered(server, film, tmp_path, Seen(**{"frames": 4, **see}), **video)
+        _, payload = answered(server, film, tmp_path, Condition(**{"frames": 4, **see}), **video)
     kinds = {part["type"] for part in payload["messages"][-1]["content"]}
     assert kinds == {"image_url", "text"}
 
 
 def test_a_film_that_is_too_large_is_coded_anew_once_and_kept(film: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    whole = copied(str(film), Span(0.0, 12.0), sound=False, most=10**7)
+    whole = copy_span(str(film), Span(0.0, 12.0), sound=False, most=10**7)
     assert whole is not None
     room = len(whole.mp4) / 2e6
-    watch = Watch(VideoInput(fps=1.0, longest=64, max_mb=room), store)
+    watch = VideoPreparer(VideoInput(fps=1.0, longest=64, max_mb=room), store)
     (first,) = watch.clips(row(film), (Span(0.0, 12.0),), sound=False, exact=False) or ()
     assert len(first.mp4) <= room * 1e6
     assert store.get(KIND, first.digest) == first.mp4
@@ -143,18 +143,18 @@ def test_a_film_that_is_too_large_is_coded_anew_once_and_kept(film: Path, tmp_pa
 
 
 def test_a_film_at_an_address_is_not_sent(film: Path, tmp_path: Path) -> None:
-    see = Seen(frames=4, transcript=True)
+    see = Condition(frames=4, transcript=True)
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         _, payload = answered(server, film, tmp_path, see, address="https://films.example/x/")
         (part, _) = payload["messages"][-1]["content"]
         assert part["video_url"]["url"] == "https://films.example/x/a%20film.mp4"
-        _, silent = answered(server, film, tmp_path, Seen(frames=4), address="https://x")
+        _, silent = answered(server, film, tmp_path, Condition(frames=4), address="https://x")
     assert films(silent)  # what is said is not to be heard: it is sent without its sound
 
 
 def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path: Path) -> None:
     """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
-    clip = Clip(span=Span(0.0, 60.0), digest="x", mp4=film.read_bytes())
+    clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=film.read_bytes())
     request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
     with Loopback() as server:
@@ -170,7 +170,7 @@ def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path:
 
 def test_gemini_calls_a_film_a_picture(film: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        _, payload = answered(server, film, tmp_path, Seen(frames=4), part="image_url")
+        _, payload = answered(server, film, tmp_path, Condition(frames=4), part="image_url")
     (part, _) = payload["messages"][-1]["content"]
     assert part["image_url"]["url"].startswith("data:video/mp4;base64,")
     assert shown(payload) == [list(range(SECONDS))]
@@ -219,14 +219,14 @@ def _options(text: str) -> dict[str, str]:
 def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     plain = OpenAI(model="m")
     film = replace(plain, watches=True)
-    assert watching(plain) is None
-    assert watching(film) == Watch(VideoInput())
+    assert video_input_of(plain) is None
+    assert video_input_of(film) == VideoPreparer(VideoInput())
     assert plain.identity == film.identity  # replies to texts alone stay
     parts = [Vet(filters=(Sight(),), looker=llm).identity for llm in (plain, film)]
     assert parts[0] != parts[1]
     mine, other = (
         Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")
-        for clips in ((), (Clip(span=Span(0, 1), digest="a"),))
+        for clips in ((), (VideoClip(span=Span(0, 1), digest="a"),))
     )
     assert mine != other
     assert digest(VideoInput()) != digest(VideoInput(max_mb=1))
@@ -237,7 +237,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
 def test_a_clip_of_a_longer_film_is_cut_from_it(film: Path, tmp_path: Path) -> None:
     part_of = Video(video_id="c", uri=str(film), start=6.0, end=9.0, questions=(question(),))
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        part = AnswerLlm(llm=model(server), see=Seen(frames=2))
+        part = AnswerLlm(llm=model(server), see=Condition(frames=2))
         asyncio.run(part.open(context(tmp_path))(part_of))  # type: ignore[arg-type]
         assert server.payloads
         assert shown(server.payloads[-1])[0][:3] == [6, 7, 8]
@@ -265,7 +265,7 @@ def test_the_writer_behind_an_endpoint_sees_the_film_and_writes_the_same(
     """Rules that read what arrives there, against the same rules in place that are shown pictures:
     they write by what is said and read, and so the same.
     """
-    settings = WholeSettings(see=Seen(fps=0.5, longest=96, transcript=True))
+    settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     plain = Ask(recipe=whole, settings=settings, llm=Offline())
     here = asyncio.run(plain.open(context(tmp_path / "here"))(told(film)))  # type: ignore[arg-type]
     behind = Behind()

@@ -14,14 +14,14 @@ import pytest
 from actors.admission import Ask
 from actors.coordinator import Coordinator
 from actors.coordinator_client import GATHER
-from actors.endpoint import Estimate
+from actors.endpoint import CallEstimate
 from actors.gateway import STEP, Gateway, on_time
 from actors.sender import Sender
 from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
-from mustsee.run.ledger import Entry
+from mustsee.run.ledger import CallOutcome
 from mustsee.run.limits import Limits
-from mustsee.run.record import StageCounts, Took
+from mustsee.run.record import StageCounts, WorkTimes
 from mustsee.store import Store
 
 
@@ -61,8 +61,8 @@ class Fake:
     def endpoint(self) -> Fake:
         return self
 
-    def estimate(self, request: Request) -> Estimate:
-        return Estimate(tokens_in=10, tokens_out=request.sampling.max_tokens, usd=self.usd)
+    def estimate(self, request: Request) -> CallEstimate:
+        return CallEstimate(tokens_in=10, tokens_out=request.sampling.max_tokens, usd=self.usd)
 
     def open(self) -> Llm:
         return self
@@ -223,9 +223,9 @@ def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     ask = Ask(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.left("dead", [ask.key])  # its sender goes on with the call
+    coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.left("dead")
+    coordinator.release_worker("dead")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a message that came late
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "go"
 
@@ -256,7 +256,7 @@ def test_retry_after_is_waited_for_by_everybody(tmp_path):
     assert time.now >= 20.0
     assert (total(coordinator)["retries"], total(coordinator)["retry_after_waits"]) == (1, 1)
     assert total(coordinator)["retry_after_seconds"] == 20.0
-    coordinator.exchange("x", [Entry(outcome="retry", model="m", prompt="p", retry_after=9.0,
+    coordinator.exchange("x", [CallOutcome(outcome="retry", model="m", prompt="p", retry_after=9.0,
                               account="fake")], [])  # fmt: skip
     grant = coordinator.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
     assert grant.answer == "hold"
@@ -341,7 +341,7 @@ def test_tokens_not_used_are_given_back(tmp_path):
     coordinator.enroll("fake", Limits(tokens_per_minute=6000))
     ask = Ask(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
     assert coordinator.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
-    done = Entry(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
+    done = CallOutcome(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
     coordinator.exchange("o", [done], [])
     second = Ask(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
     assert coordinator.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
@@ -349,8 +349,8 @@ def test_tokens_not_used_are_given_back(tmp_path):
 
 def test_stage_counters_add_up():
     coordinator = Coordinator()
-    coordinator.event("look", "computed", Took(busy=1.5))
-    coordinator.event("look", "computed", Took(busy=0.5))
+    coordinator.event("look", "computed", WorkTimes(busy=1.5))
+    coordinator.event("look", "computed", WorkTimes(busy=0.5))
     coordinator.event("look", "dropped")
     coordinator.count("shots", 7)
     snapshot = coordinator.snapshot()
@@ -381,7 +381,7 @@ def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
         coordinator.exchange(
             "o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
         )
-        coordinator.exchange("o", [Entry(outcome="done", model="m", prompt="p", key=str(i),
+        coordinator.exchange("o", [CallOutcome(outcome="done", model="m", prompt="p", key=str(i),
                                   account="a", usd=1e-6)], [])  # fmt: skip
     assert (time.process_time() - began) / 2000 < 0.0005
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 import ray
 
-from actors.coordinator import answered, start_coordinator
+from actors.coordinator import call_coordinator, start_coordinator
 from actors.llm.openai import OpenAI
 from actors.session import Session
 from mustsee.errors import MustseeError
@@ -24,7 +24,7 @@ from mustsee.run.daybook import FOLDER
 from mustsee.run.limits import Limits
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from tests.support.killing import MARK, kill, mark, named, until
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def marked() -> Iterator[str]:
     """What marks the processes of this Ray."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, value := mark())
-        with connected():
+        with connect_ray():
             yield value
 
 
@@ -109,7 +109,7 @@ class Scene:
         return Counter(map(question, self.server.payloads or ()))
 
     def spent(self) -> dict[str, Any]:
-        return answered(self.coordinator.snapshot.remote()).spent.plain()
+        return call_coordinator(self.coordinator.snapshot.remote()).spent.plain()
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
         ray.get(scene.asked)
     assert "what is finished is kept" in str(caught.value.cause)
     with pytest.raises(MustseeError, match=r"\Athe call coordinator was killed .* from here\Z"):
-        answered(scene.coordinator.snapshot.remote())
+        call_coordinator(scene.coordinator.snapshot.remote())
     until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender, which lives
 
 

@@ -21,22 +21,24 @@ kinds = st.builds(
 
 
 def test_a_number_is_a_pool_that_stays() -> None:
-    assert (Hardware(workers=3).least, Hardware(workers=3).most) == (3, 3)
+    assert (Hardware(workers=3).least, Hardware(workers=3).max_workers) == (3, 3)
 
 
 @given(kinds, st.integers(1, 64))
 def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, cores: int) -> None:
-    apart = hard.apart(cores)
+    apart = hard.one_row_per_worker(cores)
     assert apart.concurrency == 1
     assert apart.least == hard.least
-    assert hard.most <= apart.most <= max(hard.most, cores)
-    assert apart.most <= hard.most * hard.concurrency
-    assert apart.most == min(hard.most * hard.concurrency, max(hard.most, cores))
+    assert hard.max_workers <= apart.max_workers <= max(hard.max_workers, cores)
+    assert apart.max_workers <= hard.max_workers * hard.concurrency
+    assert apart.max_workers == min(
+        hard.max_workers * hard.concurrency, max(hard.max_workers, cores)
+    )
 
 
 @given(st.lists(kinds, min_size=1, max_size=4))
 def test_no_stage_has_less_than_it_asked_for(asked: list[Hardware]) -> None:
-    shared = functools.reduce(Hardware.beside, asked)
+    shared = functools.reduce(Hardware.merged_with, asked)
     for field in ("least", "most", "cpus", "gpus", "concurrency"):
         assert getattr(shared, field) == max(getattr(each, field) for each in asked)
     shared.check("cluster.stages.look")

@@ -16,13 +16,13 @@ from actors.endpoint import Endpoint
 from actors.hear.auto import Auto, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
 from actors.hear.sphinx import Sphinx
-from actors.hear.subtitles import Subtitles
+from actors.hear.subtitles import SubtitleTranscript
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
-from mustsee.media.speech import RATE, spoken
+from mustsee.media.speech import RATE, speech_windows
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from ray_jobs.benches.loopback import Loopback
@@ -107,7 +107,7 @@ def case(
             yield Case(part, lambda row: first(run(row)), film, True)
         return
     if name == "subtitles":
-        part, film = Subtitles(), FILM
+        part, film = SubtitleTranscript(), FILM
     elif name == "tiny":
         part = english()
     elif name == "whisper":
@@ -239,15 +239,15 @@ def test_what_sphinx_understands() -> None:
 
 def test_auto_listens_with_the_first_that_is_installed() -> None:
     part, sphinx = english(), Sphinx()
-    found = auto(engine=part, otherwise=sphinx, subtitles=Subtitles())
+    found = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == part
     missing = replace(part, model="package:no_such_wheel/model")
-    found = auto(engine=missing, otherwise=sphinx, subtitles=Subtitles())
+    found = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == sphinx
     assert identity(found) == identity(Auto(engine=sphinx))
     # a model that was asked for by name is missed, not replaced
     with pytest.raises(UserError, match="hf download acme/tiny"):
-        auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=Subtitles())
+        auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=SubtitleTranscript())
 
 
 def test_subtitles_come_first() -> None:
@@ -266,7 +266,7 @@ def test_subtitles_come_first() -> None:
 
 def test_a_named_subtitle_file_counts_from_the_film(tmp_path: Path) -> None:
     (tmp_path / "words.de.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHallo\n")
-    opened = Subtitles().open(run_context())
+    opened = SubtitleTranscript().open(run_context())
     row = opened(video(str(tmp_path / "film.mp4"), subtitles="words.de.srt"))
     assert isinstance(row, Video)
     assert (row.language, [x.text for x in row.lines or ()]) == ("de", ["Hallo"])
@@ -287,7 +287,7 @@ def test_a_film_is_heard_in_pieces_as_in_one(
     else:  # knows many languages: that of the first window is all windows'
         model = request.getfixturevalue("tiny_whisper")
         part = replace(tiny(model), window=seconds, language=None)
-    cut = [w.end for w in spoken(video(INTERVIEW), seconds=seconds, voice=part.voice)]
+    cut = [w.end for w in speech_windows(video(INTERVIEW), seconds=seconds, voice=part.voice)]
     assert len(cut) >= 3
     assert any(end % seconds for end in cut[:-1]), "no utterance goes on over a border"
     counted: tuple[dict[str, int], dict[str, int]] = ({}, {})

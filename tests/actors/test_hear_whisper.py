@@ -11,7 +11,7 @@ import pytest
 from actors.hear.whisper import Whisper
 from mustsee.errors import UserError
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.speech import RATE, Voice, windows
+from mustsee.media.speech import RATE, VoiceDetection, windows
 from mustsee.nn import weights
 from mustsee.records import Video
 from tests.support.hearing import INTERVIEW, english, run_context, video
@@ -63,7 +63,7 @@ def sounds(path: Path, kind: str, language: str | None = None) -> str:
 def test_what_nobody_said_is_not_believed(tmp_path: Path, kind: str) -> None:
     """Voice activity detection is off: what is left is the model's own doubt."""
     uri = sounds(tmp_path / "sound.mkv", kind)
-    part = english(voice=Voice(threshold=0.0))
+    part = english(voice=VoiceDetection(threshold=0.0))
     believing = replace(part, doubt=None).open(run_context())(video(uri))
     counted: dict[str, int] = {}
     doubting = part.open(run_context(counted))(video(uri))

@@ -20,8 +20,8 @@ from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
 from mustsee.forms import free
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
-from ray_jobs.benches.loopback import KINDS, Faults, Loopback, Refused
-from ray_jobs.benches.loopback_replies import recorded
+from ray_jobs.benches.loopback import KINDS, Faults, Loopback, RefusedRequest
+from ray_jobs.benches.loopback_replies import recorded_replies
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -116,10 +116,10 @@ def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
 @pytest.mark.parametrize(
     ("refused", "kind"),
     [
-        (Refused(402, "Insufficient Balance"), BudgetSpent),
-        (Refused(400, "API key not valid. Please pass a valid API key."), UserError),
-        (Refused(400, "no", "unsupported_parameter", "seed"), UserError),
-        (Refused(400, "too long", "context_length_exceeded"), BadRow),
+        (RefusedRequest(402, "Insufficient Balance"), BudgetSpent),
+        (RefusedRequest(400, "API key not valid. Please pass a valid API key."), UserError),
+        (RefusedRequest(400, "no", "unsupported_parameter", "seed"), UserError),
+        (RefusedRequest(400, "too long", "context_length_exceeded"), BadRow),
     ],
 )
 def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):
@@ -178,7 +178,7 @@ def test_a_recording_answers_as_the_model_did(tmp_path):
     assert asyncio.run(player.open().complete(asked("a", (b"\xff\xd8",)))) == first
     with pytest.raises(BadRow, match="test/x"):
         asyncio.run(player.open().complete(asked("b")))
-    with Loopback(reply=recorded(path, lambda payload: "unknown")) as server:
+    with Loopback(reply=recorded_replies(path, lambda payload: "unknown")) as server:
         assert once(server, asked("a", (b"\xff\xd8",))).text == first.text
         assert once(server, asked("b")).text == "unknown"
     with pytest.raises(UserError, match="nowhere"):

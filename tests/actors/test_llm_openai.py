@@ -15,7 +15,7 @@ from actors.llm.openai import OpenAI, is_strict
 from mustsee.errors import BadRow, MustseeError, UserError
 from mustsee.llm import Sampling
 from mustsee.store import digest
-from ray_jobs.benches.loopback import Loopback, Refused
+from ray_jobs.benches.loopback import Loopback, RefusedRequest
 from ray_jobs.benches.loopback_replies import THOUGHT
 from tests.support.openai_llm import FORM, asked, config, connect, once
 
@@ -142,7 +142,7 @@ def test_a_key_that_is_sent_back_is_shown_nowhere(status, padding, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def refuse(payload):
-        raise Refused(status, "x" * padding)
+        raise RefusedRequest(status, "x" * padding)
 
     with Loopback(reply=refuse, echoes=True) as server, pytest.raises(MustseeError) as caught:
         once(server, asked())
@@ -160,7 +160,7 @@ def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch):
 
 def test_a_refused_key_may_come_as_status_400():
     def refuse(payload):
-        raise Refused(400, "no such key", "invalid_api_key")
+        raise RefusedRequest(400, "no such key", "invalid_api_key")
 
     with Loopback(reply=refuse) as server, pytest.raises(UserError, match="the key in"):
         once(server, asked())
@@ -169,9 +169,9 @@ def test_a_refused_key_may_come_as_status_400():
 @pytest.mark.parametrize(
     "refused",
     [
-        Refused(400, "unknown response_format", "unsupported_parameter", "response_format"),
-        Refused(400, "output_config.format.schema: For 'array' type, 'x' is not supported"),
-        Refused(400, "Grammar error: Unimplemented keys", "invalid_request"),
+        RefusedRequest(400, "unknown response_format", "unsupported_parameter", "response_format"),
+        RefusedRequest(400, "output_config.format.schema: For 'array' type, 'x' is not supported"),
+        RefusedRequest(400, "Grammar error: Unimplemented keys", "invalid_request"),
     ],
 )
 def test_a_schema_that_is_refused_is_left_out(refused):

@@ -24,7 +24,7 @@ from mustsee.evaluate.answers import likeliest
 from mustsee.layouts import neptune
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import build, compose
 from tests.support import films
 from tests.support.evaluation import questions
@@ -213,7 +213,7 @@ def test_the_letter_behind_an_opening_bracket_is_the_choice() -> None:
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 

@@ -15,7 +15,7 @@ from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.onscreen import TextRules
-from mustsee.media.pictures import Picture
+from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import ShotRules
 from mustsee.media.video import film
 from mustsee.recipes.neptune.static import Static
@@ -179,7 +179,7 @@ def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
     picker = KeyframePicker(KeyframeRules(every=10.0))
     times = [30.0 * number for number in range(60)]
     for time in times:
-        picker.see(Picture(time, frame), ())
+        picker.see(TimedFrame(time, frame), ())
     picker.finish(1800.0)
     assert [k.time for k in picker.kept] == times
 
@@ -220,7 +220,7 @@ def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
         frame = next(watched.pictures()).frame
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
-        picker.see(Picture(number / 10, frame), ())
+        picker.see(TimedFrame(number / 10, frame), ())
         assert len(picker._held) <= 16
     picker.finish(500.0)
     assert [k.time for k in picker.kept] == [pytest.approx(250, abs=50)]

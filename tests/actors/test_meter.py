@@ -16,11 +16,11 @@ import pytest
 from actors.coordinator import Coordinator
 from actors.meter import Meter
 from actors.part import Opened, RunContext
-from actors.rehearse import Alone
-from actors.stage import Stage, Worker
+from actors.rehearse import LocalSession
+from actors.stage import Stage, StageWorker
 from mustsee import schemas
 from mustsee.records import Video
-from mustsee.run.record import StageCounts, Took
+from mustsee.run.record import StageCounts, WorkTimes
 from mustsee.store import Store
 
 
@@ -43,7 +43,7 @@ def test_a_row_alone_is_charged_all_but_its_wait() -> None:
     hands.turn(5.0, 4.0)
     stint.begin()
     hands.turn(2.0, 1.5)
-    assert stint.end() == Took(busy=2.0, cpu=1.5, residence=7.0)
+    assert stint.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
 
 
 def test_rows_together_share_a_second() -> None:
@@ -66,7 +66,7 @@ def test_who_never_had_a_turn_did_nothing() -> None:
     hands = Hands()
     stint = hands.meter().stint()
     hands.turn(3.0, 3.0)
-    assert stint.end() == Took(residence=3.0)
+    assert stint.end() == WorkTimes(residence=3.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,8 @@ class Naps:
 def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Path) -> None:
     """One after the other under a worker's lock, or beside each other on its loop."""
     coordinator = Coordinator()
-    session = Alone(store=Store(str(tmp_path)), coordinator=coordinator)
-    worker = Worker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)
+    session = LocalSession(store=Store(str(tmp_path)), coordinator=coordinator)
+    worker = StageWorker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)
     rows = schemas.table([Video(video_id=str(n), uri="x") for n in range(4)], Video)
     blocks: list[pa.Table] = [rows.slice(n, 1) for n in range(4)]
     together = threading.Barrier(4)

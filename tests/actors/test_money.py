@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from actors.admission import Ask
-from actors.coordinator import REUNION, Coordinator, FarKept
+from actors.coordinator import REUNION, Coordinator, RemoteLogCoordinator
 from mustsee.errors import BudgetSpent
 from mustsee.llm import Reply
 from mustsee.run import daybook
-from mustsee.run.daybook import FOLDER, Daybook, run_name
-from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.daybook import FOLDER, CallLog, run_name
+from mustsee.run.ledger import CallOutcome, UsageTotals
 from mustsee.run.limits import Limits
-from mustsee.run.record import Took
+from mustsee.run.record import WorkTimes
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
 
@@ -30,8 +30,8 @@ def ask(key: str, usd: float = 0.1, **more) -> Ask:
     return Ask(key=key, account="a", prompt="p", usd=usd, **more)
 
 
-def done(key: str, usd: float = 0.1) -> Entry:
-    return Entry(outcome="done", model="m", prompt="p", key=key, usd=usd)
+def done(key: str, usd: float = 0.1) -> CallOutcome:
+    return CallOutcome(outcome="done", model="m", prompt="p", key=key, usd=usd)
 
 
 def test_the_budget_is_over_all_runs(tmp_path):
@@ -98,12 +98,12 @@ def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
 def test_calls_of_a_killed_worker_are_unknown(tmp_path):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.left("dead")
+    coordinator.release_worker("dead")
     assert coordinator.exchange("alive", [], [ask("a")])[0].answer == "go"
     coordinator.exchange("alive", [done("a")], [])
     spent = coordinator.snapshot().spent
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
-    spent = Daybook(str(tmp_path)).spent(Ledger())
+    spent = CallLog(str(tmp_path)).spent(UsageTotals())
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
 
 
@@ -111,11 +111,11 @@ def test_calls_of_a_killed_worker_are_unknown(tmp_path):
 def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, still):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.left("dead", still)  # its sender stored the reply, and nobody reported it
+    coordinator.release_worker("dead", still)  # its sender stored the reply, and nobody reported it
     coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
-    for book in (coordinator.daybook, Daybook(str(tmp_path))):
+    for book in (coordinator.daybook, CallLog(str(tmp_path))):
         spent = book.spent(book.now)
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 0)
     assert coordinator.snapshot().llm.total.cached == 2
@@ -152,7 +152,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     first = [
         ("enroll", "a", Limits()),
         ("begin", ["r", "s"]),
-        ("event", "ask", "computed", Took(busy=1.5, cpu=1.0), "r"),
+        ("event", "ask", "computed", WorkTimes(busy=1.5, cpu=1.0), "r"),
     ]
     first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a")])]
     ended = [done("a"), replace(done("d"), outcome="cached")]
@@ -208,14 +208,14 @@ def test_a_call_that_goes_another_way_holds_its_money_once():
 def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
     writes: list[bytes] = []
 
-    def slow(self: Daybook, content: bytes, entered: int) -> None:
+    def slow(self: CallLog, content: bytes, entered: int) -> None:
         time.sleep(0.02)
         writes.append(content)
         self._kept = entered
 
-    monkeypatch.setattr(daybook.Daybook, "local", False)
-    monkeypatch.setattr(daybook.Daybook, "write", slow)
-    coordinator = FarKept(out=str(tmp_path))
+    monkeypatch.setattr(daybook.CallLog, "local", False)
+    monkeypatch.setattr(daybook.CallLog, "write", slow)
+    coordinator = RemoteLogCoordinator(out=str(tmp_path))
 
     async def admitted(key: str) -> bool:
         (grant,) = await coordinator.exchange(key, [], [ask(key)])
@@ -258,7 +258,7 @@ def test_nothing_that_was_let_go_is_forgotten_by_a_kill(tmp_path):
     seen = [*child.stdout.read().split("\n")[:-1], last.strip()]
     child.stdout.close()
     child.wait(60)
-    spent = Daybook(str(tmp_path)).spent(Ledger())
+    spent = CallLog(str(tmp_path)).spent(UsageTotals())
     assert spent.total.calls + spent.unknown >= max(map(int, seen)) + 1
     assert spent.unknown <= 1
 

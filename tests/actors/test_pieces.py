@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import ray
 
-from actors.coordinator import answered, start_coordinator
+from actors.coordinator import call_coordinator, start_coordinator
 from actors.hardware import Hardware
 from actors.session import Session
 from actors.stage import Stage
@@ -18,7 +18,7 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
 from mustsee.store import Store
-from ray_jobs.running.cluster import connected, cores
+from ray_jobs.running.cluster import connect_ray, cores
 from tests.support.parts import InPieces, calls
 
 LIMIT = {"row": 120.0, "film": 0.0}
@@ -27,7 +27,7 @@ TWO = Hardware(workers={"min": 1, "max": 2}, cpus=0.2, limit=LIMIT)
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -62,7 +62,7 @@ def films(
     rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
     stage = Stage(name="hear", part=part, hardware=hardware)
     found = stage.apply(rows, session, rows_per_block=1).take_all()
-    return found, answered(session.coordinator.snapshot.remote())
+    return found, call_coordinator(session.coordinator.snapshot.remote())
 
 
 def whole(pieces: int) -> str:

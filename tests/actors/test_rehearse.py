@@ -17,7 +17,7 @@ from actors.endpoint import Endpoint
 from actors.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
-from actors.rehearse import Clock, StandIn, rules_alone
+from actors.rehearse import RuleStandIn, SimulatedClock, rules_alone
 from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.media.pictures import encode
@@ -34,7 +34,7 @@ MODEL = OpenAI(model="m", base_url=NOBODY, key_env="NO_SUCH_KEY", prices=PRICES)
 
 
 def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
 
     async def row() -> None:
         await asyncio.gather(*(clock.wait(2.0) for _ in range(20)))
@@ -87,7 +87,7 @@ def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Pa
     )
     wav = bytes(44 + 2 * 16_000 * 60)
     request = Request(prompt="hear", digest="", messages=(Message("user", "", (wav,)),))
-    reply = asyncio.run(StandIn(config, Clock(), 1.0).complete(request))
+    reply = asyncio.run(RuleStandIn(config, SimulatedClock(), 1.0).complete(request))
     assert reply.usd == pytest.approx(0.006)
     assert 120 <= len(json.loads(reply.text)["text"].split()) <= 160
 

@@ -17,8 +17,8 @@ import pytest
 from actors import sender, sending
 from actors.gateway import KIND
 from actors.pipe import Pipe
-from actors.sender import STARTS, Begin, Call, Ended, Model, Sender, Severed
-from actors.sending import LONGEST_GATHER, Sending, gathered
+from actors.sender import STARTS, Call, CallEnded, CoordinatorLost, Sender, SenderModel, SenderStart
+from actors.sending import LONGEST_GATHER, SenderProcess, gather_seconds
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
 from mustsee.run.quota import Quota
@@ -60,7 +60,7 @@ class Worker:
     """The other end of a sender: what it asks, and the ends of calls that it learns of."""
 
     pipe: Pipe
-    ended: dict[int, Ended] = field(default_factory=dict[int, Ended])
+    ended: dict[int, CallEnded] = field(default_factory=dict[int, CallEnded])
     severed: bool = False
 
     def call(self, number: int) -> None:
@@ -78,15 +78,15 @@ async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
     loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
 
     def got(message: Any) -> None:
-        if isinstance(message, Ended):
+        if isinstance(message, CallEnded):
             worker.ended[message.number] = message
-        worker.severed |= isinstance(message, Severed)
+        worker.severed |= isinstance(message, CoordinatorLost)
 
     with socket.create_server(("127.0.0.1", 0)) as coordinator:
-        sender, worker = Sending(theirs, loop), Worker(Pipe(ours, got, lambda: None))
+        sender, worker = SenderProcess(theirs, loop), Worker(Pipe(ours, got, lambda: None))
         worker.pipe.attach(loop)
-        worker.pipe.send(Begin("one", str(store), coordinator.getsockname()))
-        worker.pipe.send(Model(0, Told(most)))
+        worker.pipe.send(SenderStart("one", str(store), coordinator.getsockname()))
+        worker.pipe.send(SenderModel(0, Told(most)))
         yield worker
         coordinator.accept()[0].close()
         await until(lambda: worker.severed)
@@ -151,11 +151,11 @@ def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Pa
 
 
 def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
-    assert gathered(2.0, 1) == gathered(2.0, 16) == gathered(0.0, 256) == 0.0
-    assert gathered(2.0, 256) == pytest.approx(0.04)
-    assert gathered(0.1, 256) == pytest.approx(0.002)
-    assert gathered(10.0, 256) == LONGEST_GATHER
-    assert gathered(60.0, 256) == 0.0
+    assert gather_seconds(2.0, 1) == gather_seconds(2.0, 16) == gather_seconds(0.0, 256) == 0.0
+    assert gather_seconds(2.0, 256) == pytest.approx(0.04)
+    assert gather_seconds(0.1, 256) == pytest.approx(0.002)
+    assert gather_seconds(10.0, 256) == LONGEST_GATHER
+    assert gather_seconds(60.0, 256) == 0.0
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
     calls = 200
 
-    async def work() -> dict[int, Ended]:
+    async def work() -> dict[int, CallEnded]:
         async with begun(small / "store", most=calls) as worker:
             for number in range(calls):
                 worker.call(number)
@@ -236,7 +236,7 @@ def test_what_an_endpoint_told_of_its_limits_travels_with_the_end_of_a_call(
 ) -> None:
     monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
 
-    async def work() -> Ended:
+    async def work() -> CallEnded:
         async with begun(tmp_path, most=1) as worker:
             worker.call(0)
             await until(lambda: "0" in Told.out)

@@ -17,13 +17,13 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -98,7 +98,7 @@ def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) ->
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
+    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
     assert isinstance(told, UserError)
     assert str(told) == "no such model"
 
@@ -110,7 +110,7 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [stage], ["x"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.raised()
+    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
     assert isinstance(told, UserError)
     assert str(told) == "no weights here"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from actors.session import Session
-from actors.stage import Stage, Worker
+from actors.stage import Stage, StageWorker
 from mustsee.store import Store
 from tests.support.parts import Upper
 
@@ -18,7 +18,7 @@ def test_a_worker_that_begins_elsewhere_goes_to_the_caller_s_folder(
     monkeypatch.chdir(tmp_path / "caller")
     session = Session(store=Store("runs/store"), coordinator=None)
     monkeypatch.chdir(tmp_path / "cluster")
-    Worker(Stage(name="look", part=Upper(folder="calls")), session)
+    StageWorker(Stage(name="look", part=Upper(folder="calls")), session)
     session.store.put("look", "abc", b"x")
     assert (tmp_path / "caller" / "runs" / "store" / "look" / "ab" / "abc.1").is_file()
 
@@ -28,5 +28,5 @@ def test_a_folder_that_another_machine_lacks_is_no_failure(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     session = Session(store=Store("s"), coordinator=None, here=str(tmp_path / "not here"))
-    Worker(Stage(name="look", part=Upper(folder="calls")), session)
+    StageWorker(Stage(name="look", part=Upper(folder="calls")), session)
     assert Path.cwd() == tmp_path

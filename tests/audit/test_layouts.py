@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import mustsee
-from mustsee.audit.audit import Repeated, audit
+from mustsee.audit.audit import RepeatReport, audit
 from mustsee.audit.clean import write_clean
 from mustsee.layouts import cinepile, egoschema, hugging_face, lmms_eval, mlvu, neptune, ours
 from mustsee.records import Question
@@ -25,7 +25,7 @@ def test_every_layout(write: Any, tmp_path: Path) -> None:
     files = list(folder.iterdir())
     source = files[0] if write is mlvu.write_test else folder
     reading = mustsee.read(source)
-    found = audit(reading.questions, reading.videos, [], Repeated(), drops=[])
+    found = audit(reading.questions, reading.videos, [], RepeatReport(), drops=[])
     assert found.questions == 24
     longest = next(t for t in found.battery if t.name == "longest")
     assert longest.right.value == pytest.approx(share(made))

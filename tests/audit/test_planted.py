@@ -2,7 +2,7 @@
 
 import pytest
 
-from ray_jobs.benches.audit import AuditBench, Done, alarms, found
+from ray_jobs.benches.audit import AuditBench, Done, alarms, is_found
 from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -10,14 +10,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def done() -> Done:
-    return AuditBench(films=40).done()
+    return AuditBench(films=40).run_audit()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_planted_kind_is_found(done: Done, kind: str) -> None:
     items = {i.question_id: i for i in done.whole.items}
     mine = [p for p in done.made.known if p.kind == kind]
-    told = [found(p, items[p.question.question_id]) for p in mine]
+    told = [is_found(p, items[p.question.question_id]) for p in mine]
     assert sum(told) >= 0.85 * len(told), kind  # of two replies, one is noise in 6 % of cases
 
 

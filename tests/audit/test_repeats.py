@@ -43,7 +43,7 @@ TYPO = BASE.question.replace("leave the kitchen", "leave kitchen")
     ],
 )
 def test_pairs_within_a_dataset(other: Question, how: str | None) -> None:
-    found = repeats.within([BASE, other])
+    found = repeats.repeats_within([BASE, other])
     assert [p.how for p in found] == ([how] if how else [])
     for pair in found:
         assert (pair.question, pair.other) == ("b", "a")
@@ -57,8 +57,8 @@ def test_another_wording_is_found_by_embedding() -> None:
         return np.array(named, dtype=np.float32) + 0.01
 
     other = alike("For what reason does she go out before the guests come?")
-    assert [p.how for p in repeats.within([BASE, other], embed)] == ["embedding"]
-    assert repeats.within([BASE, alike("What does he build?")], embed) == []
+    assert [p.how for p in repeats.repeats_within([BASE, other], embed)] == ["embedding"]
+    assert repeats.repeats_within([BASE, alike("What does he build?")], embed) == []
     (pair,) = repeats.overlap([other], [BASE], "bench", embed)
     assert (pair.question, pair.other, pair.how, pair.dataset) == ("b", "a", "embedding", "bench")
 

@@ -15,30 +15,30 @@ from rich.console import Console
 import mustsee
 from mustsee import schemas
 from mustsee.audit import page, repeats, show
-from mustsee.audit.audit import Audit, Repeated, audit
-from mustsee.audit.battery import Asked
+from mustsee.audit.audit import Audit, RepeatReport, audit
+from mustsee.audit.battery import ConditionRun
 from mustsee.audit.clean import write_clean
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER
-from mustsee.layouts import Reading
+from mustsee.layouts import QuestionFile
 from mustsee.llm import UNTESTED
 from mustsee.records import Question, Verdict, Video
 from ray_jobs.running.launch import build, compose
 from tests.layouts.test_odd_rows import ODD
 from tests.support.evaluation import questions
 
-BLIND = Asked(name="offline 1 blind", answerer="offline 1", condition="blind", frames=0)
+BLIND = ConditionRun(name="offline 1 blind", answerer="offline 1", condition="blind", frames=0)
 
 
 @pytest.fixture
-def reading(tmp_path: Path) -> Reading:
+def reading(tmp_path: Path) -> QuestionFile:
     (tmp_path / "mine.csv").write_text(ODD)
     return mustsee.read(tmp_path / "mine.csv")
 
 
-def audited(reading: Reading, *asked: Asked) -> Audit:
-    twice = Repeated(duplicates=repeats.within(list(reading.questions)))
-    return audit(reading.questions, reading.videos, asked, twice, broken=reading.broken)
+def audited(reading: QuestionFile, *asked: ConditionRun) -> Audit:
+    twice = RepeatReport(duplicates=repeats.repeats_within(list(reading.questions)))
+    return audit(reading.questions, reading.videos, asked, twice, broken=reading.unusable_reasons)
 
 
 def terminal(*shown: Any) -> str:
@@ -48,7 +48,7 @@ def terminal(*shown: Any) -> str:
     return held.getvalue()
 
 
-def pages(folder: Path, reading: Reading, found: Audit) -> str:
+def pages(folder: Path, reading: QuestionFile, found: Audit) -> str:
     pq.write_table(schemas.questions_table(reading.questions), folder / "questions.parquet")
     pq.write_table(schemas.table(reading.videos, Video), folder / "videos.parquet")
     about = {"dataset": "d/mine.csv", "layout": "table", "against": [],
@@ -59,18 +59,20 @@ def pages(folder: Path, reading: Reading, found: Audit) -> str:
 
 
 def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
-    reading: Reading, tmp_path: Path
+    reading: QuestionFile, tmp_path: Path
 ) -> None:
     found = audited(reading)
     assert found.left_out == {"answer number is outside the options": 2, "no known answer": 1}
     assert {k: n for k, n in found.fails.items() if n} == {"duplicate": 1, "broken": 7}
-    assert (found.all, found.kept) == (12, 4)
+    assert (found.all, found.kept_count) == (12, 4)
     write_clean(tmp_path / "clean", reading, found, tmp_path / "mine.csv")
     with (tmp_path / "clean" / "mine.csv").open(newline="") as file:
         left = [row["q"] for row in csv.DictReader(file)]
     assert left == ["What is poured?", "What does the\nman dig with?", "What is built?",
                     "What colour is it?"]  # fmt: skip
-    said = terminal(show.counted(found), show.findings(reading.findings), show.leaving(found))
+    said = terminal(
+        show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
+    )
     for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
                  "9 questions: too few to tell", "line 7", "'E'", "line 11", "4 of 12 questions",
                  "another question of the dataset says the same"):  # fmt: skip
@@ -83,12 +85,17 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
     assert told["kept"] == 4
 
 
-def test_what_is_not_to_be_dropped_stays(reading: Reading, tmp_path: Path) -> None:
+def test_what_is_not_to_be_dropped_stays(reading: QuestionFile, tmp_path: Path) -> None:
     found = audit(
-        reading.questions, reading.videos, [], Repeated(), broken=reading.broken, drops=[]
+        reading.questions,
+        reading.videos,
+        [],
+        RepeatReport(),
+        broken=reading.unusable_reasons,
+        drops=[],
     )
     write_clean(tmp_path / "clean", reading, found, tmp_path / "mine.csv")
-    assert len(mustsee.read(tmp_path / "clean" / "mine.csv")) == found.kept == 12
+    assert len(mustsee.read(tmp_path / "clean" / "mine.csv")) == found.kept_count == 12
 
 
 def guessed(right: int, count: int = 200) -> list[Question]:
@@ -108,7 +115,7 @@ def guessed(right: int, count: int = 200) -> list[Question]:
 
 @pytest.mark.parametrize(("right", "leave"), [(40, 0), (120, 120)])
 def test_lucky_guesses_stay_and_shortcuts_leave(right: int, leave: int) -> None:
-    found = audit(guessed(right), [], [BLIND], Repeated(), drops=["blind"])
+    found = audit(guessed(right), [], [BLIND], RepeatReport(), drops=["blind"])
     assert found.fails["blind"] == leave
     assert found.lucky == right - leave
     assert sum(i.shortcuts == ("blind",) for i in found.items) == right
@@ -116,7 +123,7 @@ def test_lucky_guesses_stay_and_shortcuts_leave(right: int, leave: int) -> None:
 
 def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path: Path) -> None:
     asked = guessed(10)
-    found = audit(asked, [], [BLIND], Repeated())
+    found = audit(asked, [], [BLIND], RepeatReport())
     ratio = found.figures[0].shortcuts.ratio
     assert ratio is not None
     assert ratio.value < 0
@@ -124,7 +131,7 @@ def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path
     assert "none measured (-" in said
     assert f"{UNTESTED} Rules were asked in its place: blind." in said
     assert "keys in doubt" not in said
-    reading = Reading(
+    reading = QuestionFile(
         layout="ours", questions=tuple(asked),
         videos=tuple(Video(video_id=v, uri="") for v in {q.video_id for q in asked}),
     )  # fmt: skip
@@ -134,7 +141,7 @@ def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path
 
 
 def test_a_guesser_to_which_all_options_are_alike_has_an_interval() -> None:
-    found = audit(questions(12), [], [], Repeated())
+    found = audit(questions(12), [], [], RepeatReport())
     (prior,) = (t.right for t in found.battery if t.name == "prior")
     assert prior.low is not None
     assert prior.high is not None

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import Seen, merged, plan, said, spread, whole_shots, without
+from mustsee.conditions.seen import (
+    Condition,
+    lines_within,
+    merge_spans,
+    plan,
+    spread,
+    subtract_spans,
+    whole_shots,
+)
 from mustsee.records import Line, Span
 
 FILM = Span(10.0, 310.0)
@@ -17,11 +25,11 @@ spans = st.lists(
     ),
     max_size=4,
 )
-WHOLE = Seen(frames=16)
+WHOLE = Condition(frames=16)
 
 
 def shown(condition: str, evidence: list[Span], seed: int = 0, **see: object) -> object:
-    chosen = Seen(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
+    chosen = Condition(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
     return plan(chosen, FILM, evidence, seed=seed)
 
 
@@ -31,9 +39,9 @@ def inside(time: float, some: tuple[Span, ...]) -> bool:
 
 @given(spans)
 def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: list[Span]) -> None:
-    cuts = merged(evidence, FILM)
+    cuts = merge_spans(evidence, FILM)
     assume(cuts)
-    rest = without(FILM, cuts)
+    rest = subtract_spans(FILM, cuts)
     assert all(a.end <= b.start for a, b in pairwise(cuts))
     total = sum(s.seconds for s in (*cuts, *rest))
     assert FILM.seconds - 0.05 * (len(cuts) + 1) <= total <= FILM.seconds + 1e-6
@@ -43,7 +51,7 @@ def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: lis
 def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
     evidence: list[Span], seed: int
 ) -> None:
-    cuts = merged(evidence, FILM)
+    cuts = merge_spans(evidence, FILM)
     assume(cuts)
     found = shown("without_evidence", evidence, seed)
     assume(found is not None)
@@ -57,7 +65,7 @@ def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
 
 @given(spans, st.integers(0, 5))
 def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> None:
-    cuts = merged(evidence, FILM)
+    cuts = merge_spans(evidence, FILM)
     assume(cuts)
     found = shown("control", evidence, seed)
     assume(found is not None)
@@ -89,16 +97,16 @@ def test_what_is_shown_and_said() -> None:
     evidence = [Span(42, 46), Span(200, 200)]
     found = shown("evidence", evidence, frames=0, fps=1.0, least=2)
     assert found.times == (42.5, 43.5, 44.5, 45.5, 200.0)  # type: ignore[attr-defined]
-    assert [x.text for x in said(lines, found.spans)] == ["40"]  # type: ignore[attr-defined]
+    assert [x.text for x in lines_within(lines, found.spans)] == ["40"]  # type: ignore[attr-defined]
     assert shown("one_frame", evidence).times == (160.0,)  # type: ignore[attr-defined]
     assert shown("blind", evidence).times == ()  # type: ignore[attr-defined]
-    assert not Seen(condition="transcript", frames=8).looks
-    assert Seen(condition="frames", frames=8, transcript=True).listens is False
+    assert not Condition(condition="transcript", frames=8).looks
+    assert Condition(condition="frames", frames=8, transcript=True).listens is False
 
 
 @given(spans, st.integers(1, 50))
 def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: int) -> None:
-    cuts = merged(some, FILM)
+    cuts = merge_spans(some, FILM)
     assume(cuts and sum(s.seconds for s in cuts) > 0)
     found = spread(cuts, count)
     assert len(found) == count
@@ -122,14 +130,14 @@ def test_what_is_cut_holds_the_evidence_and_whole_shots(
     shots = [Span(a, b) for a, b in pairwise(edges)]
     near = whole_shots(evidence, (), FILM)
     cuts = whole_shots(evidence, shots, FILM)
-    assert merged((*near, *cuts), FILM) == cuts  # never less than the evidence and its borders
-    assert cuts == merged(cuts, FILM)
+    assert merge_spans((*near, *cuts), FILM) == cuts  # never less than the evidence and its borders
+    assert cuts == merge_spans(cuts, FILM)
     if cuts != near:
         assert sum(s.seconds for s in cuts) <= 0.4 * FILM.seconds
         for shot in shots:
             shared = sum(
                 max(0.0, min(s.end, shot.end) - max(s.start, shot.start))
-                for s in merged(evidence, FILM)
+                for s in merge_spans(evidence, FILM)
             )
             whole = any(c.start <= shot.start and shot.end <= c.end for c in cuts)
             assert whole or shared < 4 * 1.0  # of four spans each may lap over by a second
@@ -137,7 +145,7 @@ def test_what_is_cut_holds_the_evidence_and_whole_shots(
 
 def test_a_line_that_reaches_into_a_cut_is_not_heard() -> None:
     lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
-    rest = plan(Seen(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
+    rest = plan(Condition(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
     assert rest is not None
     assert rest.cuts == (Span(40, 60),)
-    assert [x.text for x in said(lines, rest.spans, rest.cuts)] == ["30", "66"]
+    assert [x.text for x in lines_within(lines, rest.spans, rest.cuts)] == ["30", "66"]

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from mustsee.enrich import groups
-from mustsee.enrich.groups import Groups, related, siblings
+from mustsee.enrich.groups import GroupSettings, related_form, siblings
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.vetting import uncounted
+from mustsee.filters.vetting import ignore_count
 from mustsee.llm import Asker, Request
 from mustsee.offline import sight
 from mustsee.offline.enrich import RULES
-from mustsee.offline.paraphrases import PAIRS, canonical, forwards, paraphrased, reversed_order
+from mustsee.offline.paraphrases import PAIRS, canonical, forwards, paraphrase, reversed_order
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
@@ -46,7 +46,7 @@ def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Write
     counted, writer, video = Counter[str](), Writer(reply), row()
     asker = Asker(llm=writer, prompts=Prompts(), tries=2)
     found = siblings(
-        question(subsets=("mma", "test")), video, asker, Groups(most=most), Stills(video),
+        question(subsets=("mma", "test")), video, asker, GroupSettings(most=most), Stills(video),
         count=lambda name, n: counted.update({name: n}),
     )  # fmt: skip
     return asyncio.run(found), counted, writer
@@ -70,7 +70,9 @@ def test_siblings_are_questions_of_the_same_group() -> None:
 def test_a_film_of_unknown_length_fails_no_row() -> None:
     video = replace(row(), duration=None)
     asker = Asker(llm=Writer(ALL), prompts=Prompts())
-    made_ = siblings(question(), video, asker, Groups(most=3), Stills(video), count=uncounted)
+    made_ = siblings(
+        question(), video, asker, GroupSettings(most=3), Stills(video), count=ignore_count
+    )
     assert asyncio.run(made_) == []
 
 
@@ -98,7 +100,7 @@ def test_a_question_without_siblings_is_counted() -> None:
 )  # fmt: skip
 def test_what_is_no_sibling_is_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        related(question(), WRONG, 3).read(reply)
+        related_form(question(), WRONG, 3).read(reply)
 
 
 def test_both_legs_say_the_same() -> None:
@@ -106,13 +108,13 @@ def test_both_legs_say_the_same() -> None:
     said = {"questions": [{"kind": "paraphrase", "question": "Of what colour is what flies?",
                            "correct_answer": "red", **wrong,
                            "evidence": [{"start": SCENE.start, "end": SCENE.end}]}]}  # fmt: skip
-    form = related(question(), WRONG, 3)
+    form = related_form(question(), WRONG, 3)
     assert form.read(json.dumps(said)) == form.read(PARAPHRASE)
 
 
 def test_more_than_three_are_refused() -> None:
     with pytest.raises(UserError, match=r"enrich\.groups\.most=4"):
-        Groups(most=4)
+        GroupSettings(most=4)
 
 
 def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Question]:
@@ -122,7 +124,7 @@ def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Q
     request = Request(prompt="enrich/group", digest="", messages=(), variables={
         "question": source, "film": video, "wrong": wrong, "most": most})  # fmt: skip
     reply = RULES["enrich/group"](request)
-    drafts = related(source, wrong, most).read(reply)
+    drafts = related_form(source, wrong, most).read(reply)
     return [question(question=d.question, answer=d.answer, options=(d.answer, *d.decoys),
                      relation=d.tag) for d in drafts]  # fmt: skip
 
@@ -174,7 +176,7 @@ def test_other_questions_have_no_siblings_by_rule() -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=[plain for plain, _ in PAIRS])
 def test_every_paraphrase_leads_back_to_a_form_that_the_looker_knows(pair: tuple[str, str]) -> None:
     filled = tuple(text.replace("{}", "A…B; C; D") for text in pair)
-    assert paraphrased(filled[0]) == filled[1]
+    assert paraphrase(filled[0]) == filled[1]
     assert canonical(filled[1]) == filled[0]
     assert canonical(filled[0]) == filled[0]
     assert any(pattern.search(filled[0]) for pattern, _ in sight.FORMS)
@@ -194,6 +196,6 @@ def test_the_looker_reads_an_order_either_way() -> None:
     ):  # fmt: skip
         options = ("Break the eggs; Stir them well; Add the milk",
                    "Add the milk; Stir them well; Break the eggs")  # fmt: skip
-        shown = sight.Shown(pictures=(), lines=lines)
+        shown = sight.ShownEvidence(pictures=(), lines=lines)
         (place,) = sight._answer(text, options, shown).fits  # pyright: ignore[reportPrivateUsage]
         assert "AB"[place] == answer

@@ -15,7 +15,7 @@ from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.enrich.groups import Groups
+from mustsee.enrich.groups import GroupSettings
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
@@ -70,12 +70,16 @@ def test_only_what_passed_is_asked_about_and_all_of_the_row_stays(tmp_path: Path
     unlooked = question(question_id="u", metrics={"sight_unvetted": 1.0})
     open_ended = question(question_id="o", options=(), answer_index=None)
     given = (question(), fallen, unlooked, open_ended)
-    done = work(part(twins=True, groups=Groups(most=3, see=None, near=None)), row(*given), tmp_path)
+    done = work(
+        part(twins=True, groups=GroupSettings(most=3, see=None, near=None)), row(*given), tmp_path
+    )
     assert [q.question_id for q in done[:4]] == ["q", "f", "u", "o"]
     assert done[0] == replace(given[0], group="q")
     assert done[1:4] == given[1:]
     assert [(q.sibling_of, q.relation) for q in done[4:]] == [("q", "open"), ("q", "paraphrase")]
-    again = work(part(twins=True, groups=Groups(most=3, see=None, near=None)), row(*done), tmp_path)
+    again = work(
+        part(twins=True, groups=GroupSettings(most=3, see=None, near=None)), row(*done), tmp_path
+    )
     assert [q.question_id for q in again] == [q.question_id for q in done]  # nothing twice
 
 
@@ -93,7 +97,7 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
             return replace(question, drop="nothing: passes")
 
     vet = Vet(filters=(Nothing(),), judge=JUDGE, looker=LLM)
-    groups = Groups(most=3, see=None, near=None)
+    groups = GroupSettings(most=3, see=None, near=None)
     first, sibling = work(part(vet=vet, groups=groups), row(question()), tmp_path)
     assert (first.group, sibling.group, sibling.drop) == (None, "q", "nothing: passes")
 
@@ -101,7 +105,7 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
 def test_nothing_is_made_unless_it_is_set() -> None:
     assert not part().on
     assert part(twins=True).on
-    assert part(groups=Groups(most=1)).on
+    assert part(groups=GroupSettings(most=1)).on
     assert part(traces=Traces(most=1)).on
 
 
@@ -120,6 +124,10 @@ def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> N
 
 def test_what_is_made_bears_identity() -> None:
     plain = part(twins=True).identity
-    for other in (part(), part(twins=True, groups=Groups(most=1)), part(twins=True, tries=2)):
+    for other in (
+        part(),
+        part(twins=True, groups=GroupSettings(most=1)),
+        part(twins=True, tries=2),
+    ):
         assert other.identity != plain
     assert part(twins=True, grader=Blind()).identity == plain  # nobody is graded

@@ -8,44 +8,44 @@ from collections import Counter
 
 import pytest
 
-from ray_jobs.benches.enrich import EnrichBench, Made
+from ray_jobs.benches.enrich import EnrichBench, EnrichedResult
 from ray_jobs.benches.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TRACES, TWINS
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
-    found, calls = EnrichBench(journeys=2).tried(tmp_path_factory.mktemp("proving"))
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[EnrichedResult]:
+    found, calls = EnrichBench(journeys=2).try_settings(tmp_path_factory.mktemp("proving"))
     assert calls > 1
     return found
 
 
-def test_planted_faults_of_twins_are_found(made: list[Made]) -> None:
+def test_planted_faults_of_twins_are_found(made: list[EnrichedResult]) -> None:
     some = [m for m in made if m.what == "twin"]
     planted = Counter(m.fault for m in some)
     assert planted.keys() <= {SOUND, *TWINS}
     assert len(planted) > 3, planted
     assert not [m for m in some if not m.as_known]
-    assert sum(m.guessed for m in some) <= 0.2 * len(some)
-    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.kept)
+    assert sum(m.is_guessed for m in some) <= 0.2 * len(some)
+    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.is_kept)
 
 
 @pytest.mark.parametrize(
     ("what", "faults"), [("paraphrase", PARAPHRASES), ("consequence", CONSEQUENCES)]
 )
 def test_planted_faults_of_siblings_are_found(
-    made: list[Made], what: str, faults: tuple[str, ...]
+    made: list[EnrichedResult], what: str, faults: tuple[str, ...]
 ) -> None:
     some = [m for m in made if m.what == what]
     planted = Counter(m.fault for m in some)
     assert set(planted) == {SOUND, *faults}, planted
     assert not [m for m in some if not m.as_known]
     assert all(m.found and m.found.group == m.source.question_id for m in some)
-    assert all(m.source.group == m.source.question_id for m in some if m.kept)
+    assert all(m.source.group == m.source.question_id for m in some if m.is_kept)
 
 
-def test_planted_faults_of_traces_are_found(made: list[Made]) -> None:
+def test_planted_faults_of_traces_are_found(made: list[EnrichedResult]) -> None:
     some = [m for m in made if m.what == "trace"]
     planted = Counter(m.fault for m in some)
     assert set(planted) == {SOUND, *TRACES}, planted

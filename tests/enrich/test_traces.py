@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from mustsee.enrich import traces
-from mustsee.enrich.traces import AXES, Traces, stepwise, traced
+from mustsee.enrich.traces import AXES, Traces, add_trace, stepwise
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.offline.sight import RULES as SIGHT
 from mustsee.offline.traces import RULES
@@ -70,9 +70,9 @@ def made(
         Asker(llm=llm, prompts=Prompts(), tries=1)
         for llm in (Writer(reply), Writer(graded), Looker(says or {}))
     )
-    vetting = Vetting(askers={"looker": looker}, film=Stills(video),
+    vetting = VettingContext(askers={"looker": looker}, film=Stills(video),
                       count=lambda name, n: counted.update({name: n}))  # fmt: skip
-    done = traced(question(), video, writer, grader, Traces(most=4), vetting)
+    done = add_trace(question(), video, writer, grader, Traces(most=4), vetting)
     return asyncio.run(done), counted
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mustsee.enrich import twins
-from mustsee.enrich.twins import Wording, twin, worded
+from mustsee.enrich.twins import Wording, twin, twin_form
 from mustsee.errors import Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.offline.enrich import RULES
@@ -21,7 +21,7 @@ from tests.support.looker import question, row
 
 WRONG = ("green", "blue", "yellow", "purple")
 SAID = "QUESTION: What colour has the kite?\nANSWER: red\nALSO RIGHT: scarlet\nALSO RIGHT: Red."
-FORM = worded(WRONG)
+FORM = twin_form(WRONG)
 
 
 @dataclass
@@ -175,7 +175,7 @@ def test_the_rules_make_a_twin_only_where_they_are_sure(
     else:
         assert reply == f"QUESTION: {twin_ or source.question}\nANSWER: {source.answer}"
         wrong = [o for o in source.options if o != source.answer]
-        assert worded(wrong).read(reply) is not None
+        assert twin_form(wrong).read(reply) is not None
 
 
 def test_bars_have_another_name() -> None:

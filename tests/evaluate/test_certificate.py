@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.evaluate.certificate import Certificate, Clip, Steps, summarise
+from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps, summarise
 from mustsee.evaluate.rag import retrieve, times, windows
 from mustsee.records import Span
 from mustsee.stats import Estimate
 
 
-def certificate(name: str, clip: Clip | None, most_wrong: int = 0) -> Certificate:
+def certificate(name: str, clip: CertificateClip | None, most_wrong: int = 0) -> Certificate:
     return Certificate(question_id=name, video_id=name, duration=60.0, clip=clip,
                        most_wrong=most_wrong, calls=3, unanswered=0)  # fmt: skip
 
@@ -24,7 +24,7 @@ def certificate(name: str, clip: Clip | None, most_wrong: int = 0) -> Certificat
 def test_clips_grow_from_the_middle_stay_inside_and_end_with_the_whole(
     seconds: float, start: float
 ) -> None:
-    film, steps = Span(start, start + seconds), Steps(most_frames=10_000)
+    film, steps = Span(start, start + seconds), CertificateSteps(most_frames=10_000)
     for rate, clips in zip(steps.rates, steps.ladders(film), strict=True):
         assert clips[-1].span.seconds == pytest.approx(film.seconds)
         for clip in clips:
@@ -35,20 +35,20 @@ def test_clips_grow_from_the_middle_stay_inside_and_end_with_the_whole(
         for one, next_ in pairwise(clips):
             assert one.span.seconds < next_.span.seconds <= 1.5 * one.span.seconds + 1e-6
             assert one.frames <= next_.frames
-    assert all(c.frames <= 256 for clips in Steps().ladders(film) for c in clips)
+    assert all(c.frames <= 256 for clips in CertificateSteps().ladders(film) for c in clips)
 
 
 def test_effort_is_most_wrong_over_fewest_right() -> None:
-    clip = Clip(span=Span(38.0, 42.0), fps=1.0, frames=4)
+    clip = CertificateClip(span=Span(38.0, 42.0), fps=1.0, frames=4)
     assert certificate("q", clip, 3).effort == 3 / 4
     assert certificate("q", None, 60).effort is None
-    blind = Clip(span=Span(10.0, 10.0), fps=0.0, frames=0)
+    blind = CertificateClip(span=Span(10.0, 10.0), fps=0.0, frames=0)
     assert certificate("q", blind).effort is None
 
 
 def test_summary_counts_what_has_no_certificate_and_what_needs_no_film() -> None:
-    clips = [Clip(span=Span(40 - n, 40 + n), fps=1.0, frames=2 * n) for n in (1, 2, 3)]
-    blind = Clip(span=Span(10.0, 10.0), fps=0.0, frames=0)
+    clips = [CertificateClip(span=Span(40 - n, 40 + n), fps=1.0, frames=2 * n) for n in (1, 2, 3)]
+    blind = CertificateClip(span=Span(10.0, 10.0), fps=0.0, frames=0)
     found = [certificate(str(i), clip, 1) for i, clip in enumerate([*clips, blind, None])]
     summary = summarise(found)
     assert (summary.questions, summary.without, summary.blind) == (5, 1, 1)
@@ -60,9 +60,9 @@ def test_summary_counts_what_has_no_certificate_and_what_needs_no_film() -> None
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises(UserError, match="growth"):
-        Steps(growth=1.0)
+        CertificateSteps(growth=1.0)
     with pytest.raises(ValueError, match="above 0"):
-        Steps().ladders(Span(3.0, 3.0))
+        CertificateSteps().ladders(Span(3.0, 3.0))
 
 
 def test_retrieval_finds_the_clips_that_the_question_is_about() -> None:

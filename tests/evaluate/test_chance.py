@@ -52,7 +52,7 @@ def test_open_questions_have_none() -> None:
     assert "chance" not in score_show.headline([found])[0]
 
 
-def shown(*found: score.Results) -> str:
+def shown(*found: score.EvaluationResults) -> str:
     console = Console(width=80)
     with console.capture() as caught:
         heads = score_show.labels(found)

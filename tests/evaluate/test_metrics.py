@@ -25,7 +25,7 @@ WORDS = st.lists(st.sampled_from(["red", "car", "dog", "runs", "fast", "home"]),
 )
 def test_token_f1_and_normalisation(said: str, wanted: str, f1: float, exact: float) -> None:
     assert squad.squad_f1(said, wanted) == pytest.approx(f1)
-    assert (squad.normalised(said) == squad.normalised(wanted)) == exact
+    assert (squad.normalize(said) == squad.normalize(wanted)) == exact
 
 
 @given(WORDS, WORDS)

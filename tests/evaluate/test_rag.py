@@ -12,10 +12,10 @@ import pytest
 
 from actors.answer.llm import AnswerLlm
 from actors.answer.look import Looker
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.seen import Condition
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.rag import Chosen, Rag, by_words, load, spread, windows, words_in
+from mustsee.evaluate.rag import Rag, RetrievedClip, by_words, load, spread, windows, words_in
 from mustsee.llm import Request
 from mustsee.nn.siglip_text import TextEncoder
 from mustsee.records import Caption, Line, Span, Video
@@ -103,7 +103,7 @@ def test_the_clip_that_speaks_of_the_question_is_chosen() -> None:
 def test_without_words_clips_are_spread_and_have_no_score() -> None:
     spans = windows(80, 8)
     ((*found,),) = by_words([""] * 10, ["?"], spans, 2, count_words)  # type: ignore[arg-type]
-    assert found == [Chosen(spans[2], None), Chosen(spans[7], None)]
+    assert found == [RetrievedClip(spans[2], None), RetrievedClip(spans[7], None)]
     assert [c.span for c in spread(spans, 99)] == list(spans)
 
 
@@ -126,7 +126,7 @@ def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> Non
     video = film(tmp_path)
     video = Video(**{**vars(video), "questions": asked})
     rag = Rag(clips=1, per_clip=3, seconds=8)
-    part = AnswerLlm(llm=Scripted(reply), see=Seen(frames=32, longest=64), rag=rag)
+    part = AnswerLlm(llm=Scripted(reply), see=Condition(frames=32, longest=64), rag=rag)
     done = work(part, video, tmp_path).questions or ()
     first, second = (sent[q.question].messages[-1] for q in asked)
     assert len(first.images) == len(second.images) == 3
@@ -142,7 +142,7 @@ def test_a_clip_of_a_film_is_heard_in_the_films_time(tmp_path: Path) -> None:
     """What is said in the second half of a film, and its row is that half."""
     half = replace(film(tmp_path), start=16.0, end=32.0, duration=16.0)
     asked = [question("p", question="Where do the penguins swim?")]
-    (shown,) = Looker(Seen(longest=64), Rag(clips=1, per_clip=2, seconds=8))(half, asked)
+    (shown,) = Looker(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(half, asked)
     assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the film
 
 
@@ -151,11 +151,11 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
 ) -> None:
     video, rag = film(tmp_path), Rag(clips=2, per_clip=2, seconds=4, model=str(siglip))
     asked = [question("a", question="who was in the house?"), question("b", question="red car")]
-    shown = Looker(Seen(longest=64), rag)(video, asked)
+    shown = Looker(Condition(longest=64), rag)(video, asked)
     encoders = load(rag)
     assert encoders.pictures is not None
     spans = windows(32, 4)
-    whole = Looker(Seen(longest=64), Rag(clips=8, per_clip=2, seconds=4, model=str(siglip)))
+    whole = Looker(Condition(longest=64), Rag(clips=8, per_clip=2, seconds=4, model=str(siglip)))
     images = whole(video, asked)[0].images  # all clips
     vectors = encoders.pictures(images).reshape(8, 2, -1).mean(axis=1)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -167,7 +167,7 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
 
 def test_clips_need_a_film(tmp_path: Path) -> None:
     with pytest.raises(BadRow, match="no film"):
-        Looker(Seen(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
+        Looker(Condition(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
 
 
 @pytest.mark.parametrize("wrong", [{"clips": -1}, {"per_clip": 0}, {"seconds": 0.0}])

@@ -10,7 +10,7 @@ import pytest
 
 from mustsee import stats
 from mustsee.evaluate import score, score_show
-from mustsee.evaluate.answers import GRADE, answered, failed, with_answers
+from mustsee.evaluate.answers import GRADE, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
 
@@ -25,7 +25,7 @@ def ask(number: int, kind: str = "Counting", **fields: object) -> Question:
 
 
 def say(question: Question, reply: str, model: str = "m", rotation: int = 0) -> Question:
-    given = answered(question, reply, model=model, rotation=rotation)
+    given = verdict_on_reply(question, reply, model=model, rotation=rotation)
     return replace(question, verdicts=(*question.verdicts, given))
 
 
@@ -39,7 +39,7 @@ def wrong(question: Question, model: str = "m") -> Question:
 
 def test_unparsed_is_wrong_and_failed_is_apart() -> None:
     questions = [right(ask(0)), wrong(ask(3)), say(ask(6), "no idea"),
-                 with_answers(ask(9), [failed("down", model="m")]), ask(12),
+                 with_answers(ask(9), [verdict_on_failure("down", model="m")]), ask(12),
                  right(ask(15, drop="blind")), right(ask(18, answer_index=None))]  # fmt: skip
     (found,) = score.score(questions)
     assert found.weighted is not None
@@ -80,9 +80,11 @@ def test_clips_of_one_film_are_one_cluster() -> None:
 def test_rotations_are_averaged_before_they_are_counted() -> None:
     base = ask(0)
     shown = [LETTERS[(0 + r) % 3] for r in range(3)]  # where option A stands
-    turned = [answered(base, shown[r], model="m", rotation=r) for r in range(2)]
+    turned = [verdict_on_reply(base, shown[r], model="m", rotation=r) for r in range(2)]
     turned += [
-        answered(base, LETTERS[(int(LETTERS.index(shown[2])) + 1) % 3], model="m", rotation=2)
+        verdict_on_reply(
+            base, LETTERS[(int(LETTERS.index(shown[2])) + 1) % 3], model="m", rotation=2
+        )
     ]
     (found,) = score.score([with_answers(base, turned), right(ask(3))])
     assert found.weighted is not None
@@ -112,7 +114,7 @@ def grade(
     question: Question, reply: str, detail: dict[str, object], correct: bool | None
 ) -> Question:
     told = json.dumps({"of": "m", "rotation": 0, **detail})
-    spoken = answered(replace(question, options=(), answer_index=None), reply, model="m")
+    spoken = verdict_on_reply(replace(question, options=(), answer_index=None), reply, model="m")
     verdict = Verdict(filter=GRADE, model="judge x", correct=correct, detail=told)
     return replace(question, verdicts=(spoken, verdict))
 
@@ -142,7 +144,7 @@ def test_written_answers_with_the_judges_error_corrected() -> None:
 def test_a_failed_call_of_an_open_ended_run_is_a_failed_answer_and_no_choice() -> None:
     judge: dict[str, object] = {"judge": [0.8, 0.9, 100, 200]}
     questions = [grade(ask(0, answer="a car"), "a car", judge, True),
-                 with_answers(ask(3, answer="a dog"), [failed("down", model="m")]),
+                 with_answers(ask(3, answer="a dog"), [verdict_on_failure("down", model="m")]),
                  grade(ask(6, answer="", answer_index=None), "a cat", judge, None)]  # fmt: skip
     (found,) = score.score(questions)
     assert (found.asked, found.types, found.no_key) == (0, {}, 1)
@@ -267,7 +269,9 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     drawn = [right(ask(0)), wrong(ask(3))]
     score_show.write(tmp_path, score.score(drawn), drawn)
     assert score_show.draw(tmp_path, score.score(drawn)) == []
-    assert score_show.made(tmp_path).endswith("replies.parquet (2 replies), pictures/ (1)")
+    assert score_show.describe_folder(tmp_path).endswith(
+        "replies.parquet (2 replies), pictures/ (1)"
+    )
     (line,) = score_show.headline(score.score(drawn))
     assert line.startswith("score: m: 50.0 (")
     written = [grade(ask(0, "summary", options=(), answer_index=None, answer="x"), "x",
@@ -277,7 +281,7 @@ def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
     score_show.write(bare, score.score(written), written)
     assert score_show.draw(bare, score.score(written)) == []
     assert sorted(p.name for p in bare.iterdir()) == ["replies.parquet", "results.json"]
-    assert "pictures" not in score_show.made(bare)
+    assert "pictures" not in score_show.describe_folder(bare)
     assert score_show.headline(score.score(written)) == [
         "score: m: summary 7.00 of 10; graded by judge x"
     ]

@@ -14,26 +14,26 @@ from typing import Any
 import pytest
 
 from mustsee.evaluate import answers, every_eval_ever, inspect_log
-from mustsee.evaluate.every_eval_ever import About
-from mustsee.evaluate.score import Results, score
+from mustsee.evaluate.every_eval_ever import RecordInfo
+from mustsee.evaluate.score import EvaluationResults, score
 from mustsee.records import Question, Video
 from tests.layouts.test_lmms_eval import made, replies
 
-ABOUT = About(
+ABOUT = RecordInfo(
     dataset="demo", when=1_750_000_000.0, version="1", asked_with={"frames": 8, "limit": None}
 )
 
 
-def evaluated(model: str = "org/some model: 7B") -> tuple[list[Results], list[Question]]:
+def evaluated(model: str = "org/some model: 7B") -> tuple[list[EvaluationResults], list[Question]]:
     asked = [q for q in made() if q.drop is None]
     rows = [{"question_id": q.question_id, "answer_index": q.answer_index, "answer": q.answer}
             for q in asked]  # fmt: skip
     given = replies(rows)
     told = [
-        answers.with_answers(q, [answers.answered(q, given[q.question_id], model=model)])
+        answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model=model)])
         for q in asked[:-1]
     ]
-    failed = answers.with_answers(asked[-1], [answers.failed("timeout", model=model)])
+    failed = answers.with_answers(asked[-1], [answers.verdict_on_failure("timeout", model=model)])
     videos = [Video(video_id=q.video_id, uri="") for q in asked]
     return score([*told, failed], videos), [*told, failed]
 

@@ -9,7 +9,7 @@ import pytest
 
 from mustsee import stats
 from mustsee.evaluate import score, score_show
-from mustsee.evaluate.answers import GRADE, answered, with_answers
+from mustsee.evaluate.answers import GRADE, verdict_on_reply, with_answers
 from mustsee.records import OPEN, Question, Verdict
 from mustsee.text import LETTERS
 from tests.evaluate.test_score import ask, right, wrong
@@ -20,7 +20,7 @@ def twin(source: Question, correct: bool | None, model: str = "m") -> Question:
     name = source.question_id
     made = replace(source, question_id=f"{name}-open", options=(), answer_index=None, answer="one",
                    verdicts=(), sibling_of=name, relation=OPEN)  # fmt: skip
-    said = with_answers(made, [answered(made, "one", model=model)])
+    said = with_answers(made, [verdict_on_reply(made, "one", model=model)])
     if correct is None:
         return said
     grade = Verdict(filter=GRADE, model="judge", correct=correct,
@@ -37,7 +37,7 @@ def test_the_gap_is_taken_pair_by_pair_and_by_film() -> None:
     films = [q.video_id for q in asked]
     assert found.twins.choice == stats.mean(choice, films)
     assert found.twins.written == stats.mean(written, films)
-    assert found.twins.gap == stats.paired(choice, written, films)
+    assert found.twins.gap == stats.paired_difference(choice, written, films)
     assert found.twins.gap.value == pytest.approx(0.25)
     assert found.twins.gap.clusters == 8
     assert found.weighted is not None
@@ -96,10 +96,17 @@ def test_turns_of_the_options_are_taken_together_and_then_averaged() -> None:
     first = ask(0, group="q0")
     second = sibling(1, first)
     letters = [LETTERS[(first.answer_index or 0) + r] for r in range(2)]
-    first = with_answers(first, [
-        answered(first, letters[0], model="m"), answered(first, letters[1], model="m", rotation=1),
-    ])  # fmt: skip
-    both = [answered(second, LETTERS[1], model="m"), answered(second, "A", model="m", rotation=1)]
+    first = with_answers(
+        first,
+        [
+            verdict_on_reply(first, letters[0], model="m"),
+            verdict_on_reply(first, letters[1], model="m", rotation=1),
+        ],
+    )
+    both = [
+        verdict_on_reply(second, LETTERS[1], model="m"),
+        verdict_on_reply(second, "A", model="m", rotation=1),
+    ]
     (found,) = score.score([first, with_answers(second, both)])
     assert found.groups is not None
     assert found.groups.whole.value == 0.5

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee import schemas
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.lines import excerpt
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import Guess, judged, ranking, sweep
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.filters.blind import BlindGuess, apply_verdicts, ranking, sweep
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
@@ -28,8 +28,8 @@ from tests.support.looker import question as kite
 from tests.support.looker import row as looked_at
 from tests.support.neptune_film import Rules, asker, film
 
-BLIND = Guess(name="blind", prompt="filters/blind")
-ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
+BLIND = BlindGuess(name="blind", prompt="filters/blind")
+ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)
 GUESSERS = ("blind", "asr")
 
 
@@ -64,8 +64,8 @@ def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
     return reply
 
 
-def vetted(video: Video, llm: Rules, *filters: Guess, seed: int = 0) -> tuple[Question, ...]:
-    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), seed=seed)
+def vetted(video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0) -> tuple[Question, ...]:
+    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), seed=seed)
     return asyncio.run(vet(video, filters, vetting, "mma")).questions or ()
 
 
@@ -101,7 +101,7 @@ def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
     assert ranking(5).read(reply) == tuple(order)
 
 
-PICK = Guess(name="blind", prompt="filters/pick", ranks=False, runs=1, min_failures=1)
+PICK = BlindGuess(name="blind", prompt="filters/pick", ranks=False, runs=1, min_failures=1)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_
         asker = Asker(llm=Looker(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1)
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
         askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
-        vetting = Vetting(askers=askers, film=Stills(video))
+        vetting = VettingContext(askers=askers, film=Stills(video))
         done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
         found += done.questions or ()
     assert [bool(q.repairs) for q in found] == [False, True, False]
@@ -365,7 +365,9 @@ def test_sweeps_fall_and_agree_with_the_filter(
     assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
     for least in range(4):
         filter_ = replace(BLIND, min_failures=least)
-        passed = [judged(question(), filter_, q.verdicts[:3]).drop is None for q in questions]
+        passed = [
+            apply_verdicts(question(), filter_, q.verdicts[:3]).drop is None for q in questions
+        ]
         assert sum(passed) == sizes[least]
 
 
@@ -440,7 +442,7 @@ def test_without_options_the_guess_is_in_words(
 
     open_ended = question(options=(), answer_index=None, variants=("wild honey",))
     video, llm = row(open_ended), Rules({"filters/guess_open": guess})
-    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), judge=judge)
+    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), judge=judge)
     found = asyncio.run(replace(BLIND, all_runs=True)(open_ended, video, vetting))
     assert found.metrics.get("blind_passed") == passed
     assert [v.correct for v in found.verdicts] == list(right)
@@ -463,7 +465,7 @@ def test_a_guess_in_words_may_know_what_is_said() -> None:
     open_ended = question(options=(), answer_index=None)
     video = row(open_ended)
     llm = Rules({"filters/guess_open": guess})
-    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(video), judge=judge)
+    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), judge=judge)
     for filter_, heard in ((BLIND, False), (ASR, True)):
         asyncio.run(filter_(open_ended, video, vetting))
         assert ("What is said" in asked[-1].messages[-1].text) == heard

@@ -7,13 +7,13 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import Plan, Seen, spread
-from mustsee.evaluate.certificate import Steps
+from mustsee.conditions.seen import Condition, FramePlan, spread
+from mustsee.evaluate.certificate import CertificateSteps
 from mustsee.filters.fewest import BLIND, fewest
-from mustsee.filters.looks import CANNOT, Eye, Look
+from mustsee.filters.looks import CANNOT, LookReply, Verifier
 from mustsee.records import Span, Verdict
 
-SEE = Seen(condition="evidence", fps=1.0)
+SEE = Condition(condition="evidence", fps=1.0)
 
 
 class Needs:
@@ -23,26 +23,30 @@ class Needs:
 
     def __init__(self, seconds: float, fps: float) -> None:
         self.seconds, self.fps = seconds, fps
-        self.asked: list[Plan] = []
+        self.asked: list[FramePlan] = []
 
-    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return ()
 
-    def record(self, looks: Sequence[Look]) -> None: ...
+    def record(self, looks: Sequence[LookReply]) -> None: ...
 
-    async def look(self, planned: Plan, images: object, see: Seen, number: int) -> Look:
+    async def look(
+        self, planned: FramePlan, images: object, see: Condition, number: int
+    ) -> LookReply:
         self.asked.append(planned)
         right = self.right(planned)
-        return Look(choice=3 if right else CANNOT, spans=(), verdict=Verdict(filter="", model=""))
+        return LookReply(
+            choice=3 if right else CANNOT, spans=(), verdict=Verdict(filter="", model="")
+        )
 
-    def right(self, planned: Plan) -> bool:
+    def right(self, planned: FramePlan) -> bool:
         seconds = sum(s.seconds for s in planned.spans)
         return seconds >= self.seconds and len(planned.times) >= self.fps * seconds
 
 
-def ladders(film: Span, steps: Steps) -> list[list[Plan]]:
+def ladders(film: Span, steps: CertificateSteps) -> list[list[FramePlan]]:
     return [
-        [Plan(spans=(c.span,), times=spread((c.span,), c.frames)) for c in clips]
+        [FramePlan(spans=(c.span,), times=spread((c.span,), c.frames)) for c in clips]
         for clips in steps.ladders(film)
     ]
 
@@ -52,9 +56,9 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
     """Rates are rounded to whole frames, so that what suffices at one is not always monotone: what
     is found suffices, and no clip with fewer frames at a rate that is dense enough throughout does.
     """
-    film, steps = Span(5.0, 5.0 + seconds), Steps(most_frames=10_000)
+    film, steps = Span(5.0, 5.0 + seconds), CertificateSteps(most_frames=10_000)
     eye, rungs = Needs(share * seconds, fps), ladders(film, steps)
-    found = asyncio.run(fewest(cast(Eye, cast(Any, eye)), SEE, rungs, 1))
+    found = asyncio.run(fewest(cast(Verifier, cast(Any, eye)), SEE, rungs, 1))
     dense = [ladder for ladder, rate in zip(rungs, steps.rates, strict=True) if rate > 2 * fps]
     every = [rung for ladder in dense for rung in ladder if eye.right(rung)]
     assert eye.asked[0] == BLIND
@@ -69,5 +73,7 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
 
 def test_what_needs_no_film_is_asked_no_further() -> None:
     eye = Needs(0.0, 0.0)
-    found = asyncio.run(fewest(cast(Eye, cast(Any, eye)), SEE, ladders(Span(0, 60), Steps()), 3))
+    found = asyncio.run(
+        fewest(cast(Verifier, cast(Any, eye)), SEE, ladders(Span(0, 60), CertificateSteps()), 3)
+    )
     assert (found.shown, found.seconds, eye.asked) == (BLIND, 0.0, [BLIND] * 3)

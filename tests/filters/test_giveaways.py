@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import UserError
-from mustsee.filters.giveaways import Giveaways, crowded
-from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.filters.giveaways import Giveaways, most_crowded_share
+from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
 from mustsee.records import Question, Video
 
 FILM = Video(video_id="v", uri="v")
-VETTING = Vetting(askers={}, film=Film(FILM))
+VETTING = VettingContext(askers={}, film=VideoFrames(FILM))
 FAIR = ("Up the ladder", "Into a drawer", "Under the bed", "Behind the shed", "Over a fence")
 ALIKE = ("A red cup", "A red plate", "A blue cup", "A green cup", "A red knife")
 
@@ -104,7 +104,7 @@ def test_orders_in_which_each_thing_stands_everywhere_pass() -> None:
     done = judged(asked(EVEN, ORDER))
     assert done.metrics["giveaways_passed"] == 1
     assert done.metrics["giveaway_places"] == 0.4
-    assert crowded(EVEN[:4]) == 0.25
+    assert most_crowded_share(EVEN[:4]) == 0.25
 
 
 def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:

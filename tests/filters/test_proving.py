@@ -12,8 +12,8 @@ from actors.vet import Vet
 from mustsee.judge.judge import JudgeConfig
 from ray_jobs.benches import sight_films as films
 from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.sight import SightBench, Way
-from ray_jobs.benches.sight_model import Scripted, measured
+from ray_jobs.benches.sight import SightBench, VettingRun
+from ray_jobs.benches.sight_model import Scripted, measure_frame
 
 BENCH = SightBench(journeys=2)
 JOURNEYS = (
@@ -31,9 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known() -> list[tuple[films.Journey, films.Known]]:
+def known() -> list[tuple[films.DrawnVideo, films.KnownQuestion]]:
     """Two questions of each kind and film."""
-    found: dict[tuple[str, str], list[tuple[films.Journey, films.Known]]] = {}
+    found: dict[tuple[str, str], list[tuple[films.DrawnVideo, films.KnownQuestion]]] = {}
     for film in JOURNEYS:
         for each in films.questions(film):
             found.setdefault((film.name, each.kind), []).append((film, each))
@@ -48,7 +48,7 @@ class Judged(SightBench):
         return replace(super().part(name, url), judge=self.judge)
 
 
-def missed(way: Way) -> list[tuple[str, str, str | None]]:
+def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
     return [
         (v.known.kind, v.found.question, v.found.drop)
         for v in way.vetted
@@ -57,15 +57,15 @@ def missed(way: Way) -> list[tuple[str, str, str | None]]:
 
 
 def test_questions_of_known_kind_end_as_known(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     with Loopback(reply=Scripted(0.1)) as server:
-        way = asyncio.run(BENCH.tried("sight", known, folder, server.url))
-        again = asyncio.run(BENCH.tried("sight", known, folder, server.url))
+        way = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
+        again = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
         server.faults = Faults(share=0.2, kinds=("429", "500", "empty", "truncated"))
-        faulty = asyncio.run(BENCH.tried("sight", known, folder, server.url, store="faults"))
+        faulty = asyncio.run(BENCH.try_way("sight", known, folder, server.url, store="faults"))
     assert len(missed(way)) <= 0.05 * len(way.vetted), missed(way)
-    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.sound]
+    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
     assert max(v.missed_by() for v in mended) <= 1
     assert again.cost("calls") == 0
@@ -75,7 +75,7 @@ def test_questions_of_known_kind_end_as_known(
 
 
 def test_questions_without_options_end_as_known(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """The looker answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
@@ -88,8 +88,8 @@ def test_questions_without_options_end_as_known(
     judge = JudgeConfig(engine=lexical, record="assets/judge_token_recall.json")
     bench = Judged(journeys=2, judge=judge)
     with Loopback(reply=Scripted(0.1)) as server:
-        way = asyncio.run(bench.tried("sight", written, folder, server.url))
-        again = asyncio.run(bench.tried("sight", written, folder, server.url))
+        way = asyncio.run(bench.try_way("sight", written, folder, server.url))
+        again = asyncio.run(bench.try_way("sight", written, folder, server.url))
     assert {v.known.kind for v in way.vetted} == set(kinds)
     for v in way.vetted:
         fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "untold"}
@@ -103,36 +103,38 @@ def test_questions_without_options_end_as_known(
 
 
 def test_a_looker_that_watches_comes_to_the_same(
-    known: list[tuple[films.Journey, films.Known]], folder: Path
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """Films in place of pictures, on the shorter film: it finds there what pictures show."""
     some = [(film, k) for film, k in known if film.grey]
     payloads: list[dict[str, object]] = []
     bench = replace(BENCH, watches=True)
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
-        way = asyncio.run(bench.tried("sight", some, folder, server.url, store="watched"))
+        way = asyncio.run(bench.try_way("sight", some, folder, server.url, store="watched"))
     assert not missed(way)
     kinds = {part["type"] for p in payloads for m in p["messages"] for part in m["content"]
              if isinstance(part, dict)}  # type: ignore[attr-defined,union-attr]  # fmt: skip
     assert kinds == {"video_url", "text"}
-    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.sound]
+    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
     assert max(v.missed_by() for v in mended) <= 1
 
 
-def test_what_falls_is_mended(known: list[tuple[films.Journey, films.Known]], folder: Path) -> None:
+def test_what_falls_is_mended(
+    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:
-        way = asyncio.run(BENCH.tried("repair", some, folder, server.url))
+        way = asyncio.run(BENCH.try_way("repair", some, folder, server.url))
     for v in way.vetted:
         if v.known.kind == "undecidable":
             assert v.fate == "untold"
             continue
-        assert v.sound
-        assert not v.rewritten or "the same as" not in v.found.question
+        assert v.is_sound
+        assert not v.is_rewritten or "the same as" not in v.found.question
     mendable = [v for v in way.vetted if v.known.kind != "undecidable"]
     # one guess of four is right by chance, of a rewritten question too: one may stay as it was
-    assert sum(v.rewritten for v in mendable) >= len(mendable) - 1
+    assert sum(v.is_rewritten for v in mendable) >= len(mendable) - 1
 
 
 def test_the_model_sees_what_was_drawn(folder: Path) -> None:
@@ -144,7 +146,7 @@ def test_the_model_sees_what_was_drawn(folder: Path) -> None:
         times = [scene.span.start + 1 for scene in film.scenes]
         pictures = frames_at(str(folder / f"{film.name}.mp4"), times)
         for scene, picture in zip(film.scenes, pictures, strict=True):
-            seen = measured(data_url(picture.jpeg(512, 85)))
+            seen = measure_frame(data_url(picture.jpeg(512, 85)))
             assert (seen.form, seen.colour, seen.place) == (scene.form, scene.colour, scene.place)
             assert seen.bar == film.bar
 
@@ -162,7 +164,7 @@ def test_no_question_is_known_by_its_id(folder: Path) -> None:
     film = JOURNEYS[0]
     some = [(film, k) for k in films.questions(film) if k.kind == "undecidable"]
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
-        asyncio.run(BENCH.tried("sight", some, folder, server.url))
+        asyncio.run(BENCH.try_way("sight", some, folder, server.url))
     sent = repr([{**p, "seed": 0} for p in payloads])
     assert not any(k.question.question_id in sent for _, k in some)
     assert not any(kind in sent for kind in ("undecidable", "proving"))

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 import pytest
 
 from mustsee.errors import Unparsed
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.repair import (
     FAULTS,
     PROMPT,
-    Mend,
-    Tried,
+    FailedWording,
+    RepairRule,
     explanations,
     fault_of,
-    mended,
     others,
+    repair_form,
 )
 from mustsee.filters.sight import AMBIGUOUS, Sight
-from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Repair, Verdict, Video
@@ -34,8 +34,8 @@ def repaired(
     asker = Asker(llm=looker, prompts=Prompts(), tries=1)
     video = row(question(**changes))
     askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
-    vetting = Vetting(askers=askers, film=Stills(video))
-    done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", Mend(rounds=rounds)))
+    vetting = VettingContext(askers=askers, film=Stills(video))
+    done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", RepairRule(rounds=rounds)))
     (found,) = done.questions or ()
     return found
 
@@ -82,7 +82,7 @@ class Marks:
     prompts: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
 
-    async def __call__(self, asked: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, asked: Question, video: Video, vetting: VettingContext) -> Question:
         return replace(asked, metrics={**asked.metrics, "marks_passed": 0.0})
 
 
@@ -162,7 +162,7 @@ def test_the_writer_is_told_only_what_mends_the_fault(reason: str, kind: str) ->
 
 
 def instruction(kind: str) -> str:
-    told = Tried(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
+    told = FailedWording(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
     said = Prompts().render(
         PROMPT, frames=(), segments=(), lines=(), described=False, others=(), question=question(),
         kinds=(), now=told, earlier=(), fault=kind, least=0.0,
@@ -201,10 +201,10 @@ def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> Non
         draft("red", "green").replace("40.0-50.0", spans)
         for spans in ("40.0-50.0; 130.0-131.0", "40.0-50.0; 60.0-61.0")
     )
-    assert mended(1, 60.0).read(far) is not None
-    assert mended(1).read(near) is not None
+    assert repair_form(1, 60.0).read(far) is not None
+    assert repair_form(1).read(near) is not None
     with pytest.raises(Unparsed, match="60 s apart"):
-        mended(1, 60.0).read(near)
+        repair_form(1, 60.0).read(near)
     looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
     done = repaired(looker, rounds=1, metrics={"reach_seconds": 90.0})
     assert done.repairs == ()
@@ -217,8 +217,8 @@ def test_a_mended_question_may_turn_into_another_known_kind() -> None:
         text = draft("blue", *OPTIONS[:2], *OPTIONS[3:]).replace("(kind)", f"({tag})")
         asker = Asker(llm=Looker({"blue": [SCENE]}, mend=lambda _: text), prompts=Prompts())
         video = row(question(question_type="Counting"))
-        vetting = Vetting(askers={"looker": asker, "repairer": asker}, film=Stills(video))
-        mend = Mend(rounds=1, kinds=("Counting", "State Changes"))
+        vetting = VettingContext(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+        mend = RepairRule(rounds=1, kinds=("Counting", "State Changes"))
         return (asyncio.run(vet(video, (Sight(),), vetting, None, mend)).questions or ())[0]
 
     assert mend("state changes").question_type == "State Changes"
@@ -230,7 +230,7 @@ def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
     looker = Looker(
         {"red": [SCENE]}, guess=guesses("red"), mend=lambda _: draft("red", "a", "b", "c", "d")
     )
-    blind = Guess(name="blind", prompt="filters/blind", drops=False)
+    blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
     done = repaired(looker, Sight(), blind, rounds=2)
     prompts = [r.prompt for r in looker.asked]
     assert prompts.count("filters/repair") == 2
@@ -241,7 +241,7 @@ def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
 
 def test_what_sight_drops_no_guesser_is_paid_for() -> None:
     looker = Looker({"blue": [SCENE]}, guess=guesses("red"))
-    blind = Guess(name="blind", prompt="filters/blind", drops=False)
+    blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
     done = repaired(looker, Sight(), blind, rounds=0)
     assert done.drop is not None
     assert {r.prompt for r in looker.asked} == {"filters/sight"}
@@ -251,8 +251,8 @@ def test_only_what_fell_by_the_filters_named_is_mended() -> None:
     looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
     asker = Asker(llm=looker, prompts=Prompts())
     video = row(question())
-    vetting = Vetting(askers={"looker": asker, "repairer": asker}, film=Stills(video))
-    done = asyncio.run(vet(video, (Sight(),), vetting, None, Mend(of=("blind",))))
+    vetting = VettingContext(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+    done = asyncio.run(vet(video, (Sight(),), vetting, None, RepairRule(of=("blind",))))
     assert (done.questions or ())[0].repairs == ()
 
 
@@ -269,7 +269,7 @@ def guesses(answer: str) -> Callable[[Request], str]:
 
 
 def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
-    assert mended(4).read("NONE") is None
-    assert mended(1).read(draft("red", "green")) is not None
+    assert repair_form(4).read("NONE") is None
+    assert repair_form(1).read(draft("red", "green")) is not None
     with pytest.raises(Unparsed, match="4 are wanted"):
-        mended(4).read(draft("red", "green"))
+        repair_form(4).read(draft("red", "green"))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.looks import CANNOT, SEVERAL, Choice, Look, Poll, told_by
+from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, told_by
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Judges, Vetting, uncounted
+from mustsee.filters.vetting import Judges, VettingContext, ignore_count
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
@@ -41,12 +41,12 @@ def sighted(
     *,
     video: Video | None = None,
     judge: Judges | None = None,
-    count: Callable[[str, int], None] = uncounted,
+    count: Callable[[str, int], None] = ignore_count,
     **changes: object,
 ) -> Question:
     film = video or row()
     asker = Asker(llm=looker, prompts=Prompts(), tries=1)
-    vetting = Vetting(askers={"looker": asker}, film=Stills(film), judge=judge, count=count)
+    vetting = VettingContext(askers={"looker": asker}, film=Stills(film), judge=judge, count=count)
     return asyncio.run((sight or Sight())(question(**changes), film, vetting))
 
 
@@ -208,8 +208,9 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
 
 def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
     gone = replace(row(), uri="narrations:film")
-    vetting = Vetting(
-        askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())}, film=Film(gone)
+    vetting = VettingContext(
+        askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())},
+        film=VideoFrames(gone),
     )
     for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
         done = asyncio.run(Sight()(question(), lost, vetting))
@@ -284,13 +285,15 @@ CHOICES = st.sampled_from(EVERY)
 
 @given(st.data(), st.integers(1, 5))
 def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
-    poll = Poll(runs=runs, min_right=data.draw(st.integers(1, runs)))
-    looks: list[Look] = []
+    poll = VoteRule(runs=runs, min_right=data.draw(st.integers(1, runs)))
+    looks: list[LookReply] = []
     while wave := poll.wave(looks, 0):
         drawn: list[Choice | None] = data.draw(st.lists(CHOICES, min_size=wave, max_size=wave))
-        looks += [Look(choice=c, spans=(), verdict=Verdict(filter="", model="")) for c in drawn]
+        looks += [
+            LookReply(choice=c, spans=(), verdict=Verdict(filter="", model="")) for c in drawn
+        ]
     assert len(looks) <= 2 * runs
-    chosen, read = poll.chosen(looks, 0), [x.choice for x in looks if x.choice is not None]
+    chosen, read = poll.choose(looks, 0), [x.choice for x in looks if x.choice is not None]
     if chosen == 0:
         assert read.count(0) >= poll.min_right
     elif chosen is not None:

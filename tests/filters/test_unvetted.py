@@ -14,21 +14,21 @@ import pytest
 
 from actors.llm.offline import Offline
 from mustsee import schemas
-from mustsee.conditions.film import Film
-from mustsee.filters.blind import Guess
+from mustsee.conditions.film import VideoFrames
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.giveaways import Giveaways
-from mustsee.filters.repair import Mend
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import QuestionFilter, Vetting, vet
+from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
-from ray_jobs.running.summary import unvetted
+from ray_jobs.running.summary import unverified_lines
 from tests.support.looker import LETTERS, OPTIONS, SCENE, Looker, Stills, question, row
 
-BLIND = Guess(name="blind", prompt="filters/blind")
-ASR = Guess(name="asr", prompt="filters/asr", transcript=True)
+BLIND = BlindGuess(name="blind", prompt="filters/blind")
+ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)
 FILTERS: Sequence[QuestionFilter] = (Giveaways(longest=None, shortest=None), Sight(), BLIND, ASR)
 PROMPTS = {"sight": "filters/sight", "blind": "filters/blind", "asr": "filters/asr"}
 
@@ -58,9 +58,10 @@ class Muddled(Looker):
 def vetted(llm: Looker, *asked: Question) -> tuple[Question, ...]:
     film = row(*asked)
     roles = dict.fromkeys(("guesser", "looker", "repairer"), Asker(llm=llm, prompts=Prompts()))
-    vetting = Vetting(askers=roles, film=Stills(film))
+    vetting = VettingContext(askers=roles, film=Stills(film))
     return (
-        asyncio.run(vet(film, FILTERS, vetting, "mma", Mend(see=None, near=None))).questions or ()
+        asyncio.run(vet(film, FILTERS, vetting, "mma", RepairRule(see=None, near=None))).questions
+        or ()
     )
 
 
@@ -100,7 +101,7 @@ def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fat
 
     asker = Asker(llm=Looker({}, guess=guess), prompts=Prompts())
     film = row(question())
-    vetting = Vetting(askers={"guesser": asker}, film=Stills(film))
+    vetting = VettingContext(askers={"guesser": asker}, film=Stills(film))
     found = asyncio.run(replace(BLIND, all_runs=True)(question(), film, vetting))
     assert (found.drop is not None) == (fate == "fallen")
     assert found.metrics.get("blind_passed") == {"passed": 1.0, "fallen": 0.0}.get(fate)
@@ -140,7 +141,7 @@ def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
     found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
     write_tables(tmp_path, list(found))
     counted = question_counts(Tables(tmp_path))
-    (line,) = unvetted(counted)
+    (line,) = unverified_lines(counted)
     for part in ("1 of 1 questions are unverified by blind", "filters/blind", "* ANSWER: A > B"):
         assert part in line
     assert (counted.kept, counted.filters["blind"].dropped) == (1, 0)
@@ -151,8 +152,8 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
 
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())
-        film = Stills(video) if video.uri else Film(replace(video, uri="narrations:v"))
-        return await Sight()(asked, video, Vetting(askers={"looker": asker}, film=film))
+        film = Stills(video) if video.uri else VideoFrames(replace(video, uri="narrations:v"))
+        return await Sight()(asked, video, VettingContext(askers={"looker": asker}, film=film))
 
     known = [replace(question(), question_id=f"q{n}") for n in range(3)]
     found = [
@@ -166,6 +167,6 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
     write_tables(tmp_path, found)
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]
-    (line,) = unvetted(counted)
+    (line,) = unverified_lines(counted)
     assert "3 of 3 questions are unverified by sight (2: no film for" in line
     assert "1: the rules cannot measure what the question asks for" in line

@@ -12,17 +12,17 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import neptune, ours
-from ray_jobs.benches.audit_films import planted
-from ray_jobs.benches.audit_model import Answering
+from ray_jobs.benches.audit_films import plant_questions
+from ray_jobs.benches.audit_model import AuditReplies
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import build, compose
 from tests.support.evaluation import questions
 
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -75,13 +75,13 @@ def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray")
 def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
-    made = planted(tmp_path, 3)
+    made = plant_questions(tmp_path, 3)
     release = tmp_path / "questions.parquet"
     ours.write(made.questions, release)
     bench = tmp_path / "bench.json"
     neptune.write(made.benchmark, bench)
     out = tmp_path / "out"
-    with Loopback(reply=Answering()) as server:
+    with Loopback(reply=AuditReplies()) as server:
         given = {
             "questions": release, "videos": tmp_path, "answer": "openai", "llm": "openai",
             "llm.model": "one", "llm.base_url": server.url, "llm.key_env": "null",

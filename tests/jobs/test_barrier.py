@@ -14,8 +14,8 @@ from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.records import Video
 from mustsee.run.record import StageCounts
-from ray_jobs.running.cluster import Cluster, connected
-from ray_jobs.running.run import Run
+from ray_jobs.running.cluster import Cluster, connect_ray
+from ray_jobs.running.run import JobSettings
 from tests.support.parts import Upper, calls
 
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
@@ -24,7 +24,7 @@ ROWS = 6
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -47,7 +47,7 @@ def run(
     """The tables, and what the stages counted. `fourth`: what becomes of the fourth row."""
     hardware = Hardware(cpus=0.2)
     stages = dict.fromkeys(("probe", "look", "ask"), hardware)
-    job = Run(out=str(out), store=str(store), cluster=Cluster(stages=stages))
+    job = JobSettings(out=str(out), store=str(store), cluster=Cluster(stages=stages))
     with job.open("toy") as running:
         videos = [Video(video_id=f"v{i}", uri=fourth if i == 3 else "x") for i in range(ROWS)]
         running.read(schemas.table(videos, Video))

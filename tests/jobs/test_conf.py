@@ -20,12 +20,12 @@ from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
 from ray_jobs.running import launch as launching
 from ray_jobs.running import presets
-from ray_jobs.running.cluster import connected, preflight
-from ray_jobs.running.compose import composed, files
+from ray_jobs.running.cluster import connect_ray, preflight
+from ray_jobs.running.compose import compose_job, files
 from ray_jobs.running.dry_run import DryRun
 from ray_jobs.running.early import kinds
 from ray_jobs.running.launch import CONF, build, compose, launch
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {
@@ -65,7 +65,7 @@ def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
     the defaults leave none open but those of the job's own files.
     """
     if overrides:
-        return _missing(OmegaConf.to_container(composed(job, overrides)), "")
+        return _missing(OmegaConf.to_container(compose_job(job, overrides)), "")
     texts = [path.read_text() for path in files(job)]
     return [key for text in texts for key in re.findall(r"^(\w+): \?\?\?", text, re.M)]
 
@@ -132,8 +132,12 @@ def test_the_laptops_preset_is_the_default_of_every_job() -> None:
 
 def test_every_job_that_asks_models_takes_the_presets() -> None:
     asking = {job for job, group in GROUPS if group == "llm"}
-    assert asking == set(presets.served(CONF, "api")) == set(presets.served(CONF, "gpu"))
-    assert presets.served(CONF, "whole_video") == ["neptune"]
+    assert (
+        asking
+        == set(presets.jobs_of_preset(CONF, "api"))
+        == set(presets.jobs_of_preset(CONF, "gpu"))
+    )
+    assert presets.jobs_of_preset(CONF, "whole_video") == ["neptune"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,11 @@ def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
         target = OmegaConf.load(CONF / f"{job}.yaml").job
         read = kinds(target)
         fields = get_type_hints(hydra.utils.get_class(target))
-        fields |= get_type_hints(Run) | get_type_hints(DryRun) if fields.get("run") is Run else {}
+        fields |= (
+            get_type_hints(JobSettings) | get_type_hints(DryRun)
+            if fields.get("run") is JobSettings
+            else {}
+        )
         assert {key: fields[key] for key in read} == read
     assert kinds("ray_jobs.neptune.Neptune")["budget_usd"] == float | None
 
@@ -351,7 +359,7 @@ def test_numbers_that_would_never_end_or_never_begin() -> None:
 def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connected():
+    with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connect_ray():
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mustsee.layouts import neptune
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import build, compose
 from tests.support.evaluation import questions
 
@@ -22,7 +22,7 @@ FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 

@@ -15,12 +15,12 @@ from actors.llm.openai import OpenAI
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
-from mustsee.evaluate.answers import answered, with_answers
-from mustsee.layouts import Reading, egoschema, neptune
+from mustsee.evaluate.answers import verdict_on_reply, with_answers
+from mustsee.layouts import QuestionFile, egoschema, neptune
 from mustsee.records import Line, Question, Video
 from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.evaluate import Earlier, merged, rows_of, whole
-from ray_jobs.running.cluster import connected
+from ray_jobs.evaluate import EarlierEvaluation, merge_replies, rows_of, whole
+from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import build, compose
 from tests.support import films
 from tests.support.bench import Bench
@@ -29,7 +29,7 @@ from tests.support.evaluation import questions, rows
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -134,12 +134,14 @@ def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path
 
 def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
     def answered_by(letter: str) -> list[Question]:
-        replies = [answered(q, letter, model="m blind") for q in questions(4)]
+        replies = [verdict_on_reply(q, letter, model="m blind") for q in questions(4)]
         return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
 
     mine, record = answered_by("A"), dict[str, Any]()
-    others = [Earlier(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"]
-    found = merged(mine, others)
+    others = [
+        EarlierEvaluation(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"
+    ]
+    found = merge_replies(mine, others)
     assert [v.model for v in found[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
     assert len(score.compare(found)) == 3
 
@@ -147,7 +149,7 @@ def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
 def test_a_limit_counts_the_questions_that_are_asked() -> None:
     made = [replace(q, drop="blind" if i % 2 else None, answer="")
             for i, q in enumerate(questions())]  # fmt: skip
-    reading = Reading(layout="ours", questions=tuple(made))
+    reading = QuestionFile(layout="ours", questions=tuple(made))
     rows = [schemas.load(Video, row) for row in rows_of(reading, None, limit=8).to_pylist()]
     asked = [q for row in rows for q in row.questions or ()]
     assert [q.drop for q in asked] == [None] * 8

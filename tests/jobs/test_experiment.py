@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mustsee.errors import UserError
-from ray_jobs.running.experiment import Finished, Mlflow, Nowhere, Wandb, figures, tell
+from ray_jobs.running.experiment import FinishedRun, Mlflow, NoTracker, Wandb, figures, tell
 
 RECORD: dict[str, Any] = {
     "recipe": "neptune",
@@ -31,13 +31,13 @@ SCORE = {
 class Kept:
     """A tracker that remembers what it was given."""
 
-    runs: list[Finished] = field(default_factory=list[Finished])
+    runs: list[FinishedRun] = field(default_factory=list[FinishedRun])
     texts: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     def check(self) -> None:
         pass
 
-    def keep(self, run: Finished) -> str:
+    def keep(self, run: FinishedRun) -> str:
         self.runs.append(run)
         self.texts |= {path.name: path.read_bytes() for path in run.files}
         return "here"
@@ -74,13 +74,13 @@ def test_a_tracker_that_fails_is_said_and_costs_nothing(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(Kept):
-        def keep(self, run: Finished) -> str:
+        def keep(self, run: FinishedRun) -> str:
             raise OSError("connection refused for sesame-sesame\nand a long trace")
 
     monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
     said = tell(Broken(), out) or ""
     assert "not kept by Broken: connection refused for (key); the run itself is complete" in said
-    assert tell(Nowhere(), out) is None
+    assert tell(NoTracker(), out) is None
 
 
 def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 
-from ray_jobs.running.heartbeat import EVERY, Heartbeat, doing, finished, quiet
+from ray_jobs.running.heartbeat import EVERY, Heartbeat, quiet, show_step, stop_heartbeat
 
 
 class Beating:
@@ -25,8 +25,8 @@ class Beating:
 def test_each_stretch_has_its_line_with_what_is_done_in_it() -> None:
     beating, done = Beating(), 0
     assert [line for _, line in beating.lines(20)] == ["[0:15] templates: at work"]
-    with doing("embedding 5000 questions"):
-        with doing(lambda: f"{done} of 50 clusters"):
+    with show_step("embedding 5000 questions"):
+        with show_step(lambda: f"{done} of 50 clusters"):
             done = 7
             said = beating.lines(130)
         assert [line for _, line in beating.lines(20)][-1].endswith("embedding 5000 questions")
@@ -43,15 +43,15 @@ def test_a_step_with_lines_of_its_own_is_not_talked_over() -> None:
 
 def test_a_step_that_fails_is_over() -> None:
     beating = Beating()
-    with contextlib.suppress(ValueError), doing("what fails"):
+    with contextlib.suppress(ValueError), show_step("what fails"):
         raise ValueError
     assert beating.lines(16)[0][1].endswith("at work")
 
 
 def test_nothing_is_said_after_the_result_until_the_next_job_begins() -> None:
     beating = Beating()
-    finished()
+    stop_heartbeat()
     assert beating.lines(100) == []
-    with doing("starting Ray"):
+    with show_step("starting Ray"):
         assert beating.lines(20)[0][1].endswith("starting Ray")
     assert beating.lines(20)[0][1].endswith("at work")

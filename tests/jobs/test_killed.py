@@ -193,9 +193,9 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
 
 def cost(payload: Any) -> float:
     """What the endpoint bills."""
-    from ray_jobs.benches.loopback_replies import canned, completion
+    from ray_jobs.benches.loopback_replies import canned_reply, completion
 
-    used = completion(payload, canned)["usage"]
+    used = completion(payload, canned_reply)["usage"]
     return (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1_000_000
 
 

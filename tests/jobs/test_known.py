@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from actors.coordinator import Coordinator
-from actors.rehearse import Alone
-from actors.stage import Stage, Workers
+from actors.rehearse import LocalSession
+from actors.stage import Stage, WorkerChain
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.running import known as module
-from ray_jobs.running.known import Looked, Lookups, known, longest_first, spread
+from ray_jobs.running.known import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")
@@ -42,15 +42,15 @@ def rows() -> pa.Table:
     return schemas.table(videos, Video)
 
 
-def session(tmp_path: Path) -> Alone:
-    return Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
+def session(tmp_path: Path) -> LocalSession:
+    return LocalSession(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
 
 
 def found(
-    queued: Sequence[Stage], table: pa.Table, asked: Alone
+    queued: Sequence[Stage], table: pa.Table, asked: LocalSession
 ) -> tuple[list[pa.Table], pa.Table]:
     """The finished rows, and the others."""
-    with Lookups(known(queued, table, asked)) as looked:
+    with Lookups(look_up_rows(queued, table, asked)) as looked:
         return portion(looked)
 
 
@@ -99,9 +99,9 @@ def test_finished_rows_are_those_that_the_workers_would_give(
     block: int, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BLOCK", block)
-    Workers(stages(folder), session(tmp_path))(rows())
+    WorkerChain(stages(folder), session(tmp_path))(rows())
     again = session(tmp_path)
-    expected = Workers(stages(folder), again)(rows())
+    expected = WorkerChain(stages(folder), again)(rows())
     before, counted = calls(folder), session(tmp_path)
     done, rest = found(stages(folder), rows(), counted)
     assert rest.num_rows == 0
@@ -114,8 +114,8 @@ def test_finished_rows_are_those_that_the_workers_would_give(
 
 def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
     look, hear = stages(folder)
-    Workers([look], session(tmp_path))(rows())
-    Workers([look, hear], session(tmp_path))(rows().slice(0, 4))
+    WorkerChain([look], session(tmp_path))(rows())
+    WorkerChain([look, hear], session(tmp_path))(rows().slice(0, 4))
     counted = session(tmp_path)
     done, rest = found([look, hear], rows(), counted)
     assert rest["video_id"].to_pylist() == ["v4"]
@@ -132,8 +132,10 @@ def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path)
 
 
 def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Path) -> None:
-    Workers(stages(folder), session(tmp_path))(rows())
-    again = Alone(store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True)
+    WorkerChain(stages(folder), session(tmp_path))(rows())
+    again = LocalSession(
+        store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True
+    )
     _, rest = found(stages(folder), rows(), again)
     assert rest["video_id"].to_pylist() == ["v1"]
 
@@ -143,7 +145,7 @@ def test_portions_hold_each_row_once_and_in_order(
 ) -> None:
     monkeypatch.setattr(module, "PORTION", 4)
     monkeypatch.setattr(module, "BLOCK", 2)
-    with Lookups(known(stages(folder), rows(), session(tmp_path))) as looked:
+    with Lookups(look_up_rows(stages(folder), rows(), session(tmp_path))) as looked:
         portions = list[pa.Table]()
         while (rest := portion(looked)[1]).num_rows:
             portions.append(rest)
@@ -157,7 +159,7 @@ def test_whichever_half_is_missing_is_met_at_once() -> None:
         assert set(half) & set(spread(100)[:2])
 
 
-def looked(blocks: Sequence[Looked]) -> Iterator[Looked]:
+def looked(blocks: Sequence[LookedUpBlock]) -> Iterator[LookedUpBlock]:
     yield from blocks
     raise MustseeError("the store is away")
 
@@ -168,7 +170,9 @@ def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
     """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     one = rows().slice(0, 1)
-    found = looked([Looked(1, one, rows().slice(3, 3)), Looked(0, one, rows().slice(1, 2))])
+    found = looked(
+        [LookedUpBlock(1, one, rows().slice(3, 3)), LookedUpBlock(0, one, rows().slice(1, 2))]
+    )
     with Lookups(found) as lookups:
         assert portion(lookups) == ([one], rows().slice(3, 3))
         assert portion(lookups) == ([one], rows().slice(1, 2))
@@ -178,7 +182,7 @@ def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
 
 def test_who_leaves_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
-    endless = (Looked(n, None, rows()) for n in itertools.count())
+    endless = (LookedUpBlock(n, None, rows()) for n in itertools.count())
     with Lookups(endless) as lookups:
         portion(lookups)
     assert "look-up" not in {thread.name for thread in threading.enumerate()}

@@ -21,7 +21,7 @@ from mustsee import schemas
 from mustsee.nn.bert import Encoder
 from mustsee.records import Video
 from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.loopback_replies import THOUGHT, recorded
+from ray_jobs.benches.loopback_replies import THOUGHT, recorded_replies
 from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 
@@ -119,7 +119,7 @@ def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
         "key": key["OPENAI_API_KEY"],
         "echoes": True,
     }
-    with Loopback(reply=recorded(replies), **thinking) as server:
+    with Loopback(reply=recorded_replies(replies), **thinking) as server:
         endpoints = ("llm", "caption.endpoint", "embed.model.endpoint", "hear.model.endpoint")
         after, record = neptune(
             tmp_path / "after", "+experiment=api", f"base_url={server.url}",

@@ -23,7 +23,7 @@ from mustsee.run.ledger import Price
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.benches.loopback_batches import Batches
-from ray_jobs.benches.loopback_replies import completion, content_hash, recorded
+from ray_jobs.benches.loopback_replies import completion, content_hash, recorded_replies
 
 ROOT = Path(__file__).parents[2]
 FILM = ROOT / "examples/videos/birdhouse.mp4"
@@ -93,7 +93,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
         folder / "rules", folder / "store", "llm=replay", f"llm.path={folder}/replies.jsonl",
         "llm.record={_target_: actors.llm.offline.Offline}",
     )  # fmt: skip
-    reply = recorded(f"{folder}/replies.jsonl")
+    reply = recorded_replies(f"{folder}/replies.jsonl")
     shutil.copytree(folder / "store", folder / "plain-store")
     with Loopback(reply=reply, payloads=[]) as server:
         url = f"base_url={server.url}"

@@ -9,7 +9,7 @@ from actors.hardware import Hardware
 from actors.stage import Stage
 from mustsee.decision import Decision
 from mustsee.errors import UserError
-from ray_jobs.running.barrier import marking
+from ray_jobs.running.barrier import decision_stage
 from ray_jobs.running.cluster import Cluster, demand, pools, preflight, short_of
 
 SHARED = (("probe", "look"), ("ask", "vet"))
@@ -40,7 +40,7 @@ def test_workers_with_packages_of_their_own_are_not_shared() -> None:
 
 def test_what_a_barrier_decided_is_written_by_the_next_stages_workers() -> None:
     decided = Decision(clusters={}, drops={}, questions={})
-    found = pools([marking(decided), stage("ask"), stage("vet")], SHARED)
+    found = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
     assert [[each.name for each in pool] for pool in found] == [["sample", "ask", "vet"]]
 
 

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from actors.hardware import Hardware
 from mustsee.errors import MustseeError
-from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.ledger import CallOutcome, UsageTotals
 from mustsee.run.record import Snapshot, StageCounts
-from ray_jobs.running.progress import Progress, Rate
+from ray_jobs.running.progress import Progress, RowRate
 
 
-def snapshot(stages: Mapping[str, StageCounts], *entries: Entry) -> Snapshot:
-    ledger = Ledger()
+def snapshot(stages: Mapping[str, StageCounts], *entries: CallOutcome) -> Snapshot:
+    ledger = UsageTotals()
     for entry in entries:
         ledger.add(entry)
     return Snapshot(stages=stages, counts={}, llm=ledger)
 
 
 def test_a_rate_is_that_of_now_not_of_the_whole_run() -> None:
-    rate = Rate()
+    rate = RowRate()
     for second in range(600):  # ten minutes of nothing, then a row every 6 s
         rate.see(float(second), 0, begun=True)
     for second in range(600, 900):
@@ -35,14 +35,14 @@ def test_a_rate_is_that_of_now_not_of_the_whole_run() -> None:
 
 
 def test_a_rate_of_long_rows_reaches_back_over_several() -> None:
-    rate = Rate()
+    rate = RowRate()
     for second in range(0, 4000, 10):  # a row every 600 s
         rate.see(float(second), second // 600, begun=True)
     assert rate.per_second == pytest.approx(1 / 600, rel=0.35)
 
 
 def test_a_rate_begins_when_the_stage_does() -> None:
-    rate = Rate()
+    rate = RowRate()
     for second in range(0, 1000, 5):
         rate.see(float(second), 0, begun=False)
     assert rate.per_second == 0
@@ -53,7 +53,7 @@ def test_a_rate_begins_when_the_stage_does() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 5)), min_size=2, max_size=60))
 def test_a_rate_is_never_more_than_the_fastest_step(steps: list[tuple[float, int]]) -> None:
-    rate, now, worked = Rate(), 0.0, 0
+    rate, now, worked = RowRate(), 0.0, 0
     rate.see(now, worked, begun=True)
     for seconds, rows in steps:
         now, worked = now + seconds, worked + rows
@@ -95,8 +95,8 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
         "look": StageCounts(computed=9, problem=1),
         "ask": StageCounts(started=1),
     }
-    paid = Entry(outcome="done", model="m", prompt="p", usd=0.5)
-    again = Entry(outcome="retry", model="m", prompt="p", retry_after=12.0)
+    paid = CallOutcome(outcome="done", model="m", prompt="p", usd=0.5)
+    again = CallOutcome(outcome="retry", model="m", prompt="p", retry_after=12.0)
     line = watched.at(60.0, snapshot(stages, paid, again)).line()
     assert line.startswith(
         "[1:00] probe 40/40, look 10/30 (1 failed) 10.0/min 2:00 left, ask 0/29 |"
@@ -130,7 +130,7 @@ def test_results_from_the_store_make_no_rate() -> None:
     seen = snapshot({"probe": probed, "look": StageCounts(reused=90, computed=2)})
     (_, look) = watched.at(21.0, seen).states(seen)
     assert look.per_second == pytest.approx(0.1)
-    assert look.left == pytest.approx(80)
+    assert look.seconds_left == pytest.approx(80)
 
 
 def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[float, bool]]:
@@ -142,8 +142,8 @@ def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[
         worked = max((n for at, n in finished.items() if at <= second), default=0)
         seen = snapshot({"look": StageCounts(started=1, computed=worked)})
         (look,) = watched.at(float(second), seen).states(seen)
-        if look.left is not None:
-            found.append((look.left, look.late))
+        if look.seconds_left is not None:
+            found.append((look.seconds_left, look.late))
     return found
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from mustsee.align.place import Description, Options, align
+from mustsee.align.place import Description, MatchOptions, align
 from mustsee.filters.videos import by_stage
 from mustsee.media.descriptors import SIZE
 from mustsee.recipes.neptune.diversity import REASON
 from mustsee.records import Caption, Face, Frame, Line, Video
-from mustsee.synth.absence import Absence, Sighting
+from mustsee.synth.absence import Absence, NearestMoments
 from ray_jobs.running.launch import build, compose
 
 VIDEO = Video(video_id="v", uri="v.mp4")
@@ -70,15 +70,15 @@ def test_so_does_the_sampling() -> None:
 @pytest.mark.parametrize(
     ("sighting", "key"),
     [
-        (Sighting(rule=Absence(), time=1.0, distance=0.01), "apart"),
-        (Sighting(rule=Absence(), distance=0.5, likeness=0.9, least=0.75), "alike"),
-        (Sighting(rule=Absence(), distance=0.5, likeness=0.9, least=0.5), "called"),
-        (Sighting(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
+        (NearestMoments(rule=Absence(), time=1.0, distance=0.01), "apart"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.75), "alike"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.5), "called"),
+        (NearestMoments(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
     ],
 )
-def test_so_does_what_is_in_the_background_already(sighting: Sighting, key: str) -> None:
+def test_so_does_what_is_in_the_background_already(sighting: NearestMoments, key: str) -> None:
     assert not sighting.absent
-    assert sighting.setting == key
+    assert sighting.failed_setting == key
     assert replace(
         sighting, rule=replace(sighting.rule, **{key: None}), least=None, says=None
     ).absent
@@ -98,7 +98,11 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
 
     duration = options.pop("duration", None)
     return align(
-        lines, Description(described, embed), embed, duration=duration, options=Options(**options)
+        lines,
+        Description(described, embed),
+        embed,
+        duration=duration,
+        options=MatchOptions(**options),
     ).refused
 
 

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from mustsee.errors import UserError
 from ray_jobs.running import compose as composing
 from ray_jobs.running.build import build
-from ray_jobs.running.compose import CONF, compose, composed, roles
+from ray_jobs.running.compose import CONF, compose, compose_job, roles
 
 FILES = {
     "small.yaml": "defaults: [address, llm: rules, vet: two, _self_]\nout: ???\n",
@@ -45,7 +45,7 @@ def vetted(*overrides: str) -> Any:
 
 @pytest.mark.usefixtures("small")
 def test_roles_are_found_wherever_they_stand() -> None:
-    groups = roles(composed("small"))
+    groups = roles(compose_job("small"))
     assert groups == dict.fromkeys(("vet.guesser", "vet.looker", "vet.deep.repairer"), "llm")
 
 
@@ -121,10 +121,10 @@ def test_the_graders_model_is_set_by_itself(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_served_judge_has_the_same_endpoint() -> None:
-    from serve.judge import Settings, configured
+    from serve.judge import JudgeServeSettings, configure_judge
 
     more: dict[str, Any] = {"base_url": "http://b", "key_env": "null", "engine.llm.model": "x"}
-    llm: Any = configured(Settings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
+    llm: Any = configure_judge(JudgeServeSettings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
     assert (llm.base_url, llm.key_env, llm.model) == ("http://b", None, "x")
     assert llm.prices["gpt-4o"] == [2.5, 10.0]
 

@@ -21,13 +21,13 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.cluster import Cluster, connected, preflight
+from ray_jobs.running.cluster import Cluster, connect_ray, preflight
 from tests.support.parts import Where
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 

@@ -37,7 +37,7 @@ def test_films_can_be_read_but_for_the_broken_one(film: Path) -> None:
 
 
 def test_subtitles_lie_beside_the_second_film_only() -> None:
-    have = {p.name for p in FILMS if subtitles.beside(str(p))}
+    have = {p.name for p in FILMS if subtitles.find_subtitles(str(p))}
     assert have == {"birdhouse.mp4"}
     lines = subtitles.read(str(EXAMPLES / "videos/birdhouse.srt")).lines
     assert len(lines) == 15

@@ -48,7 +48,7 @@ def test_a_cluster_that_cannot_be_joined_is_tried_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(cluster, "answers", lambda address: True)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     said = r"^joining the Ray cluster at head:6379 failed: The"
-    with pytest.raises(MustseeError, match=said), cluster.connected():
+    with pytest.raises(MustseeError, match=said), cluster.connect_ray():
         pass
     assert starter.tries == 1
 
@@ -72,7 +72,7 @@ def test_a_folder_of_somebody_else_is_refused(
     file.touch()
     monkeypatch.setattr(cluster, "_PRIVATE", link)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(UserError, match="not a folder of yours"), cluster.connected():
+    with pytest.raises(UserError, match="not a folder of yours"), cluster.connect_ray():
         pass
     with pytest.raises(UserError, match="not a folder of yours"):
         cluster.make_private(file)

@@ -21,7 +21,7 @@ from mustsee.errors import UserError
 from mustsee.store import Store, writable
 from ray_jobs.benches.loopback import Loopback
 from ray_jobs.running import trials
-from ray_jobs.running.cluster import connected
+from ray_jobs.running.cluster import connect_ray
 from ray_jobs.running.launch import launch
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ def test_trying_a_folder_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def _ray() -> Iterator[None]:
-    with connected():
+    with connect_ray():
         yield
 
 
@@ -149,12 +149,12 @@ def test_the_workers_try_each_endpoint_once(tmp_path: Path) -> None:
     with Loopback(models=("m",)) as server:
         good = OpenAI(model="m", base_url=server.url, key_env=None)
         stages = [stage(good), stage(good, good), stage(good, workers=4)]
-        trials.tried(stages, Store(str(tmp_path)))
+        trials.try_endpoints(stages, Store(str(tmp_path)))
         assert server.stats["models"] == 1
         wrong = OpenAI(model="n", base_url=server.url, key_env=None)
         with pytest.raises(UserError, match="no such model"):
-            trials.tried([stage(good), stage(wrong)], Store(str(tmp_path)))
-        trials.tried([stage(wrong)], Store(str(tmp_path)), endpoints=False)
+            trials.try_endpoints([stage(good), stage(wrong)], Store(str(tmp_path)))
+        trials.try_endpoints([stage(wrong)], Store(str(tmp_path)), endpoints=False)
         assert server.stats["models"] == 4  # of n: the list, and n itself; nothing of the third
 
 
@@ -167,6 +167,6 @@ def test_a_key_that_only_the_driver_has_names_the_flag(
     with Loopback() as server:
         asks = stage(OpenAI(model="m", base_url=server.url, key_env="MUSTSEE_TEST_KEY"))
         with pytest.raises(UserError, match=r"on the workers.*--runtime-env-json '\{\"env_vars\""):
-            trials.tried([asks], Store(str(tmp_path)))
+            trials.try_endpoints([asks], Store(str(tmp_path)))
         given = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
-        trials.tried([stage(*asks.part, runtime_env=given)], Store(str(tmp_path)))  # type: ignore[misc]
+        trials.try_endpoints([stage(*asks.part, runtime_env=given)], Store(str(tmp_path)))  # type: ignore[misc]

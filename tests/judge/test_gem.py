@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.grade import Grade
+from actors.grade import GradeReplies
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from mustsee.errors import UserError
 from mustsee.judge.judge import (
+    ForwardPass,
     Identity,
-    Item,
     Judge,
     JudgeConfig,
-    Prepared,
-    Reading,
+    JudgeItem,
+    PreparedTriple,
     Record,
-    Refused,
+    UnjudgeableItem,
     sigmoid,
 )
 from mustsee.judge.prompt import Triple, prompt_hash, render, triple
@@ -45,21 +45,21 @@ class Words:
     def __init__(self) -> None:
         self.seen: list[Triple] = []
 
-    def prepare(self, triple: Triple) -> Prepared:
+    def prepare(self, triple: Triple) -> PreparedTriple:
         if "unspeakable" in triple.question:
-            raise Refused("this engine does not take it")
-        return Prepared(triple, len(f"{triple.question} {triple.reference}".split()))
+            raise UnjudgeableItem("this engine does not take it")
+        return PreparedTriple(triple, len(f"{triple.question} {triple.reference}".split()))
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         self.seen += [p.triple for p in prepared]
         return [
-            Reading(len({*p.triple.reference.split()} & {*p.triple.candidate.split()}) - 0.5)
+            ForwardPass(len({*p.triple.reference.split()} & {*p.triple.candidate.split()}) - 0.5)
             for p in prepared
         ]
 
 
-def item(candidate: str, *references: str, question: str = "what") -> Item:
-    return Item(question=question, candidate=candidate, references=references)
+def item(candidate: str, *references: str, question: str = "what") -> JudgeItem:
+    return JudgeItem(question=question, candidate=candidate, references=references)
 
 
 def test_the_best_reference_counts_and_errors_stay_with_their_item() -> None:
@@ -87,8 +87,8 @@ def test_the_best_reference_counts_and_errors_stay_with_their_item() -> None:
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_an_output_that_is_no_number_is_an_error_and_no_verdict(broken: float) -> None:
     class Overflown(Words):
-        def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
-            return [Reading(2.0), Reading(broken)]
+        def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
+            return [ForwardPass(2.0), ForwardPass(broken)]
 
     fine, bad = Judge(Overflown(), RECORD).score([item("a", "a"), item("a", "a")])
     assert fine.equivalent is True
@@ -101,7 +101,7 @@ def test_a_judge_calibrated_anew_is_another_one_and_a_missing_record_is_said_fir
 ) -> None:
     record = tmp_path / "record.json"
     judge = JudgeConfig(engine=Lexical(), record=str(record))
-    grade = Grade(judge=judge, llm=Offline())
+    grade = GradeReplies(judge=judge, llm=Offline())
     with pytest.raises(UserError, match="no threshold record"):
         judge.check(None)
     record.write_text(RECORD.dump())
@@ -192,7 +192,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return gemma(tmp_path_factory.mktemp(request.param.replace(" ", "")), request.param)
 
 
-def readings(folder: Path, items: list[Item], **options: object) -> list[Reading]:
+def readings(folder: Path, items: list[JudgeItem], **options: object) -> list[ForwardPass]:
     from actors.judge.gem import Gem
 
     engine = Gem(path=str(folder), device="cpu", **options).open()
@@ -232,9 +232,9 @@ def test_the_readout_is_that_of_the_whole_model(folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from actors.judge.tokens import GemTokens, Metadata
+    from actors.judge.tokens import GemTokens, JudgeMetadata
 
-    if Metadata.read(folder).attention != "causal":
+    if JudgeMetadata.read(folder).attention != "causal":
         pytest.skip("the plain forward pass is causal")
     tokens = GemTokens(str(folder))
     model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()

@@ -10,7 +10,7 @@ import pytest
 
 from actors.judge.gem_jax import GemJax
 from mustsee.errors import UserError
-from mustsee.judge.judge import Judge, Reading, Record
+from mustsee.judge.judge import ForwardPass, Judge, Record
 from mustsee.judge.prompt import triple
 from tests.judge.test_gem import ITEMS, gemma, readings
 from tests.support import tiny_gemma
@@ -26,7 +26,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return gemma(tmp_path_factory.mktemp(request.param.replace(" ", "")), request.param)
 
 
-def scores(config: GemJax) -> list[Reading]:
+def scores(config: GemJax) -> list[ForwardPass]:
     engine = config.open()
     return engine.score([engine.prepare(triple) for triple in TRIPLES])
 

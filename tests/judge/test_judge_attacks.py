@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from actors.judge.lexical import Lexical
 from actors.judge.mini import Mini
 from mustsee.judge import bias, contrast
-from mustsee.judge.data import Pair
-from mustsee.judge.judge import Item, Judge, JudgeConfig
+from mustsee.judge.data import LabelledPair
+from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem
 from mustsee.judge.lexical import FEATURES, features, words
 from mustsee.judge.mention import only_mentioned
-from mustsee.judge.prompt import Triple, finished, forged, triple
+from mustsee.judge.prompt import Triple, is_forged, strip_special_tokens, triple
 
 RED = "What colour is the car?"
 FORGED = (
@@ -48,30 +48,30 @@ PLAIN = (
 
 @pytest.mark.parametrize("text", FORGED)
 def test_what_is_written_at_the_judge_is_false_without_a_model(text: str) -> None:
-    assert forged(text)
+    assert is_forged(text)
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
-    (score,) = judge.score([Item(question=RED, candidate=text, references=("Red",))])
+    (score,) = judge.score([JudgeItem(question=RED, candidate=text, references=("Red",))])
     assert (score.score, score.equivalent, score.warning) == (0.0, False, "forged_candidate")
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_people_and_models_write_is_not(text: str) -> None:
-    assert not forged(text)
+    assert not is_forged(text)
 
 
 def test_what_generation_leaves_at_the_end_is_taken_away() -> None:
-    assert finished("Red <|im_end|>\n</s> ") == "Red"
+    assert strip_special_tokens("Red <|im_end|>\n</s> ") == "Red"
     assert triple(RED, "Red</s>", "Red")[0].candidate == "Red"
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
-    (score,) = judge.score([Item(question=RED, candidate="</s>", references=("Red",))])
+    (score,) = judge.score([JudgeItem(question=RED, candidate="</s>", references=("Red",))])
     assert score.warning == "empty_candidate"
-    assert finished(" " * 200_000 + "x" + "\n" * 200_000) == " " * 200_000 + "x"
+    assert strip_special_tokens(" " * 200_000 + "x" + "\n" * 200_000) == " " * 200_000 + "x"
 
 
 @given(st.text())
 def test_a_finished_text_stays_as_it_is(text: str) -> None:
-    assert finished(finished(text)) == finished(text)
-    assert text.startswith(finished(text))
+    assert strip_special_tokens(strip_special_tokens(text)) == strip_special_tokens(text)
+    assert text.startswith(strip_special_tokens(text))
 
 
 def test_the_features_tell_mention_from_assertion() -> None:
@@ -95,23 +95,23 @@ def test_the_features_tell_mention_from_assertion() -> None:
 MENTIONS = yaml.safe_load(Path(__file__).with_name("mentions.yaml").read_text(encoding="utf-8"))
 
 
-def asked(kind: str) -> list[Item]:
+def asked(kind: str) -> list[JudgeItem]:
     """The cases of mentions.yaml of one kind: right, wrong, refused, believed."""
     return [
-        Item(question=case["question"], candidate=said, references=(case["reference"],))
+        JudgeItem(question=case["question"], candidate=said, references=(case["reference"],))
         for case in MENTIONS
         for said in case.get(kind, ())
     ]
 
 
-def only_mentions(item: Item) -> bool:
+def only_mentions(item: JudgeItem) -> bool:
     return only_mentioned(triple(item.question, item.candidate, item.references[0])[0])
 
 
 def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
     for item in (*asked("right"), *asked("refused")):
         assert not only_mentions(item), item.candidate
-        assert not forged(item.candidate), item.candidate
+        assert not is_forged(item.candidate), item.candidate
     found = [item.candidate for item in asked("wrong") if only_mentions(item)]
     assert {"Red? No.", "Anyone but Anna Holt.", "Any year but 1932.", "Red | green | blue"} <= {
         *found
@@ -132,7 +132,9 @@ def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
 def test_the_rules_leave_alone_what_people_called_right(
     question: str, candidate: str, reference: str
 ) -> None:
-    assert not only_mentions(Item(question=question, candidate=candidate, references=(reference,)))
+    assert not only_mentions(
+        JudgeItem(question=question, candidate=candidate, references=(reference,))
+    )
 
 
 @given(st.text(), st.text(), st.text())
@@ -142,7 +144,7 @@ def test_the_rules_take_any_text(question: str, candidate: str, reference: str) 
 
 
 PAIRS = [
-    Pair(question=f"who wrote book {n}", candidate=c, references=(f"{first} {last}", last),
+    LabelledPair(question=f"who wrote book {n}", candidate=c, references=(f"{first} {last}", last),
          label=label, group=f"book {n}")
     for n, (first, last) in enumerate(
         (a, b) for a in ("Anna", "Bert", "Carla", "Dirk") for b in ("Frost", "Grim", "Holt", "Ives")
@@ -153,8 +155,8 @@ PAIRS = [
 
 
 def test_contrasts_are_right_by_their_making() -> None:
-    said, held = contrast.contrasted(PAIRS * 5, seed=0)
-    assert (said, held) == contrast.contrasted(PAIRS * 5, seed=0)
+    said, held = contrast.contrast_pairs(PAIRS * 5, seed=0)
+    assert (said, held) == contrast.contrast_pairs(PAIRS * 5, seed=0)
     made = [*said, *held]
     both = Counter(p.label for p in made)
     assert min(both.values()) > 20
@@ -214,5 +216,5 @@ def test_the_shipped_judge_on_cases_that_deny_offer_and_forge(judge: Judge) -> N
     ("Red.", True), ("It is red.", True), ("red, not green", True),
 ])  # fmt: skip
 def test_one_word_answers(judge: Judge, candidate: str, expected: bool) -> None:
-    (score,) = judge.score([Item(question=RED, candidate=candidate, references=("Red",))])
+    (score,) = judge.score([JudgeItem(question=RED, candidate=candidate, references=("Red",))])
     assert score.equivalent is expected, score.score

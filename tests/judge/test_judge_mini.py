@@ -16,7 +16,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from actors.coordinator import Coordinator
 from actors.gateway import Gateway
-from actors.grade import Grade
+from actors.grade import GradeReplies
 from actors.judge.lexical import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
 from actors.judge.mini import ASSETS, Mini, minilm
@@ -24,15 +24,15 @@ from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import answered, with_answers
+from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import judge as gem
 from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
-from mustsee.judge.data import Pair
-from mustsee.judge.judge import Item, JudgeConfig, Record
+from mustsee.judge.data import LabelledPair
+from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import Triple
 from mustsee.llm import Reply
 from mustsee.records import Question, Video
@@ -43,13 +43,21 @@ from tests.support.material import material
 NQ = "answer_equivalence/ehsk+OpenQA-eval/data"
 WORDS = st.lists(st.sampled_from("red blue car dog opens closes door tree".split()), max_size=12)  # noqa: SIM905
 ITEMS = [
-    Item(question="who wrote it", candidate="It was written by Jane Austen.",
-         references=("Charles Dickens", "Jane Austen")),
-    Item(question="who wrote it", candidate="It was written by Mark Twain.",
-         references=("Charles Dickens", "Jane Austen")),
-    Item(question="when was it", candidate="in 1912 " + "or so " * 60, references=("1912",)),
-    Item(question="when was it", candidate="I cannot tell from the video.", references=("1912",)),
-]  # fmt: skip
+    JudgeItem(
+        question="who wrote it",
+        candidate="It was written by Jane Austen.",
+        references=("Charles Dickens", "Jane Austen"),
+    ),
+    JudgeItem(
+        question="who wrote it",
+        candidate="It was written by Mark Twain.",
+        references=("Charles Dickens", "Jane Austen"),
+    ),
+    JudgeItem(question="when was it", candidate="in 1912 " + "or so " * 60, references=("1912",)),
+    JudgeItem(
+        question="when was it", candidate="I cannot tell from the video.", references=("1912",)
+    ),
+]
 
 
 @given(WORDS, WORDS)
@@ -117,7 +125,8 @@ def test_the_shipped_judge_beats_bem_on_people_s_labels(config: JudgeConfig) -> 
     _, pairs = equivalence_data.split(pairs, share=0.33, seed=1)
     judge = config.open()
     items = [
-        Item(question=p.question, candidate=p.candidate, references=p.references) for p in pairs
+        JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
+        for p in pairs
     ]
     ours = [s.score or 0.0 for s in judge.score(items)]
     labels = [p.label for p in pairs]
@@ -127,7 +136,7 @@ def test_the_shipped_judge_beats_bem_on_people_s_labels(config: JudgeConfig) -> 
 
 
 def test_a_prompt_that_does_not_fit_is_refused(config: JudgeConfig) -> None:
-    long = Item(question="why", candidate="because", references=("word " * 600,))
+    long = JudgeItem(question="why", candidate="because", references=("word " * 600,))
     (score,) = config.open().score([long])
     assert score.score is None
     assert "limit is 512" in (score.error or "")
@@ -159,11 +168,13 @@ def test_training_learns_and_changes_nothing_below_the_adapters() -> None:
     base = cross.Base(minilm())
     names = ("Paris", "London", "Berlin", "Rome")
     pairs = [
-        Pair(question="which city", candidate=f"it is {a}", references=(b,), label=a == b, group=a)
+        LabelledPair(
+            question="which city", candidate=f"it is {a}", references=(b,), label=a == b, group=a
+        )
         for a in names
         for b in names
     ] * 2
-    fit = cross_fit.Fit(layers=1, rank=2, epochs=6, batch=8, easy_share=1.0, rate=0.01)
+    fit = cross_fit.MiniTraining(layers=1, rank=2, epochs=6, batch=8, easy_share=1.0, rate=0.01)
     rows = cross_fit.examples(base, pairs, fit)
     told: list[str] = []
     head = cross_fit.train(base, rows, fit, tell=told.append)
@@ -181,7 +192,7 @@ def test_the_bias_report_names_the_paper_s_weakness() -> None:
     blind = {r.kind: r.wrong for r in judge_bias.report(cases, judge.score)}
     assert blind == {"list in order, retold": 0.0, "list in another order": 1.0}
 
-    def checked(items: list[Item]) -> list[gem.Score]:
+    def checked(items: list[JudgeItem]) -> list[gem.Score]:
         return judge_bias.order_checked(items, judge.score(items))
 
     seeing = {r.kind: r.wrong for r in judge_bias.report(cases, checked)}
@@ -221,7 +232,7 @@ def test_the_llm_judge_asks_again_where_the_endpoint_fails_for_a_while(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     faults = Faults(share=0.3, kinds=("429", "dropped"), retry_after=0)
-    items = [Item(question="q", candidate=str(i), references=("r",)) for i in range(12)]
+    items = [JudgeItem(question="q", candidate=str(i), references=("r",)) for i in range(12)]
     with Loopback(reply=lambda payload: "TRUE", faults=faults) as server:
         llm = OpenAI(model="m", base_url=server.url)
         judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True).open()
@@ -235,7 +246,7 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     asked = Question(question_id="q", video_id="v", recipe="r", question="?", question_type="",
                      answer="red")  # fmt: skip
-    question = with_answers(asked, [answered(asked, "It is red.", model="m")])
+    question = with_answers(asked, [verdict_on_reply(asked, "It is red.", model="m")])
     with Loopback(reply=lambda payload: "TRUE") as server:
         llm = OpenAI(model="m", base_url=server.url)
         judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
@@ -247,7 +258,7 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
         )
 
         async def graded() -> Video:
-            opened: Any = Grade(judge=judge, llm=Offline()).open(run)
+            opened: Any = GradeReplies(judge=judge, llm=Offline()).open(run)
             return await opened(Video(video_id="v", uri="", questions=(question,)))
 
         for _ in range(2):
@@ -268,7 +279,7 @@ def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> No
     with pytest.raises(UserError, match="line 1 is not JSON"):
         equivalence_data.read_bem(path)
     pairs = [
-        Pair(
+        LabelledPair(
             question=f"q{i % 7}", candidate=str(i), references=("r",), label=True, group=f"q{i % 7}"
         )
         for i in range(40)
@@ -276,7 +287,7 @@ def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> No
     rest, held = equivalence_data.split(pairs, share=0.3, seed=0)
     assert {p.group for p in rest}.isdisjoint(p.group for p in held)
     assert equivalence_data.split(pairs[::-1], share=0.3, seed=0)[1] == held[::-1]
-    assert equivalence_data.golden("1979/80/Super Bowl LII/2012") == (
+    assert equivalence_data.parse_golden_answers("1979/80/Super Bowl LII/2012") == (
         "1979/80",
         "Super Bowl LII",
         "2012",

@@ -15,13 +15,13 @@ import pytest
 
 from actors.judge.bem import Bem
 from actors.judge.compass import Compass, CompassEngine
-from actors.judge.nli import Nli, said
+from actors.judge.nli import Nli, states_reference
 from actors.judge.roberta import Roberta
 from actors.judge.simpleqa import Grader, SimpleQa
 from actors.llm.offline import Offline
 from mustsee.errors import UserError
-from mustsee.judge.data import Pair, Sources
-from mustsee.judge.judge import Engine, Item, JudgeConfig
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.judge import Engine, JudgeConfig, JudgeItem
 from mustsee.judge.prompt import Triple
 from mustsee.llm import Message, Reply, Request
 from mustsee.prompts import Prompts
@@ -77,7 +77,7 @@ def test_roberta_refuses_what_does_not_fit(tmp_path: Path) -> None:
     judge = JudgeConfig(
         engine=Roberta(model=str(tiny.roberta(tmp_path / "m")), device="cpu"), uncalibrated=True
     ).open()
-    long = judge.score([Item(question="q", candidate="a", references=("word " * 600,))])[0]
+    long = judge.score([JudgeItem(question="q", candidate="a", references=("word " * 600,))])[0]
     assert "limit is 512" in (long.error or "")
     with pytest.raises(UserError, match="has 3 classes"):
         Roberta(model=str(tiny.roberta(tmp_path / "3", classes=3)), device="cpu").open()
@@ -107,10 +107,19 @@ def test_bem_is_asked_in_its_order_and_read_by_softmax(tmp_path: Path) -> None:
 
 def test_calibration_shows_cider_and_bem_beside_the_judge(tmp_path: Path) -> None:
     answers = [("person number {}", True), ("nobody", False), ("the person of number {}", True)]
-    pairs = [Pair(question=f"who is {n}", candidate=a.format(n), references=(f"person number {n}",),
-                  label=y, group=f"q{n}") for n in range(6) for a, y in answers]  # fmt: skip
+    pairs = [
+        LabelledPair(
+            question=f"who is {n}",
+            candidate=a.format(n),
+            references=(f"person number {n}",),
+            label=y,
+            group=f"q{n}",
+        )
+        for n in range(6)
+        for a, y in answers
+    ]
     scores = [float(p.label) for p in pairs]
-    given = ("me", pairs, scores, [s > 0.5 for s in scores], Sources())
+    given = ("me", pairs, scores, [s > 0.5 for s in scores], JudgeDataSources())
     rows = judge_calibrate.table(*given, bem=str(tiny.bert(tmp_path / "m")))
     assert list(rows) == ["me", "rouge_l", "token_f1", "token_recall", "cider_d", "BEM"]
     assert rows["cider_d"]["auc"][0] == 1.0
@@ -147,9 +156,9 @@ def test_words_decide_where_nli_is_told_so(tmp_path: Path) -> None:
     engine = Nli(model=str(folder), device="cpu").open()
     assert engine.score([engine.prepare(Triple("what", "It is a red car.", "red car"))])[0].p > 0.99
     assert engine.prepare(TRIPLES[1]).payload
-    assert not said(Triple("what colour is it", "It is not red.", "red"))
-    assert not said(Triple("what colour is it", "Red or green.", "red"))
-    assert said(Triple("what colour is it", "It is red, not green.", "red"))
+    assert not states_reference(Triple("what colour is it", "It is not red.", "red"))
+    assert not states_reference(Triple("what colour is it", "Red or green.", "red"))
+    assert states_reference(Triple("what colour is it", "It is red, not green.", "red"))
     with pytest.raises(UserError, match="no entailment"):
         Nli(model=str(tiny.deberta(tmp_path / "n", ("no", "yes"))), device="cpu").open()
 
@@ -228,7 +237,7 @@ def test_the_three_grades_are_read_and_nothing_else(text: str, verdict: str | No
 
 def test_simpleqa_asks_any_model_through_the_seam() -> None:
     judge = JudgeConfig(engine=SimpleQa(llm=Offline()), uncalibrated=True).open()
-    items = [Item(question="who", candidate=c, references=("Jane Austen",))
+    items = [JudgeItem(question="who", candidate=c, references=("Jane Austen",))
              for c in ("It was Jane Austen.", "Mark Twain", "I cannot tell.")]  # fmt: skip
     assert [s.equivalent for s in judge.score(items)] == [True, False, False]
     assert judge.engine.identity.engine == "simpleqa"

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from actors.judge.gem import Gem
-from actors.judge.gem_fit import GemFit, Worker, fit
+from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from mustsee.errors import UserError
 from mustsee.judge import calibrate
 from mustsee.judge import data as equivalence_data
 from mustsee.judge.client import JudgeClient
-from mustsee.judge.data import Sources
-from mustsee.judge.judge import Item, JudgeConfig, Record
+from mustsee.judge.data import JudgeDataSources
+from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from ray_jobs.judge_calibrate import JudgeCalibrate
-from serve.judge_guard import Keys, Limits
+from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support import tiny_gemma
@@ -82,18 +82,24 @@ def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
     uncalibrated = JudgeConfig(engine=engine, uncalibrated=True)
     made = folder / "calibrated"
     assert (
-        JudgeCalibrate(judge=uncalibrated, sources=Sources(bem=(str(data),)), out=str(made))() == 0
+        JudgeCalibrate(
+            judge=uncalibrated, sources=JudgeDataSources(bem=(str(data),)), out=str(made)
+        )()
+        == 0
     )
     config = JudgeConfig(engine=engine, record=str(made / "record.json"))
     fresh = equivalence_data.read_bem(bem(folder / "fresh.jsonl", 60, seed=9))
     items = [
-        Item(question=p.question, candidate=p.candidate, references=p.references) for p in fresh
+        JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
+        for p in fresh
     ]
     direct = config.open().score(items)
     said = [bool(s.equivalent) for s in direct]
     assert calibrate.f1([p.label for p in fresh], said) > 0.9
 
-    with served(create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY), Limits())) as url:
+    with served(
+        create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY), RequestLimits())
+    ) as url:
         client = JudgeClient(url, KEY, batch=16)
         scores, about = client.score(items), client.models()
     logits = [s.logit_diff for s in direct]
@@ -119,10 +125,10 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
         base=str(base), attention="causal", rank=2, steps=8, batch=4, every=2, checkpointing=False,
         bf16=False, rate=0.01,
     )  # fmt: skip
-    fit(settings, pairs, pairs, str(tmp_path / "whole"), Worker())
+    fit(settings, pairs, pairs, str(tmp_path / "whole"), TrainingWorker())
     with pytest.raises(Stop):
-        fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker(report=stop))
-    fit(settings, pairs, pairs, str(tmp_path / "parts"), Worker())
+        fit(settings, pairs, pairs, str(tmp_path / "parts"), TrainingWorker(report=stop))
+    fit(settings, pairs, pairs, str(tmp_path / "parts"), TrainingWorker())
 
     def losses(name: str) -> list[float]:
         lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
@@ -132,11 +138,11 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
     assert len(losses("whole")) == 4
     early = dataclasses.replace(settings, patience=1, rate=0.0)  # nothing is learnt
     for _ in range(2):  # a run that has stopped early does not go on when it is started again
-        fit(early, pairs, pairs, str(tmp_path / "early"), Worker())
+        fit(early, pairs, pairs, str(tmp_path / "early"), TrainingWorker())
         assert len(losses("early")) == 2
     other = GemFit(base=str(base), steps=9, rank=2)
     with pytest.raises(UserError, match="other settings"):
-        fit(other, pairs, pairs, str(tmp_path / "parts"), Worker())
+        fit(other, pairs, pairs, str(tmp_path / "parts"), TrainingWorker())
     # the adapters are merged: what is saved is a plain checkpoint that the engine reads
     assert Gem(path=str(tmp_path / "whole"), device="cpu").open().identity.attention == "causal"
 
@@ -154,7 +160,7 @@ def test_instructions_that_are_run_once_teach_the_same(tmp_path: Path) -> None:
             base=str(base), attention="causal", rank=0, steps=4, batch=4, every=2, warmup=1,
             checkpointing=checkpointing, bf16=False, rate=0.003,
         )  # fmt: skip
-        fit(settings, pairs, pairs, str(tmp_path / name), Worker())
+        fit(settings, pairs, pairs, str(tmp_path / name), TrainingWorker())
         lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text().splitlines())
         return [m[kind] for m in lines for kind in ("train_loss", "dev_loss")]
 
@@ -173,7 +179,7 @@ def test_only_the_upper_layers_learn_where_asked(tmp_path: Path) -> None:
         base=str(base), attention="causal", rank=2, layers=1, steps=2, batch=4, every=2, warmup=1,
         checkpointing=False, bf16=False, rate=0.01,
     )  # fmt: skip
-    fit(settings, pairs, pairs, str(tmp_path / "judge"), Worker())
+    fit(settings, pairs, pairs, str(tmp_path / "judge"), TrainingWorker())
     before = load_file(base / "model.safetensors")
     after = load_file(tmp_path / "judge" / "model.safetensors")
     changed = {name for name in before if (before[name] != after[name]).any()}

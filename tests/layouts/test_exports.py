@@ -93,14 +93,14 @@ def test_what_an_audit_found_stands_on_the_card(tmp_path: Path) -> None:
 
 
 def test_known_biases_are_measured() -> None:
-    tally = card.Tally()
+    tally = card.CardCounts()
     for question in made(9):
         tally.keep(question, "test")
     found = tally.biases
     assert found["answer_is_longest"] == pytest.approx(1 / 3)
     assert found["answer_is_longest_by_chance"] == pytest.approx(1 / 3)
     assert found["most_common_place"] == pytest.approx(1 / 3)
-    assert card.Tally().biases == {}
+    assert card.CardCounts().biases == {}
 
 
 def test_chat_records(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 import mustsee
 from actors.judge.lexical import Lexical
 from mustsee.evaluate import answers
-from mustsee.evaluate.score import Written, score
-from mustsee.judge.judge import Item, JudgeConfig
+from mustsee.evaluate.score import OpenEndedScore, score
+from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.layouts import inspect_ai, lmms_eval
 from mustsee.records import OPEN, Question, Verdict
 from tests.layouts.test_lmms_eval import INSIDE, loaded, made, outside
@@ -50,17 +50,17 @@ def judge() -> Iterator[str]:
         yield address
 
 
-def ours(folder: Path) -> Written:
+def ours(folder: Path) -> OpenEndedScore:
     """What `ray_jobs.evaluate` makes of the replies to those that are no twins, by that judge."""
     scores = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     told: list[Question] = []
     for question in (q for q in mustsee.read(folder) if q.question_id in SAID):
         said = SAID[question.question_id].rpartition("</think>")[2]
-        item = Item(question=question.question, candidate=said, references=question.references)
+        item = JudgeItem(question=question.question, candidate=said, references=question.references)
         (found,) = scores.score([item])
         grade = Verdict(filter=answers.GRADE, model="judge", correct=found.equivalent,
                         detail=json.dumps({"of": "m", "rotation": 0}))  # fmt: skip
-        answer = answers.answered(question, said, model="m")
+        answer = answers.verdict_on_reply(question, said, model="m")
         told.append(replace(question, verdicts=(answer, grade)))
     (found,) = score(told, [])
     assert found.written is not None
@@ -111,7 +111,7 @@ def test_lmms_eval_itself_scores_words_as_we_do(tmp_path: Path, judge: str) -> N
     assert found["judged_stderr_clustered,none"] > 0
 
 
-def exported(tmp_path: Path, layout: Any) -> Written:
+def exported(tmp_path: Path, layout: Any) -> OpenEndedScore:
     """The task without the twin, and the films; returns what we make of the replies."""
     layout.write(asked()[:-1], tmp_path / "task", name="our_task")
     (tmp_path / "films").mkdir()

@@ -18,7 +18,7 @@ import mustsee
 from mustsee import extract
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
-from mustsee.evaluate.score import Results, score
+from mustsee.evaluate.score import EvaluationResults, score
 from mustsee.layouts import asked, lmms_eval
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
@@ -55,11 +55,11 @@ def replies(rows: list[dict[str, Any]]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def evaluated(folder: Path, given: Mapping[str, str]) -> Results:
+def evaluated(folder: Path, given: Mapping[str, str]) -> EvaluationResults:
     """What `ray_jobs.evaluate` makes of these replies."""
     reading = mustsee.read(folder)
     told = [
-        answers.with_answers(q, [answers.answered(q, given[q.question_id], model="m")])
+        answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model="m")])
         for q in reading
     ]
     (found,) = score(told, reading.videos)

@@ -10,7 +10,7 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import read, table, tempcompass
-from mustsee.layouts.table import Columns
+from mustsee.layouts.table import TableColumns
 from tests.support.material import material
 
 ODD = """\
@@ -48,7 +48,7 @@ def test_each_odd_row_is_found_on_its_own_line_with_its_own_value(tmp_path: Path
     got = mustsee.read(tmp_path / "mine.csv")
     assert [(f.place, f.what, f.value, f.broken) for f in got.findings] == FOUND
     assert [q.answer_index for q in got] == [0, 0, 1, None, None, 2, 3, 0, 1, None, 1, 2]
-    assert [q.question_id for q in got if q.question_id in got.broken] == [
+    assert [q.question_id for q in got if q.question_id in got.unusable_reasons] == [
         "garden/3", "kitchen/4", "street/5", "street/6", "street/7", "/8", "beach/10"
     ]  # fmt: skip
 
@@ -111,8 +111,9 @@ def test_what_is_no_plainer_than_something_else_is_refused(tmp_path: Path) -> No
 def test_evidence_from_the_beginning_and_times_that_are_none(tmp_path: Path) -> None:
     row = {"clip": "v", "ask": "q", "a": "x", "b": "y", "key": "A", "s": 0, "e": 2.5}
     (tmp_path / "q.json").write_text(json.dumps([row, row | {"ask": "r", "e": "later"}]))
-    columns = Columns(video="clip", question="ask", options=("a", "b"), answer="key", start="s",
-                      end="e")  # fmt: skip
+    columns = TableColumns(
+        video="clip", question="ask", options=("a", "b"), answer="key", start="s", end="e"
+    )
     got = read(tmp_path / "q.json", columns=columns)
     assert [len(q.evidence) for q in got] == [1, 0]
     assert [(f.place, f.what) for f in got.findings] == [("row 2", "start and end are not seconds")]

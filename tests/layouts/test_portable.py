@@ -14,7 +14,7 @@ import pytest
 
 import mustsee
 from mustsee.errors import UserError
-from mustsee.evaluate.score import Results
+from mustsee.evaluate.score import EvaluationResults
 from mustsee.layouts import inspect_ai, portable, vlmevalkit
 from mustsee.records import Video
 from tests.layouts.test_lmms_eval import evaluated, made, outside, replies
@@ -93,10 +93,10 @@ def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
 
 
 def given_to() -> Mapping[str, str]:
-    return replies(list(portable.rows(portable.chosen(made()), FILMS)))
+    return replies(list(portable.rows(portable.multiple_choice_questions(made()), FILMS)))
 
 
-def same(found: Mapping[str, float], ours: Results) -> None:
+def same(found: Mapping[str, float], ours: EvaluationResults) -> None:
     assert ours.weighted is not None
     assert ours.macro is not None
     assert 0 < found["accuracy"] < 1

@@ -30,9 +30,9 @@ from mustsee.layouts import (
     shards,
     vlmevalkit,
 )
-from mustsee.layouts.detect import opened
+from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.growing import GROUP, JsonItems, Parquet
-from mustsee.layouts.reading import Again, dump_json
+from mustsee.layouts.reading import Rereadable, dump_json
 from mustsee.records import Question, Span, Video
 
 WRITERS = {
@@ -70,7 +70,7 @@ def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[...,
     made, known = [question(n) for n in range(60)], films(tmp_path, 3)
     ours.write(made, tmp_path / "run", known)
     write(made, tmp_path / "list", known)
-    source = opened(tmp_path / "run")
+    source = open_streamed(tmp_path / "run")
     write(source.questions, tmp_path / "stream", source.videos)
     assert files(tmp_path / "stream") == files(tmp_path / "list")
     assert files(tmp_path / "list")
@@ -94,7 +94,7 @@ def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., Non
             yield made
             del made
 
-    write(Again(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
+    write(Rereadable(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
     assert 0 < most <= 2 * GROUP + 8  # a parquet file of each split waits for its group
 
 
@@ -134,7 +134,7 @@ def test_a_table_grows_in_groups(tmp_path: Path) -> None:
 def test_what_is_wrong_is_found_before_it_is_gone_through(tmp_path: Path) -> None:
     made = [question(1), question(1), replace(question(2), answer_index=7), question(3)]
     ours.write(made, tmp_path, [Video(video_id="other", uri="o.mp4")])
-    source, reading = opened(tmp_path), read(tmp_path)
+    source, reading = open_streamed(tmp_path), read(tmp_path)
     assert [(f.row, f.what) for f in source.findings] == [
         (2, "answer number is outside the options"), (1, "this id occurs again")
     ]  # fmt: skip

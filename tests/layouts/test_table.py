@@ -9,7 +9,7 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import read, table
-from mustsee.layouts.table import Columns
+from mustsee.layouts.table import TableColumns
 from mustsee.records import Span
 from tests.support.material import material
 
@@ -73,8 +73,9 @@ def test_columns_of_any_name_by_a_map(tmp_path: Path) -> None:
     file = save(tmp_path / "q.csv", rows)
     with pytest.raises(UserError, match="no known layout"):
         mustsee.read(file)
-    named = Columns(video="clip", question="ask", options=("w", "z"), answer="key", start="from",
-                    end="to")  # fmt: skip
+    named = TableColumns(
+        video="clip", question="ask", options=("w", "z"), answer="key", start="from", end="to"
+    )
     (got,) = read(file, columns=named)
     assert (got.video_id, got.options, got.answer_index) == ("b", ("x", "y"), 1)
     assert got.evidence == (Span(2.0, 4.5),)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 
 from mustsee.media.cues import lines as cues_of
-from mustsee.media.transcript import joined
+from mustsee.media.transcript import join_lines
 from mustsee.records import Line
 from tests.support.subtitles import cues, said, srt
 
@@ -111,7 +111,7 @@ A well-known man - one of us -
     ]
     assert [round(x.start, 2) for x in found[:2]] == [12.7, 14.19]  # 26 of 42 letters, then 16
     assert all(a.end <= b.start for a, b in pairwise(found))
-    assert [x.text for x in joined(found)] == [x.text for x in found]
+    assert [x.text for x in join_lines(found)] == [x.text for x in found]
     vtt = "WEBVTT\n\n00:01.000 --> 00:03.000\n<v Ann>Wait for</v> <v Bo>No time to"
     vtt += "\n\n00:03.000 --> 00:04.000\n<v Bo>lose.\n"
     assert [(x.speaker, x.text) for x in cues_of(vtt, "vtt")] == [

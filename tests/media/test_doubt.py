@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.media.doubt import Doubt, Guess, ratio
+from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech, ratio
 from mustsee.records import Line
 
 SONNET = (
@@ -19,20 +19,22 @@ SONNET = (
 def guess(
     text: str = SONNET, start: float = 0.0, seconds: float = 20.0, log_prob: float = -0.3,
     no_speech: float = 0.05,
-) -> Guess:  # fmt: skip
+) -> RecognisedSpeech:  # fmt: skip
     line = Line(start=start, end=start + seconds, text=text)
-    return Guess(lines=(line,), log_prob=log_prob, no_speech=no_speech)
+    return RecognisedSpeech(lines=(line,), log_prob=log_prob, no_speech=no_speech)
 
 
 def test_a_loop_is_known_however_sure_the_model_is() -> None:
-    assert Doubt().reason(guess()) is None
+    assert DoubtThresholds().reason(guess()) is None
     loops = ("Thank you for watching, see you in the next video. " * 8, "We, " * 100, "9. " * 29)
     for text in loops:
-        assert Doubt().reason(guess(text, log_prob=-0.05)) == "loop"
+        assert DoubtThresholds().reason(guess(text, log_prob=-0.05)) == "loop"
     many = guess("This is the end of the game.", seconds=2)
     spread = tuple(replace(many.lines[0], start=2.0 * i, end=2.0 * i + 2) for i in range(8))
-    assert Doubt().reason(replace(many, lines=spread)) == "loop"  # one line a turn is no escape
-    assert Doubt().reason(many) is None
+    assert (
+        DoubtThresholds().reason(replace(many, lines=spread)) == "loop"
+    )  # one line a turn is no escape
+    assert DoubtThresholds().reason(many) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_a_loop_is_known_however_sure_the_model_is() -> None:
 )
 def test_noise_and_mumbling(log_prob: float, no_speech: float, expected: str | None) -> None:
     short = guess("Thank you.", seconds=0.5, log_prob=log_prob, no_speech=no_speech)
-    assert Doubt().reason(short) == expected
+    assert DoubtThresholds().reason(short) == expected
 
 
 def test_another_language_around_a_line_makes_it_strange() -> None:
@@ -57,22 +59,22 @@ def test_another_language_around_a_line_makes_it_strange() -> None:
     german = [guess(start=100 + 25.0 * i, log_prob=-0.88) for i in range(4)]
     loop = guess("We, " * 100, start=200, log_prob=-0.1)
     clear = guess(start=220, log_prob=-0.5)
-    reasons = Doubt().reasons([*english, *german, loop, clear], one_language=True)
+    reasons = DoubtThresholds().reasons([*english, *german, loop, clear], one_language=True)
     assert reasons[:4] == [None] * 4
     assert reasons[5:] == ["strange"] * 3 + ["loop", None]
-    assert Doubt().reasons([*english, *german], one_language=False) == [None] * 8
+    assert DoubtThresholds().reasons([*english, *german], one_language=False) == [None] * 8
 
 
 def test_one_mumbled_line_among_clear_ones_stays() -> None:
     rows = [guess(start=20.0 * i, log_prob=-0.95 if i == 2 else -0.4) for i in range(5)]
-    assert Doubt().reasons(rows, one_language=True) == [None] * 5
+    assert DoubtThresholds().reasons(rows, one_language=True) == [None] * 5
 
 
 @given(st.lists(st.tuples(st.floats(0, 900), st.floats(0.1, 28), st.floats(-2, 0)), max_size=12))
 def test_each_guess_has_its_reason(rows: list[tuple[float, float, float]]) -> None:
     guesses = [guess("Good morning.", s, n, p) for s, n, p in sorted(rows)]
-    alone = Doubt().reasons(guesses, one_language=False)
-    near = Doubt().reasons(guesses, one_language=True)
+    alone = DoubtThresholds().reasons(guesses, one_language=False)
+    near = DoubtThresholds().reasons(guesses, one_language=True)
     assert len(alone) == len(near) == len(guesses)
     assert all(b == a or (a is None and b == "strange") for a, b in zip(alone, near, strict=True))
 
@@ -83,6 +85,6 @@ def test_ratio() -> None:
 
 
 def test_an_english_only_model_is_sure_of_english_by_the_time_of_its_lines() -> None:
-    assert Doubt().is_clear([guess(log_prob=-0.3), guess(log_prob=-0.9, seconds=5.0)])
-    assert not Doubt().is_clear([guess(log_prob=-0.3, seconds=2.0), guess(log_prob=-0.9)])
-    assert not Doubt().is_clear([])
+    assert DoubtThresholds().is_clear([guess(log_prob=-0.3), guess(log_prob=-0.9, seconds=5.0)])
+    assert not DoubtThresholds().is_clear([guess(log_prob=-0.3, seconds=2.0), guess(log_prob=-0.9)])
+    assert not DoubtThresholds().is_clear([])

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from mustsee.media.shots import shots_of
-from ray_jobs.benches.cuts import CutsBench, Labels, Tally, count
+from ray_jobs.benches.cuts import CutsBench, CutScore, Labels, count
 from tests.support.films import FPS, cuts, write
 from tests.support.material import material
 
@@ -30,14 +30,14 @@ def test_the_labels_are_in_order() -> None:
 
 
 def test_what_counts_as_found() -> None:
-    tally, known = Tally(), label([1.0, 4.0, 8.0], [(2.0, 3.0)])
+    tally, known = CutScore(), label([1.0, 4.0, 8.0], [(2.0, 3.0)])
     count(tally, [1.05, 2.5, 4.2, 8.0, 8.01], known, 24.0, lambda t: True)
     assert (tally.right, tally.missed, tally.wrong, tally.gradual) == (2, 1, 2, 1)
     assert tally.recall == pytest.approx(2 / 3)
     assert tally.precision == pytest.approx(1 / 2)
     assert tally.f1 == pytest.approx(4 / 7)
-    early = Tally()
-    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.choosing)
+    early = CutScore()
+    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.is_tuning_time)
     assert (early.right, early.missed, early.wrong) == (1, 1, 1)
 
 
@@ -62,8 +62,8 @@ def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_cuts_labelled_by_eye_are_found() -> None:
     """Nineteen of twenty, and of twenty found as many are right; all films, all labels."""
-    folder, tally = material("video"), Tally()
-    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).known():
+    folder, tally = material("video"), CutScore()
+    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).labelled_videos():
         found = [shot.start for shot in shots_of(path)[1:]]
         count(tally, found, known, 24.0, lambda t: True)
     assert tally.recall >= 0.95, tally.places

@@ -32,17 +32,17 @@ SAMPLES = {
 def test_encodings(encoding: str) -> None:
     text = SAMPLES[encoding]
     data = srt([Line(start=1, end=2, text=text), Line(start=3, end=4, text=text)]).encode(encoding)
-    assert said(subtitles.decoded(data), "srt") == [text, text]
+    assert said(subtitles.decode_text(data), "srt") == [text, text]
 
 
 def test_the_language_decides_between_code_pages() -> None:
     text = "Senki sem tudta, mi történt azon az éjszakán a tükörfúrógéppel, és őt sem kérdezték."
-    assert subtitles.decoded(text.encode("cp1250"), "hu") == text
+    assert subtitles.decode_text(text.encode("cp1250"), "hu") == text
 
 
 def test_a_broken_byte_does_not_spoil_a_file() -> None:
     data = srt([Line(start=1, end=2, text="größer, schöner, weiter " * 9)]).encode()
-    (line,) = cues_of(subtitles.decoded(data.replace(b"weiter", b"wei\xffter", 1)), "srt")
+    (line,) = cues_of(subtitles.decode_text(data.replace(b"weiter", b"wei\xffter", 1)), "srt")
     assert line.text.split() == ["größer,", "schöner,", "weiter"] * 9
 
 
@@ -63,17 +63,17 @@ def test_language_of_a_name(name: str, language: str | None) -> None:
 
 def test_the_file_beside_the_video(tmp_path) -> None:
     video = tmp_path / "a film.mp4"
-    assert subtitles.beside(str(video)) is None
+    assert subtitles.find_subtitles(str(video)) is None
     for name in (
         "a film.de.srt", "a film.chapters.vtt", "a film.txt", "a film 2.srt", "other.srt",
     ):  # fmt: skip
         (tmp_path / name).write_text("")
-    assert subtitles.beside(str(video)) == str(tmp_path / "a film.de.srt")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.de.srt")
     (tmp_path / "a film.en.vtt").write_text("")
-    assert subtitles.beside(str(video)) == str(tmp_path / "a film.en.vtt")
-    assert subtitles.beside(str(video), prefer="de") == str(tmp_path / "a film.de.srt")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.en.vtt")
+    assert subtitles.find_subtitles(str(video), prefer="de") == str(tmp_path / "a film.de.srt")
     (tmp_path / "a film.srt").write_text("")
-    assert subtitles.beside(str(video)) == str(tmp_path / "a film.srt")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.srt")
 
 
 def test_embedded_subtitles(tmp_path) -> None:

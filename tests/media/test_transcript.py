@@ -18,16 +18,16 @@ SPEAKERS = st.none() | st.sampled_from(["Ann", "Mr Smith", "DOC"])
 @given(st.lists(st.tuples(MS, MS, WORDS, SPEAKERS), max_size=12))
 def test_order_has_no_overlaps_and_loses_no_words(raw: list[tuple[int, int, str, str]]) -> None:
     lines = [Line(start=a / 1000, end=b / 1000, text=t, speaker=s) for a, b, t, s in raw]
-    found = transcript.ordered(lines)
+    found = transcript.order_lines(lines)
     assert sorted(x.text for x in found) == sorted(x.text for x in lines)
     assert all(0 <= x.start <= x.end for x in found)
     assert all(a.end <= b.start for a, b in pairwise(found))
-    assert transcript.ordered(found) == found or any(x.start == x.end for x in found)
+    assert transcript.order_lines(found) == found or any(x.start == x.end for x in found)
 
 
 @given(st.lists(st.tuples(MS, MS, WORDS, SPEAKERS), max_size=12))
 def test_text_and_back(raw: list[tuple[int, int, str, str]]) -> None:
-    lines = transcript.ordered(
+    lines = transcript.order_lines(
         Line(start=a / 1000, end=b / 1000, text=t, speaker=s) for a, b, t, s in raw
     )
     back = transcript.parse(transcript.text(lines))
@@ -41,7 +41,7 @@ def test_text_and_back(raw: list[tuple[int, int, str, str]]) -> None:
 
 @given(cues(), st.floats(0, 3), st.floats(1, 60))
 def test_joining_keeps_words_and_limits(lines: list[Line], gap: float, seconds: float) -> None:
-    found = transcript.joined(lines, gap=gap, seconds=seconds, characters=40)
+    found = transcript.join_lines(lines, gap=gap, seconds=seconds, characters=40)
     assert " ".join(x.text for x in found) == " ".join(x.text for x in lines)
     made = [x for x in found if x not in lines]
     assert all(x.end - x.start <= seconds and len(x.text) <= 40 for x in made)
@@ -52,7 +52,7 @@ def test_joining_keeps_words_and_limits(lines: list[Line], gap: float, seconds: 
 def told(*texts: str, turns: tuple[int, ...] = ()) -> list[str]:
     """Cues of a second, one right after the other, joined to sentences."""
     lines = [Line(start=n, end=n + 1, text=text, turn=n in turns) for n, text in enumerate(texts)]
-    return [x.text for x in transcript.joined(lines)]
+    return [x.text for x in transcript.join_lines(lines)]
 
 
 def test_a_sentence_goes_on_in_the_next_line_but_not_in_another_mouth() -> None:
@@ -72,11 +72,11 @@ def test_without_full_stops_a_capital_begins_a_sentence() -> None:
 @given(cues(), MS, MS)
 def test_a_clip_holds_what_is_said_in_it(lines: list[Line], a: int, b: int) -> None:
     start, end = min(a, b) / 1000, max(a, b) / 1000
-    found = transcript.within(lines, start, end)
+    found = transcript.lines_between(lines, start, end)
     assert all(start <= x.start <= x.end <= end for x in found)
     inside = [x for x in lines if start <= x.start and x.end <= end]
     assert {x.text for x in inside} <= {x.text for x in found}
-    assert transcript.within(lines) == tuple(lines)
+    assert transcript.lines_between(lines) == tuple(lines)
 
 
 def test_words_become_lines_at_sentences_and_pauses() -> None:

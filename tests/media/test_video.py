@@ -21,7 +21,7 @@ from actors.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size
-from mustsee.media.video import Film, facts, film, frames_at, held
+from mustsee.media.video import VideoStream, facts, film, frames_at, last_packet_time
 from mustsee.records import Video
 from mustsee.store import Store
 from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
@@ -83,14 +83,14 @@ def test_sparse_frames_are_reached_by_seeking(
     from mustsee.media import video
 
     seen = []
-    decode = video.Film.decode
+    decode = video.VideoStream.decode
 
-    def counted(self: video.Film):
+    def counted(self: video.VideoStream):
         for picture in decode(self):
             seen.append(picture.time)
             yield picture
 
-    monkeypatch.setattr(video.Film, "decode", counted)
+    monkeypatch.setattr(video.VideoStream, "decode", counted)
     list(frames_at(str(b_frames), [0.0, 3.0, 6.0]))
     assert len(seen) < 30
     seen.clear()
@@ -100,8 +100,8 @@ def test_sparse_frames_are_reached_by_seeking(
 
 def test_a_film_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is looked into, unless another one has come in its place."""
-    listed, index = list[str](), Film.index
-    monkeypatch.setattr(Film, "index", lambda self: listed.append(self.uri) or index(self))
+    listed, index = list[str](), VideoStream.index
+    monkeypatch.setattr(VideoStream, "index", lambda self: listed.append(self.uri) or index(self))
     path = write(tmp_path / "film.mp4", cuts([30, 30]))
     before = [next(frames_at(str(path), [time])).luma() for time in (0.5, 1.5, 0.5)]
     assert len(listed) == 1
@@ -186,13 +186,13 @@ def test_a_film_that_was_cut_off_says_how_much_is_there(share: float, tmp_path: 
     """Matroska tells its duration in front; the rest of the file may be missing."""
     whole = write(tmp_path / "whole.mkv", cuts([50] * 20), codec="mpeg4", options={"g": "12"})
     seconds = facts(str(whole)).duration
-    assert held(str(whole), seconds) == pytest.approx(seconds, abs=0.1)
+    assert last_packet_time(str(whole), seconds) == pytest.approx(seconds, abs=0.1)
     size = whole.stat().st_size
     cut = damaged(
         whole, tmp_path / "cut.mkv", lambda data: data.__delitem__(slice(int(share * size), None))
     )
     assert facts(str(cut)).duration == pytest.approx(seconds, abs=0.1)
-    assert held(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
+    assert last_packet_time(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
     with pytest.raises(BadRow, match=rf"cut off: .* lasts {seconds:.1f} s, but holds \d"):
         probed(str(cut))
     assert probed(str(whole)).duration == pytest.approx(seconds, abs=0.1)

@@ -94,7 +94,7 @@ def test_what_is_asked_of_real_narrations_holds() -> None:
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")
     halves = 0
-    for clip in clips.clips(read.lines, lengths, [clips.Cut()])[::4]:
+    for clip in clips.clips(read.lines, lengths, [clips.ClipGrid()])[::4]:
         text = narrations.prompt_lines(clip.lines or (), clip.start or 0.0)
         times = {t.name: t.handled for t in read_narrations(text).things}
         for _, answer, wrong in asked(text):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.conditions.film import Film
-from mustsee.filters.blind import Guess
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.conditions.film import VideoFrames
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Message, Request
 from mustsee.offline import filters, neptune, sight, sight_open
 from mustsee.offline.moments import moments
@@ -26,8 +26,8 @@ from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Wo
 from tests.support.neptune_film import READ, SAID, Rules, asker, film
 
 FILTERS = (
-    Guess(name="blind", prompt="filters/blind"),
-    Guess(name="asr", prompt="filters/asr", transcript=True),
+    BlindGuess(name="blind", prompt="filters/blind"),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True),
 )
 
 
@@ -38,7 +38,7 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
     done = replace(video, questions=asked(video, number, seed))
-    vetting = Vetting(askers={"guesser": asker(Rules())}, film=Film(video), seed=seed)
+    vetting = VettingContext(askers={"guesser": asker(Rules())}, film=VideoFrames(video), seed=seed)
     return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
 
 
@@ -104,13 +104,13 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
     assert found[3].cards == ("200 GRAMS",)
     assert found[3].visible == ("200 GRAMS", "EGGS FROM THE FARM")
     for seed in range(4):
-        for made in neptune.made(part(replace(video, texts=texts)), seed):
+        for made in neptune.make_questions(part(replace(video, texts=texts)), seed):
             if made.question.startswith("Which words come up") and SAID[3][:20] in made.question:
                 assert "EGGS FROM THE FARM" not in made.decoys
 
 
 def test_reasons_and_aims_are_heard() -> None:
-    found = neptune.made(part(film()), 0)
+    found = neptune.make_questions(part(film()), 0)
     by_tag = {m.tag: m for m in reversed(found)}
     assert "The pan was too hot" in [m.answer for m in found if m.tag == "cause and effect"]
     assert by_tag["goal reasoning"].answer.startswith("To make pancakes")
@@ -119,7 +119,7 @@ def test_reasons_and_aims_are_heard() -> None:
 def test_nothing_is_counted() -> None:
     """What a detector found, or what might be a number, is no answer."""
     for seed in range(4):
-        for made in neptune.made(part(film()), seed):
+        for made in neptune.make_questions(part(film()), seed):
             assert made.tag != "counting"
             assert not re.search(r"how (?:many|often)|faces?\b", made.question, re.IGNORECASE)
 
@@ -168,7 +168,7 @@ def texts(video: Video) -> list[str]:
     return [
         normal(" / ".join((m.question, m.answer, *m.decoys)))
         for seed in range(3)
-        for m in neptune.made(part(video), seed)
+        for m in neptune.make_questions(part(video), seed)
     ]
 
 
@@ -282,7 +282,7 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
 
 def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_most() -> None:
     for seed in range(4):
-        made = neptune.made(part(film()), seed)
+        made = neptune.make_questions(part(film()), seed)
         about = [
             frozenset((*map(normal, re.findall("“([^”]+)”", m.question)), normal(m.answer)))
             for m in made

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.offline import reading
-from mustsee.offline.looking import Picture, Shown
-from mustsee.offline.reading import Reading
+from mustsee.offline.looking import ShownEvidence, ShownFrame
+from mustsee.offline.reading import ReadText
 
 
 def jpeg(level: int) -> bytes:
@@ -28,11 +28,11 @@ class Eyes:
         self.seen = list[str]()
         self._barrier = threading.Barrier(met)
 
-    def read(self, image: NDArray[np.uint8]) -> tuple[Reading, ...]:
+    def read(self, image: NDArray[np.uint8]) -> tuple[ReadText, ...]:
         word = WORDS[round(float(image.mean()) / 40) - 1]
         self.seen.append(word)
         self._barrier.wait(30)
-        return (Reading(text=word, top=0.0),)
+        return (ReadText(text=word, top=0.0),)
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +45,9 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
-def shown(*levels: int) -> Shown:
-    pictures = (Picture(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
-    return Shown(pictures=tuple(pictures), lines=())
+def shown(*levels: int) -> ShownEvidence:
+    pictures = (ShownFrame(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
+    return ShownEvidence(pictures=tuple(pictures), lines=())
 
 
 def test_pictures_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.Mo
 
 
 def test_a_picture_that_could_not_be_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(image: NDArray[np.uint8]) -> tuple[Reading, ...]:
+    def fails(image: NDArray[np.uint8]) -> tuple[ReadText, ...]:
         raise MemoryError
 
     monkeypatch.setattr(reading, "_readings", fails)

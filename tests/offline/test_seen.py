@@ -10,12 +10,12 @@ import pytest
 from mustsee.media.colours import clear_shares
 from mustsee.media.pixels import layout
 from mustsee.offline import neptune
-from mustsee.offline.moments import Made
+from mustsee.offline.moments import RuleQuestion
 from mustsee.records import Caption, Span, Video
 from tests.offline.test_offline import part
 
 
-def made(captions: Sequence[str], seed: int = 0) -> dict[str, Made]:
+def made(captions: Sequence[str], seed: int = 0) -> dict[str, RuleQuestion]:
     """Question -> what was made of a film of shots of 10 s with these captions."""
     count = len(captions)
     video = Video(
@@ -27,7 +27,7 @@ def made(captions: Sequence[str], seed: int = 0) -> dict[str, Made]:
             Caption(10.0 * n + 5, f"The picture is {text}.") for n, text in enumerate(captions)
         ),
     )
-    return {m.question: m for m in neptune.made(part(video), seed)}
+    return {m.question: m for m in neptune.make_questions(part(video), seed)}
 
 
 def answers(captions: Sequence[str], words: str) -> list[str]:

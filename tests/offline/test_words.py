@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.offline.moments import brief, orders, pick
-from mustsee.text import Terms, nouns, overlap, stem, summary, terms
+from mustsee.text import TermVectors, nouns, overlap, stem, summary, terms
 
 word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
 
 
 @given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))
 def test_likeness_is_a_cosine(texts: list[str]) -> None:
-    found = Terms(texts)
+    found = TermVectors(texts)
     for i, text in enumerate(texts):
         likeness = found.likeness(text)
         assert likeness.min() >= 0

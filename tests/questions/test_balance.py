@@ -48,9 +48,9 @@ def test_a_bias_is_reported_and_mended() -> None:
     assert longest.accuracy > 0.45
     assert longest.low > longest.chance == 0.25
     assert ("t", "longest") in unfair(questions)
-    done = balance.resampled(questions)
+    done = balance.balance_questions(questions)
     assert not unfair(done)
-    assert done == balance.resampled(questions)
+    assert done == balance.balance_questions(questions)
     gone = [q for q in done if q.drop]
     assert all(q.drop.startswith("balance: ") for q in gone)
     assert 0 < sum(q.question_type == "t" for q in gone) < 230
@@ -60,7 +60,7 @@ def test_a_bias_is_reported_and_mended() -> None:
 
 
 def test_a_hopeless_set_is_not_thrown_away() -> None:
-    done = balance.resampled(biased(200, share=1.0), least=0.7)
+    done = balance.balance_questions(biased(200, share=1.0), least=0.7)
     assert sum(q.drop is None for q in done) == 140
 
 
@@ -78,7 +78,7 @@ def test_an_answer_that_is_right_too_often() -> None:
         rng.shuffle(options)
         made.append(question(number, options, options.index(answer), "count"))
     assert ("count", "3") in unfair(made)
-    assert not unfair(balance.resampled(made, least=0.3))
+    assert not unfair(balance.balance_questions(made, least=0.3))
 
 
 def test_decoys_made_from_the_answer_lie_around_it() -> None:
@@ -109,4 +109,4 @@ def test_dropped_and_open_questions_take_no_part() -> None:
     gone = [replace(q, drop="x") for q in made]
     opened = [replace(q, options=(), answer_index=None) for q in made]
     assert balance.report([*gone, *opened]) == []
-    assert balance.resampled(gone) == gone
+    assert balance.balance_questions(gone) == gone

@@ -30,7 +30,7 @@ def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
             ""
         ] * blank
     text = "\n".join(lines)
-    assert labelled.drifted(text) is (label != "Wrong answer {n}: ")
+    assert labelled.is_malformed(text) is (label != "Wrong answer {n}: ")
     assume(all(len({normal(o) for o in (a, *w)}) == 5 for _, a, w in groups))
     found = labelled.drafts(len(groups), wrong=4, with_question=True).read(text)
     assert [(d.question, d.answer, list(d.decoys)) for d in found] == [

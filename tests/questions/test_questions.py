@@ -12,12 +12,12 @@ from mustsee.errors import Unparsed
 from mustsee.questions.checks import fault, holds, is_order, items
 from mustsee.questions.drafts import (
     Draft,
-    clipped,
+    clip_spans,
     fields,
-    finished,
+    finish_question,
     question_id,
     reach,
-    shuffled,
+    shuffle_options,
     spans,
 )
 from mustsee.questions.replies import decoys, questions
@@ -122,7 +122,7 @@ def test_a_question_without_its_decoys_is_lost_alone() -> None:
 def test_reach(evidence: list[tuple[float, float]], seconds: float) -> None:
     """From where the first moment ends to where the last begins."""
     draft = replace(EGGS, evidence=tuple(Span(*e) for e in evidence), decoys=GOOD)
-    question = finished(draft, video_id="v", recipe="r", question_type="Other", seed=0)
+    question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
     assert reach(draft.evidence) == question.metrics["reach_seconds"] == seconds
 
 
@@ -169,7 +169,7 @@ def test_spans(text: str, found: list[tuple[float, float]]) -> None:
 )
 def test_clipped_spans_lie_within(raw: list[tuple[float, float]], one: float, two: float) -> None:
     low, high = min(one, two), max(one, two)
-    for span in clipped([Span(min(p), max(p)) for p in raw], low, high):
+    for span in clip_spans([Span(min(p), max(p)) for p in raw], low, high):
         assert low <= span.start <= span.end <= high
 
 
@@ -229,15 +229,15 @@ def test_orders_are_taken_apart(things: list[str], mark: str) -> None:
 @given(phrase, phrase, st.lists(phrase, min_size=4, max_size=4), st.integers(0, 99))
 def test_options_are_shuffled_by_seed_alone(q: str, a: str, wrong: list[str], seed: int) -> None:
     draft = Draft(question=q, answer=a, decoys=tuple(wrong))
-    options, index = shuffled(draft, seed, "id")
+    options, index = shuffle_options(draft, seed, "id")
     assert Counter(options) == Counter((a, *wrong))
     assert options[index] == a
-    assert shuffled(draft, seed, "id") == (options, index)
+    assert shuffle_options(draft, seed, "id") == (options, index)
 
 
 def test_answer_slots_are_even() -> None:
     draft = Draft(question="q", answer="a", decoys=("b", "c", "d", "e"))
-    slots = Counter(shuffled(draft, 7, str(n))[1] for n in range(2000))
+    slots = Counter(shuffle_options(draft, 7, str(n))[1] for n in range(2000))
     assert set(slots) == set(range(5))
     assert all(330 <= n <= 470 for n in slots.values())  # 5 standard deviations around 400
 
@@ -252,6 +252,6 @@ def test_ids_know_the_content_and_not_the_order(q: str, a: str, wrong: list[str]
 
 def test_a_question_at_fault_is_kept_with_its_reason() -> None:
     draft = Draft(question="What happens at 1:20?", answer="It burns", decoys=GOOD)
-    question = finished(draft, video_id="v", recipe="r", question_type="Other", seed=0)
+    question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
     assert question.drop == "check: a timestamp in the question"
     assert question.options[question.answer_index or 0] == "It burns"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mustsee.errors import Transient, UserError
-from mustsee.raters.ballots import TRAINING, Ballots, Cast, Draft, Item
+from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem, UnfinishedVote
 
 DAY = 86_400.0
 Make = Callable[..., Ballots]
@@ -21,7 +21,7 @@ Make = Callable[..., Ballots]
 def make(votes: str) -> Make:
     """Makes boxes with everybody invited."""
 
-    def made(*items: Item, **more: Any) -> Ballots:
+    def made(*items: RatedItem, **more: Any) -> Ballots:
         box = Ballots(where=votes, lease=100, **more)
         box.open(items)
         for name in ("ana", "ben", "dan", "eve", "zoe"):
@@ -33,11 +33,11 @@ def make(votes: str) -> Make:
 
 @pytest.fixture
 def box(make: Make) -> Ballots:
-    return make(Item(question_id="q1", round="r", wanted=2), again("q2"))
+    return make(RatedItem(question_id="q1", round="r", wanted=2), again("q2"))
 
 
-def again(name: str, round: str = "r", **more: Any) -> Item:
-    return Item(question_id=name, round=round, **{"wanted": 2, **more})
+def again(name: str, round: str = "r", **more: Any) -> RatedItem:
+    return RatedItem(question_id=name, round=round, **{"wanted": 2, **more})
 
 
 def test_a_token_is_kept_as_a_hash_and_ends(box: Ballots) -> None:
@@ -95,12 +95,12 @@ def test_drafts_outlive_the_server_and_keep_the_lease(box: Ballots, make: Make) 
     assert box.keep("q1/r", "ana", {"note": "ä"}, 90)
     later = make(again("other"))
     assert later.open() == [again("q1"), again("q2")]  # what was asked goes on
-    assert later.draft("q1/r", "ana") == Draft(answers={"note": "ä"})
+    assert later.draft("q1/r", "ana") == UnfinishedVote(answers={"note": "ä"})
     later.take("ben", 150)
     assert later.take("eve", 150) == "q2/r"  # ana's was prolonged by the draft
     assert not later.keep("q2/r", "ana", {}, 0)
     later.vote("q1/r", "ana", {"a": "1"}, 160)
-    assert later.draft("q1/r", "ana") == Draft()
+    assert later.draft("q1/r", "ana") == UnfinishedVote()
 
 
 def test_a_step_that_was_answered_stands(box: Ballots) -> None:
@@ -110,11 +110,13 @@ def test_a_step_that_was_answered_stands(box: Ballots) -> None:
     assert box.advance("q1/r", "ana", 0, {"blind": 1}, 2)
     assert box.advance("q1/r", "ana", 0, {"blind": 2}, 3)  # sent twice
     box.keep("q1/r", "ana", {"answer": "3"}, 4)
-    assert box.draft("q1/r", "ana") == Draft(step=1, kept={"blind": 1}, answers={"answer": "3"})
-    assert (box.held("ana", 5), box.held("ana", 500)) == ("q1/r", None)
-    assert box.opened("q1/r", "ana") == 0
-    assert box.held("ana", 90) == "q1/r"  # who watches for long keeps it
-    assert box.held("ana", 180) == "q1/r"
+    assert box.draft("q1/r", "ana") == UnfinishedVote(
+        step=1, kept={"blind": 1}, answers={"answer": "3"}
+    )
+    assert (box.current_item("ana", 5), box.current_item("ana", 500)) == ("q1/r", None)
+    assert box.opened_at("q1/r", "ana") == 0
+    assert box.current_item("ana", 90) == "q1/r"  # who watches for long keeps it
+    assert box.current_item("ana", 180) == "q1/r"
 
 
 def test_training_comes_first_and_leaves_everybody_a_place(make: Make) -> None:
@@ -189,7 +191,7 @@ def test_votes_from_elsewhere_take_places_that_are_free(make: Make) -> None:
     box = make(again("q1"), again("q1", "s", wanted=1, after="r"))
     box.take("ana", 0)
     votes = [
-        Cast(question_id="q1", round="r", rater=name, answers={"a": "1"}, seconds=3, at=0)
+        CastVote(question_id="q1", round="r", rater=name, answers={"a": "1"}, seconds=3, at=0)
         for name in ("x", "x", "y", "z")
     ]
     assert box.take_in(votes, 1) == 1  # ana has the other place in hand
@@ -202,9 +204,9 @@ def test_votes_from_elsewhere_take_places_that_are_free(make: Make) -> None:
 WORK = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from mustsee.raters.ballots import Ballots, Item
+from mustsee.raters.ballots import Ballots, RatedItem
 
-items = [Item(question_id=f"q{i}", round="r", wanted=3) for i in range(12)]
+items = [RatedItem(question_id=f"q{i}", round="r", wanted=3) for i in range(12)]
 box = Ballots(where=sys.argv[1])
 box.open(items)
 said = []
@@ -272,7 +274,7 @@ def test_a_file_of_before_is_gone_on_with(tmp_path: Path) -> None:
     assert [(i.name, i.senior, i.after) for i in box.open()] == [
         ("q1/r", False, None), ("q1/s", True, "r"),
     ]  # fmt: skip
-    assert box.draft("q1/r", "ben") == Draft(step=1, kept={"blind": 1}, answers={"a": "2"})
+    assert box.draft("q1/r", "ben") == UnfinishedVote(step=1, kept={"blind": 1}, answers={"a": "2"})
     assert box.take("ben", 10) == "q1/r"
     assert box.vote("q1/r", "ben", {"a": "1"}, 13)
     (first, second) = box.votes()

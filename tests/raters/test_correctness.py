@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from mustsee.raters.agreement import agreement, overlap
-from mustsee.raters.ballots import Cast
-from mustsee.raters.correctness import bound, checked, decided, evidence, sample
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.correctness import bound, decide_bound, evidence, measure_correctness, sample
 from mustsee.raters.deal import items
-from mustsee.raters.form import Field, Form, Round, Step
+from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
 from mustsee.records import Question, Span
 
@@ -79,12 +79,12 @@ def test_evidence_by_hand() -> None:
     # all n right: 1 / ((n + 1) share^n) must reach 20
     assert evidence(3, 3, 0.5) == pytest.approx(math.log(1 / 4 / 0.125))
     assert evidence(1, 2, 0.5) == pytest.approx(math.log((1 / 6) / 0.25))
-    first = next(n for n in range(1, 1000) if decided(n, n, 0.95))
+    first = next(n for n in range(1, 1000) if decide_bound(n, n, 0.95))
     assert (first + 1) * 0.95**first <= 0.05 < first * 0.95 ** (first - 1)
-    assert decided(first, first, 0.95) == "above"
-    assert decided(5, 10, 0.95) == "below"
-    assert decided(95, 100, 0.95) is None
-    assert decided(0, 0, 0.95) is None
+    assert decide_bound(first, first, 0.95) == "above"
+    assert decide_bound(5, 10, 0.95) == "below"
+    assert decide_bound(95, 100, 0.95) is None
+    assert decide_bound(0, 0, 0.95) is None
 
 
 @pytest.mark.parametrize(("right", "n"), [(10, 10), (95, 100), (0, 5), (180, 200)])
@@ -106,18 +106,18 @@ def test_looking_after_every_question_misleads_at_most_one_time_in_twenty() -> N
     assert wrong / 400 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
 
 
-FORM = Form(
+FORM = RatingForm(
     name="verify",
     title="?",
     rounds=(
         Round(
             name="r",
             steps=(
-                Step(
+                FormStep(
                     fields=(
-                        Field(name="ok", ask="ok?", options=("yes", "no")),
-                        Field(name="ticks", ask="which?", kind="ticks", options=("a", "b")),
-                        Field(name="note", ask="note", kind="text", needed=False),
+                        FormField(name="ok", ask="ok?", options=("yes", "no")),
+                        FormField(name="ticks", ask="which?", kind="ticks", options=("a", "b")),
+                        FormField(name="note", ask="note", kind="text", needed=False),
                     )
                 ),
             ),
@@ -128,9 +128,9 @@ FORM = Form(
 )
 
 
-def cast(question_id: str, rater: str, ok: str, **more: object) -> Cast:
+def cast(question_id: str, rater: str, ok: str, **more: object) -> CastVote:
     answers = {"ok": ok, **more}
-    return Cast(
+    return CastVote(
         question_id=question_id, round="r", rater=rater, answers=answers, seconds=9.0, at=0.0
     )
 
@@ -159,5 +159,5 @@ def test_results_by_hand() -> None:
 
 
 def test_nobody_checked_is_no_figure() -> None:
-    assert checked({}, {}, asked=3, by="people", wanted=0.9) is None
+    assert measure_correctness({}, {}, asked=3, by="people", wanted=0.9) is None
     assert "said" not in results(FORM, {}, [], [], wanted=0.9).plain()

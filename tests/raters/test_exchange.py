@@ -9,7 +9,7 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.raters import exchange, label_studio, potato
-from mustsee.raters.form import Form
+from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
 from ray_jobs.running.launch import build, compose
 
@@ -28,11 +28,11 @@ SAID: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def form(name: str) -> Form:
+def form(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
-def annotated(kind: Form, folder: Path, said: dict[str, Any]) -> Path:
+def annotated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
     """The export of Label Studio 1.x, of its tasks and controls as they were written."""
     config = ElementTree.parse(folder / "config.xml").getroot()
     (task,) = json.loads((folder / "tasks.json").read_text())
@@ -65,7 +65,7 @@ def annotated(kind: Form, folder: Path, said: dict[str, Any]) -> Path:
     return path
 
 
-def rated(kind: Form, folder: Path, said: dict[str, Any]) -> Path:
+def rated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
     """What Potato 2.x leaves: pairs of a label and its value."""
     labels: list[Any] = []
     for name, value in said.items():
@@ -100,7 +100,9 @@ def test_the_same_tasks_out_and_the_same_votes_in(
 ) -> None:
     kind = form(name)
     tool.write(kind, [ASKED], VIDEOS, tmp_path)
-    found = exchange.taken(kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS)
+    found = exchange.import_votes(
+        kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS
+    )
     assert found.refused == []
     (vote,) = found.votes
     assert vote.rater in ("label_studio:ana@example.org", "potato:ana")
@@ -123,11 +125,11 @@ def test_what_is_shown_is_what_was_asked(tmp_path: Path) -> None:
 def test_votes_that_cannot_count_are_named() -> None:
     kind = form("verify")
     said = [
-        exchange.Foreign(question_id="q9", rater="a", given=SAID["verify"]),
-        exchange.Foreign(question_id="q1", rater="b", given={**SAID["verify"], "other": "x"}),
-        exchange.Foreign(question_id="q1", rater="c", given={"answer_right": "no"}),
+        exchange.ForeignVote(question_id="q9", rater="a", given=SAID["verify"]),
+        exchange.ForeignVote(question_id="q1", rater="b", given={**SAID["verify"], "other": "x"}),
+        exchange.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
     ]
-    found = exchange.taken(kind, said, {"q1": ASKED}, VIDEOS)
+    found = exchange.import_votes(kind, said, {"q1": ASKED}, VIDEOS)
     assert found.votes == []
     assert [reason.partition(":")[0].partition(",")[0] for reason in found.refused] == [*"abc"]
 

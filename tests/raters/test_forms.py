@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mustsee.errors import UserError
 from mustsee.filters.repair import earlier
 from mustsee.raters import training
-from mustsee.raters.ballots import Cast
-from mustsee.raters.deal import dealt, items, needed
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.deal import dealt, items, needed_raters
 from mustsee.raters.films import rows, tasks
-from mustsee.raters.form import Field, Form, Round, Step
+from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
-from mustsee.raters.settle import decide, settled, shared
-from mustsee.raters.written import written
+from mustsee.raters.settle import decide, settle_field, shared_spans
+from mustsee.raters.written import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.run.browse import rulings
@@ -29,23 +29,25 @@ ASKED = Question(
 )  # fmt: skip
 
 
-def form(name: str) -> Form:
+def form(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
-def cast(name: str, rater: str, said: dict[str, Any], question: str = "q1") -> Cast:
-    return Cast(question_id=question, round=name, rater=rater, answers=said, seconds=9.0, at=0.0)
+def cast(name: str, rater: str, said: dict[str, Any], question: str = "q1") -> CastVote:
+    return CastVote(
+        question_id=question, round=name, rater=rater, answers=said, seconds=9.0, at=0.0
+    )
 
 
 FIELDS = {
-    "pick": Field(name="x", ask="?", options=("yes", "no")),
-    "ticks": Field(name="x", ask="?", kind="ticks", options=("a", "b")),
-    "option": Field(name="x", ask="?", kind="option"),
-    "text": Field(name="x", ask="?", kind="text", needed=False),
-    "lines": Field(name="x", ask="?", kind="lines", least=1, most=2),
-    "spans": Field(name="x", ask="?", kind="spans", least=1),
-    "answer": Field(name="x", ask="?", kind="text", fills="answer"),
-    "decoys": Field(name="x", ask="?", kind="lines", fills="decoys"),
+    "pick": FormField(name="x", ask="?", options=("yes", "no")),
+    "ticks": FormField(name="x", ask="?", kind="ticks", options=("a", "b")),
+    "option": FormField(name="x", ask="?", kind="option"),
+    "text": FormField(name="x", ask="?", kind="text", needed=False),
+    "lines": FormField(name="x", ask="?", kind="lines", least=1, most=2),
+    "spans": FormField(name="x", ask="?", kind="spans", least=1),
+    "answer": FormField(name="x", ask="?", kind="text", fills="answer"),
+    "decoys": FormField(name="x", ask="?", kind="lines", fills="decoys"),
 }
 
 
@@ -82,15 +84,15 @@ def test_answers_are_typed(kind: str, given: str, answer: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_taken_is_said(kind: str, given: str) -> None:
-    answers, faults = Step(fields=(FIELDS[kind],)).read({"x": given}, ASKED, 60)
+    answers, faults = FormStep(fields=(FIELDS[kind],)).read({"x": given}, ASKED, 60)
     assert not answers
     assert len(faults) == 1
 
 
 def test_what_a_step_does_not_ask_is_refused() -> None:
-    assert Step(fields=(FIELDS["text"],)).read({"y": "1"}, ASKED)[1]
+    assert FormStep(fields=(FIELDS["text"],)).read({"y": "1"}, ASKED)[1]
     open_question = Question(**{**vars(ASKED), "options": (), "answer_index": None})
-    assert Step(fields=(FIELDS["decoys"],)).read({}, open_question) == ({}, [])
+    assert FormStep(fields=(FIELDS["decoys"],)).read({}, open_question) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -102,11 +104,11 @@ def test_what_a_step_does_not_ask_is_refused() -> None:
 )  # fmt: skip
 def test_a_field_that_cannot_be_asked_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
-        Field(**{"name": "x", "ask": "?", "options": ("a", "b"), **wrong})
+        FormField(**{"name": "x", "ask": "?", "options": ("a", "b"), **wrong})
 
 
 def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
-    one = Round(name="r", steps=(Step(fields=(FIELDS["pick"],)),))
+    one = Round(name="r", steps=(FormStep(fields=(FIELDS["pick"],)),))
     for wrong in (
         {"right": {"x": "maybe"}},
         {"rule": "coin"},
@@ -116,9 +118,9 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
         {"rounds": (Round(name="r", steps=one.steps * 2),)},
     ):
         with pytest.raises(UserError):
-            Form(**{"name": "f", "title": "", "rounds": (one,), **wrong})
+            RatingForm(**{"name": "f", "title": "", "rounds": (one,), **wrong})
     with pytest.raises(UserError, match="shows"):
-        Step(shows=("film", "secrets"))
+        FormStep(shows=("film", "secrets"))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
 )
 def test_votes_settle(rule: str, kind: str, said: list[Any], answer: Any) -> None:
     votes = [{} if value is None else {"x": value} for value in said]
-    assert settled(rule, FIELDS[kind], votes) == answer
+    assert settle_field(rule, FIELDS[kind], votes) == answer
 
 
 span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], p[0] + p[1]))
@@ -146,11 +148,13 @@ span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], 
 
 @given(st.lists(st.lists(span, max_size=4), min_size=1, max_size=4))
 def test_what_one_marked_at_least_is_all_that_was_marked(marked: list[list[Span]]) -> None:
-    every = shared(marked, 1)
+    every = shared_spans(marked, 1)
     for spans in marked:
         for one in spans:
             assert any(s - 1e-6 <= one.start and one.end <= e + 1e-6 for s, e in every)
-    assert all(any(a <= s and e <= b for a, b in every) for s, e in shared(marked, len(marked)))
+    assert all(
+        any(a <= s and e <= b for a, b in every) for s, e in shared_spans(marked, len(marked))
+    )
 
 
 SHEET = {
@@ -202,9 +206,9 @@ def test_two_rounds(first: list[str], second: list[str], state: str) -> None:
 GOOD = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
 
 
-def neptune(*votes: Cast) -> Question:
+def neptune(*votes: CastVote) -> Question:
     found = form("neptune")
-    (done,) = written(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
+    (done,) = apply_votes(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
     return done
 
 
@@ -240,9 +244,11 @@ def test_writing_again_adds_nothing_and_follows_the_votes() -> None:
     seen = Question(**{**vars(ASKED), "verdicts": (Verdict(filter="sight", model="m"),)})
     votes = [cast("raters", r, GOOD) for r in "abc"]
     changed = cast("senior", "s", {**GOOD, "answer": "navy"})
-    once = written(found, [seen], asked, [*votes, changed])
-    assert written(found, once, asked, [*votes, changed]) == once
-    (back,) = written(found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})])
+    once = apply_votes(found, [seen], asked, [*votes, changed])
+    assert apply_votes(found, once, asked, [*votes, changed]) == once
+    (back,) = apply_votes(
+        found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})]
+    )
     assert (back.answer, back.options, back.repairs) == ("blue", ASKED.options, ())
     assert back.drop == "people_neptune: not clear; not right; not film; not long"
     assert back.verdicts[0].filter == "sight"
@@ -256,7 +262,7 @@ def test_marked_parts_become_the_evidence() -> None:
         for i, parts in enumerate(marks)
     ]
     asked = items(found, ["q1"], raters=3, people=())
-    (done,) = written(found, [ASKED], asked, votes)
+    (done,) = apply_votes(found, [ASKED], asked, votes)
     assert done.evidence == (Span(5, 20),)
     assert done.metrics["people_certificate_seconds"] == 15
     assert json.loads(done.repairs[0].before) == [[1, 2]]
@@ -271,7 +277,7 @@ def test_how_well_people_answer_by_setting() -> None:
         cast("unlimited", "a", {"blind": 0, "answer": 1}),
         cast("one_minute", "b", {"blind": 1, "answer": 2}),
     ]
-    late = Cast(**{**vars(votes[1]), "seconds": 90.0})
+    late = CastVote(**{**vars(votes[1]), "seconds": 90.0})
     asked = dealt(found.rounds, ["q1"], "abcde")
     told = results(found, {"q1": ASKED}, asked, [votes[0], late], wanted=0.9)
     assert {k: v.value for k, v in told.answered.items()} == {
@@ -279,7 +285,7 @@ def test_how_well_people_answer_by_setting() -> None:
         "one_minute.blind": 1.0, "one_minute.answer": 0.0,
     }  # fmt: skip
     assert told.late == {"one_minute": 1, "three_minutes": 0}
-    (done,) = written(found, [ASKED], asked, votes)
+    (done,) = apply_votes(found, [ASKED], asked, votes)
     assert [v.correct for v in done.verdicts] == [True, False]
     assert done.drop is None
 
@@ -305,7 +311,13 @@ def test_too_few_people() -> None:
     with pytest.raises(UserError, match="at least as many raters"):
         dealt(BENCHMARK.rounds, ["q"], ["a", "b"])
     names = ("verify", "neptune", "egoschema", "mlvu", "human_benchmark")
-    assert [needed(form(name), 3) for name in names] == [(3, 0), (3, 1), (6, 0), (3, 0), (5, 0)]
+    assert [needed_raters(form(name), 3) for name in names] == [
+        (3, 0),
+        (3, 1),
+        (6, 0),
+        (3, 0),
+        (5, 0),
+    ]
 
 
 def test_what_people_write_for_mlvu_becomes_questions() -> None:
@@ -336,8 +348,8 @@ def test_training_rows_are_checked() -> None:
     found, questions = form("verify"), {"q1": ASKED}
     row = {"question_id": "q1", "answers": {"answer_right": "no"}, "why": "It is red."}
     known = training.from_rows([row], found, questions)["q1"]
-    assert known.missed({"answer_right": "yes"}) == ["answer_right"]
-    assert known.missed({"answer_right": "no", "only_answer": "yes"}) == []
+    assert known.missed_fields({"answer_right": "yes"}) == ["answer_right"]
+    assert known.missed_fields({"answer_right": "no", "only_answer": "yes"}) == []
     for wrong in (
         {"question_id": "q9"}, {"answers": {}}, {"answers": {"other": "yes"}},
         {"answers": {"answer_right": "maybe"}}, {"answers": {"comment": "x"}},

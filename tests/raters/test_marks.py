@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.raters import marks
-from mustsee.raters.marks import Conventions
+from mustsee.raters.marks import MarkConventions
 from mustsee.records import Span
 
 span = st.tuples(st.floats(0, 170), st.floats(0, 10)).map(lambda p: Span(p[0], p[0] + p[1]))
@@ -51,4 +51,4 @@ def test_the_numbers_of_the_paper() -> None:
     with pytest.raises(ValueError, match="within the video"):
         marks.merge([Span(5, 4)])
     with pytest.raises(ValueError, match="within the video"):
-        marks.merge([Span(5, 181)], Conventions(), 180)
+        marks.merge([Span(5, 181)], MarkConventions(), 180)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from actors.judge.gem import Gem
-from actors.judge.gem_fit import GemFit, Worker, fit
+from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.gem_jax import GemJax
 from mustsee.judge.client import JudgeClient
-from mustsee.judge.data import Pair
-from mustsee.judge.judge import Item, JudgeConfig, Reading
+from mustsee.judge.data import LabelledPair
+from mustsee.judge.judge import ForwardPass, JudgeConfig, JudgeItem
 from mustsee.judge.prompt import triple
-from serve.judge_guard import Keys, Limits
+from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.nn.test_gemma import logits, theirs
@@ -57,7 +57,10 @@ def test_the_judges_read_what_the_model_says(gemma3: Path, figure: Keep) -> None
     one = Gem(**plain, device="cpu").open()
     two = GemJax(**plain, limit=320, lengths=(), batches=(1,)).open()
     prepared = [one.prepare(t) for t in TRIPLES]
-    found: dict[str, list[Reading]] = {"gem": one.score(prepared), "gem_jax": two.score(prepared)}
+    found: dict[str, list[ForwardPass]] = {
+        "gem": one.score(prepared),
+        "gem_jax": two.score(prepared),
+    }
     for at, item in enumerate(prepared):
         last = theirs(gemma3, np.array([item.payload]))[0, -1].astype(np.float64)
         true, false = one.tokens.labels
@@ -73,7 +76,7 @@ def test_a_judge_is_trained_from_it_and_served(gemma3: Path, tmp_path: Path, fig
     """Two steps of LoRA on four pairs lower the loss on them; what is saved is served."""
     cities = (("France", "Paris"), ("Spain", "Madrid"))
     pairs = [
-        Pair(question=f"What is the capital of {land}?", candidate=said, references=(city,),
+        LabelledPair(question=f"What is the capital of {land}?", candidate=said, references=(city,),
              label=said == city, group=land)
         for land, city in cities for said in (city, "Berlin")
     ]  # fmt: skip
@@ -81,17 +84,17 @@ def test_a_judge_is_trained_from_it_and_served(gemma3: Path, tmp_path: Path, fig
         base=str(gemma3), attention="causal", rank=4, rate=3e-4, steps=2, batch=4, every=2,
         warmup=1, checkpointing=False,
     )  # fmt: skip
-    fit(settings, pairs, pairs, str(tmp_path), Worker())
+    fit(settings, pairs, pairs, str(tmp_path), TrainingWorker())
     (metrics,) = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
     figure("gemma3_270m_loss_before_and_after", [metrics["train_loss"], metrics["dev_loss"]])
     assert metrics["dev_loss"] < metrics["train_loss"]
     engine = Gem(path=str(tmp_path), device="cpu", dtype="float32")
     judge = JudgeConfig(engine=engine, uncalibrated=True).open()
-    items = [Item(question=p.question, candidate=p.candidate, references=p.references)
+    items = [JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
              for p in pairs[:2]]  # fmt: skip
 
     direct = judge.score(items)
-    app = create_app(LocalBackend(judge, "gemma3"), Keys.read(KEY), Limits())
+    app = create_app(LocalBackend(judge, "gemma3"), Keys.read(KEY), RequestLimits())
     with served(app) as url:
         scores = JudgeClient(url, KEY).score(items)
     assert [s.logit_diff for s in scores] == pytest.approx([s.logit_diff for s in direct], abs=1e-4)

@@ -20,7 +20,7 @@ from actors.answer.llm import AnswerLlm
 from actors.judge.llm import LlmJudge
 from actors.llm.transformers import Transformers, TransformersChat
 from actors.part import LlmConfig, RunContext
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.seen import Condition
 from mustsee.errors import BadRow
 from mustsee.judge.prompt import triple
 from mustsee.llm import Asker, Llm, Message, Reply, Request, Sampling
@@ -135,7 +135,7 @@ def test_answers_and_their_letters(chat: TransformersChat, smollm2: Path, tmp_pa
 
     run = RunContext(store=Store(str(tmp_path)), llm=connect, count=lambda name, n: None)
     part = AnswerLlm(
-        llm=config(smollm2), see=Seen(condition="transcript"), prompt="evaluate/choice",
+        llm=config(smollm2), see=Condition(condition="transcript"), prompt="evaluate/choice",
         rotations=5, sampling=Sampling(max_tokens=16, top_logprobs=20),
     )  # fmt: skip
     video: Video = replace(film(), questions=(question,))

@@ -12,7 +12,7 @@ import pytest
 from mustsee.errors import Unparsed
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.replies import Run, closed, expected, holes, topics
+from mustsee.recipes.neptune.replies import Run, close_gaps, expected, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_film import Rules, asker, film
@@ -104,7 +104,7 @@ def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:
 )
 def test_holes(runs: list[Run], open_: list[tuple[int, int]], shut: list[tuple[int, int]]) -> None:
     assert list(holes(runs, 3)) == open_
-    assert [(a, b) for a, b, _ in closed(runs, 3)] == shut
+    assert [(a, b) for a, b, _ in close_gaps(runs, 3)] == shut
 
 
 def test_a_cast_line_that_cannot_be_read_is_left_out() -> None:

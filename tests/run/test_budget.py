@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldBack
+from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldAmount
 
 Meter = Callable[[int, random.Random], float]  # call by number -> how many times its estimate
 
@@ -82,7 +82,7 @@ class Run:
             for number in ask:
                 cost = self.cost(number)
                 may = budget.consider(cost, settled)
-                if isinstance(may, HeldBack):
+                if isinstance(may, HeldAmount):
                     budget.start(str(number), may)
                     bill = cost.usd * self.meter(count, rng)
                     count += 1
@@ -99,7 +99,7 @@ class Run:
             now, _, key, cost, bill = heapq.heappop(flights)
             settled += bill
             expected = budget.release(key)
-            self.history.billed(cost.pair).add(
+            self.history.billing_of(cost.pair).add(
                 cost, bill, bill / cost.usd * cost.tokens_in, expected
             )
         self.made, self.seconds = count, now
@@ -138,12 +138,12 @@ def test_the_first_call_of_a_model_goes_alone_and_those_of_a_known_prompt_togeth
     first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
     for key, cost in (("1", first), ("2", second)):
         held = budget.consider(cost, 0.0)
-        assert isinstance(held, HeldBack)
+        assert isinstance(held, HeldAmount)
         budget.start(key, held)
     assert [budget.consider(c, 0.0) for c in (first, other, second)] == ["hold"] * 3
-    history.billed(first.pair).add(first, 0.08, 0.0, budget.release("1"))
+    history.billing_of(first.pair).add(first, 0.08, 0.0, budget.release("1"))
     held = budget.consider(first, 0.08)
-    assert isinstance(held, HeldBack)
+    assert isinstance(held, HeldAmount)
     assert held.usd >= 0.08
 
 
@@ -151,6 +151,6 @@ def test_what_is_learnt_of_tokens_holds_where_the_reply_is_most_of_the_estimate(
     """A first call with little to send and room for a long reply hides what pictures are billed."""
     history = BillingHistory()
     small = CallCost(model="m", prompt="p", usd=0.0067, usd_in=0.0001, tokens_in=255)
-    history.billed(small.pair).add(small, 0.0034, 255 * 33, None)
+    history.billing_of(small.pair).add(small, 0.0034, 255 * 33, None)
     large = CallCost(model="m", prompt="p", usd=0.0117, usd_in=0.0051, tokens_in=12750)
-    assert history.corrected(large) == pytest.approx(0.0051 * 33 + 0.0066)
+    assert history.likely_cost(large) == pytest.approx(0.0051 * 33 + 0.0066)

@@ -14,12 +14,12 @@ from pyarrow import fs
 from mustsee.errors import MustseeError
 from mustsee.run import daybook
 from mustsee.run.budget import CallCost
-from mustsee.run.daybook import FOLDER, Daybook, run_name
-from mustsee.run.ledger import Entry, Ledger
+from mustsee.run.daybook import FOLDER, CallLog, run_name
+from mustsee.run.ledger import CallOutcome, UsageTotals
 
 
-def end(key: str, outcome="done", usd: float = 0.5, **more) -> Entry:
-    return Entry(
+def end(key: str, outcome="done", usd: float = 0.5, **more) -> CallOutcome:
+    return CallOutcome(
         outcome=outcome, model="m", prompt="p", tokens_in=7, tokens_out=3, usd=usd, key=key,
         account="a", **more,
     )  # fmt: skip
@@ -40,13 +40,13 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return str(tmp_path / "out")
 
 
-def entered(out: str, *work) -> tuple[Daybook, Ledger]:
+def entered(out: str, *work) -> tuple[CallLog, UsageTotals]:
     """A run's daybook and ledger, after it entered (and kept) each of `work`."""
-    book, ledger = Daybook(out), Ledger()
+    book, ledger = CallLog(out), UsageTotals()
     for each in work:
-        if isinstance(each, Entry):
+        if isinstance(each, CallOutcome):
             ledger.add(each)
-            book.ended(each)
+            book.record_end(each)
         else:
             key, usd = each
             book.sent(key, cost(usd))
@@ -60,45 +60,45 @@ def test_what_earlier_runs_spent_and_sent_is_known(out):
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
         "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
     }  # fmt: skip
-    killed = Daybook(out)
+    killed = CallLog(out)
     assert killed.usd == pytest.approx(3.5)
-    spent = killed.spent(Ledger())
+    spent = killed.spent(UsageTotals())
     assert (spent.runs, spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 2, 3.0)
     book, ledger = entered(out, ("b", 1.0), end("b", usd=0.25))
     spent = book.spent(ledger)
     assert (spent.runs, spent.total.calls, spent.total.usd) == (2, 2, 0.75)
     assert (spent.unknown, spent.unknown_usd) == (2, 3.0)  # b was made twice
-    assert Daybook(out).usd == pytest.approx(3.75)
+    assert CallLog(out).usd == pytest.approx(3.75)
 
 
 def test_a_call_that_is_still_out_is_not_lost(out):
     entered(out, ("a", 1.0), ("b", 2.0))
-    book = Daybook(out)
+    book = CallLog(out)
     book.rejoin("a")
     assert book.usd == pytest.approx(2.0)
     book.sent("a", cost(1.0))
-    book.ended(end("a", batched=True))
+    book.record_end(end("a", batched=True))
     book.keep()
-    spent = Daybook(out).spent(Ledger())
+    spent = CallLog(out).spent(UsageTotals())
     assert (spent.total.calls, spent.total.batched) == (1, 1)
     assert (spent.unknown, spent.unknown_usd) == (1, 2.0)
 
 
 def test_a_reply_that_came_after_all_is_not_lost():
-    book = Daybook()
+    book = CallLog()
     book.sent("a", cost(1.0))
     book.lose("a")
     assert book.usd == 1.0
-    book.ended(end("a"))
+    book.record_end(end("a"))
     assert book.usd == 0.0
 
 
 def test_what_is_free_leaves_no_trace_and_what_cost_nothing_is_over(out):
     book, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
-    assert book.entered == 4
+    assert book.entry_count == 4
     book, _ = entered(out, end("c", "cached"))
-    assert book.entered == 0
-    spent = Daybook(out).spent(Ledger())
+    assert book.entry_count == 0
+    spent = CallLog(out).spent(UsageTotals())
     assert (spent.runs, spent.total.calls, spent.total.retries, spent.unknown) == (1, 0, 1, 0)
 
 
@@ -106,7 +106,7 @@ def test_a_line_that_a_kill_cut_off_is_left_out(out):
     entered(out, ("a", 1.0), end("a"), ("b", 1.0))
     (*_, last) = sorted(Path(out, FOLDER).iterdir())
     last.write_bytes(last.read_bytes()[:-9])
-    assert Daybook(out).spent(Ledger()).plain()["usd"] == 0.5
+    assert CallLog(out).spent(UsageTotals()).plain()["usd"] == 0.5
 
 
 def test_entries_hold_no_more_than_they_need(out):
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path):
 def test_known_and_unknown_add_up(tmp_path_factory, steps):
     """Whatever is sent is in the end paid, over, or unknown, in this run as in the next."""
     out = str(tmp_path_factory.mktemp("run") / "out")
-    book, ledger, flying = Daybook(out), Ledger(), set[str]()
+    book, ledger, flying = CallLog(out), UsageTotals(), set[str]()
     for key, what in steps:
         if what == "sent":
             flying.add(key)
@@ -136,9 +136,9 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
         else:
             flying.discard(key)
             ledger.add(end(key, what))
-            book.ended(end(key, what))
+            book.record_end(end(key, what))
     book.keep()
-    spent = Daybook(out).spent(Ledger())
+    spent = CallLog(out).spent(UsageTotals())
     assert spent.unknown_usd == spent.unknown == len(flying)
     assert spent.total.plain() | {"asked_again_for": {}} == ledger.total.plain()
 
@@ -147,9 +147,9 @@ def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
     noon, names = datetime(2026, 11, 22, 12, tzinfo=UTC), []
     for hours in (0, 1, -24, 400 * 24, -1):
         names.append(run_name(out, noon + timedelta(hours=hours)))
-        book = Daybook(out, names[-1])
+        book = CallLog(out, names[-1])
         book.sent(f"call {hours}", cost(1.0))
         book.keep()
     assert names == sorted(names)
     assert len({name.partition("-")[0] for name in names}) == 5
-    assert Daybook(out).runs == 5
+    assert CallLog(out).runs == 5

@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 
 from mustsee.errors import MustseeError, UserError
-from mustsee.run.lease import DEAD_S, FOLDER, Claim, Lease, command_line, hold_lease, process_start
+from mustsee.run.lease import (
+    DEAD_S,
+    FOLDER,
+    Lease,
+    LeaseClaim,
+    command_line,
+    hold_lease,
+    process_start,
+)
 from tests.support import s3
 
 
@@ -204,7 +212,7 @@ def test_one_who_was_taken_for_dead_learns_who_has_the_folder(out: str) -> None:
     near = lease(out, clock=Clock())
     near.acquire()
     taker = far.renew()
-    assert isinstance(taker, Claim)
+    assert isinstance(taker, LeaseClaim)
     assert taker.machine == near._claim.machine
     assert near.renew() is None
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.run.ledger import Entry, Ledger, Price, price, require_price
+from mustsee.run.ledger import CallOutcome, Price, UsageTotals, price, require_price
 
 ENTRIES = st.lists(
     st.builds(
-        Entry,
+        CallOutcome,
         outcome=st.sampled_from(["done", "cached", "retry", "failed"]),
         model=st.sampled_from(["small", "large"]),
         prompt=st.sampled_from(["neptune/questions", "filters/blind"]),
@@ -31,7 +31,7 @@ ENTRIES = st.lists(
 
 @given(ENTRIES)
 def test_parts_add_up_to_the_total(entries):
-    ledger = Ledger()
+    ledger = UsageTotals()
     for entry in entries:
         ledger.add(entry)
     summary = ledger.summary()
@@ -44,7 +44,7 @@ def test_parts_add_up_to_the_total(entries):
 
 @given(ENTRIES, st.randoms(use_true_random=False))
 def test_the_order_of_entries_does_not_matter(entries, random):
-    ledgers = Ledger(), Ledger()
+    ledgers = UsageTotals(), UsageTotals()
     shuffled = list(entries)
     random.shuffle(shuffled)
     for ledger, order in zip(ledgers, (entries, shuffled), strict=True):
@@ -57,10 +57,10 @@ def test_the_order_of_entries_does_not_matter(entries, random):
 
 
 def test_only_finished_calls_are_paid_for():
-    ledger = Ledger()
+    ledger = UsageTotals()
     for outcome in ("done", "cached", "retry", "failed"):
         ledger.add(
-            Entry(
+            CallOutcome(
                 outcome=outcome,
                 model="m",
                 prompt="p",
@@ -80,10 +80,10 @@ def test_only_finished_calls_are_paid_for():
 
 
 def test_expected_length_is_learnt_per_prompt():
-    ledger = Ledger()
+    ledger = UsageTotals()
     assert ledger.expected_out("p", 100) == 100
     for tokens in (10, 30):
-        ledger.add(Entry(outcome="done", model="m", prompt="p", tokens_out=tokens))
+        ledger.add(CallOutcome(outcome="done", model="m", prompt="p", tokens_out=tokens))
     assert ledger.expected_out("p", 100) == 20
     assert ledger.expected_out("other", 4096) == 512
 

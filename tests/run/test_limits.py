@@ -68,13 +68,13 @@ def test_requests_and_tokens_both_count():
 def test_the_time_for_which_a_ceiling_held_calls_counts_once():
     rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=1_500_000), 0.0)
     rates.admit(10, 0.0)
-    assert rates.held == {}
+    assert rates.held_seconds == {}
     for now in (0.0, 0.0, 0.5):  # one that starts a second later, two that are told to ask again
         rates.admit(10, now)
-    assert rates.held == {"requests_per_minute=60": pytest.approx(1.0)}
+    assert rates.held_seconds == {"requests_per_minute=60": pytest.approx(1.0)}
     rates.admit(10, 10.0)
     rates.admit(10, 10.5)
-    assert rates.held == {"requests_per_minute=60": pytest.approx(1.5)}
+    assert rates.held_seconds == {"requests_per_minute=60": pytest.approx(1.5)}
 
 
 def test_a_wait_for_a_debt_counts_where_it_is_waited_for():
@@ -85,7 +85,7 @@ def test_a_wait_for_a_debt_counts_where_it_is_waited_for():
             waited, now = waited + admitted.wait, now + admitted.wait
         waited, now = waited + admitted.wait, now + admitted.wait
         rates.release(1500 - 68_000, now)
-    (held,) = rates.held.values()
+    (held,) = rates.held_seconds.values()
     assert waited > 150
     assert held == pytest.approx(waited, rel=0.05)
 
@@ -102,9 +102,9 @@ def test_who_says_when_to_come_again_is_asked_again_then():
         rates.release(0, now)
         if len(starts) % 3:
             rates.pause(2.0, now)
-            rates.refused(admitted.call, now, told=True)
+            rates.record_refusal(admitted.call, now, told=True)
         else:
-            rates.answered(admitted.call, "prompt", 0.1)
+            rates.record_answer(admitted.call, "prompt", 0.1)
     late = [b - a for a, b in itertools.pairwise(starts) if a > 30]
     assert max(late) < 3.0
     assert min(late) > 1.0
@@ -113,15 +113,17 @@ def test_who_says_when_to_come_again_is_asked_again_then():
 def test_what_an_endpoint_says_shows_while_it_answers_nothing_or_refuses_most():
     rates = Rates(Limits(), 0.0)
     rates.said = "HTTP 429: slow down"
-    rates.refused(1, 0.0)
+    rates.record_refusal(1, 0.0)
     assert rates.trouble(1.0) == ""
     assert rates.trouble(6.0) == "HTTP 429: slow down"
-    rates.answered(2, "prompt", 1.0)
+    rates.record_answer(2, "prompt", 1.0)
     assert rates.trouble(60.0) == ""
     for call in range(30):
-        (rates.refused if call % 3 else rates.failed)(*((call, 7.0) if call % 3 else (7.0,)))
+        (rates.record_refusal if call % 3 else rates.record_failure)(
+            *((call, 7.0) if call % 3 else (7.0,))
+        )
         if call % 5 == 0:
-            rates.answered(call, "prompt", 1.0)
+            rates.record_answer(call, "prompt", 1.0)
     assert rates.trouble(8.0) == "HTTP 429: slow down"
 
 
@@ -136,13 +138,13 @@ def test_nothing_starts_before_retry_after_is_over():
 
 def test_an_account_without_an_answer_is_dead_after_a_while_and_asked_now_and_then():
     rates = Rates(Limits(), 0.0)
-    rates.failed(10.0)
-    rates.failed(60.0)
+    rates.record_failure(10.0)
+    rates.record_failure(60.0)
     assert not rates.dead(100.0, 110.0)
     assert [rates.dead(100.0, now) for now in (111.0, 112.0, 115.0, 117.0)] == [
         False, True, True, False,
     ]  # fmt: skip
-    rates.answered(1, "prompt", 1.0)
+    rates.record_answer(1, "prompt", 1.0)
     assert not rates.dead(100.0, 500.0)
 
 

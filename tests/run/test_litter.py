@@ -13,7 +13,7 @@ from mustsee.run import litter
 HOLD = """
 import sys, time
 from mustsee.run import litter
-print(litter.claimed("mustsee-rows-", sys.argv[1]), flush=True)
+print(litter.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
 time.sleep(600)
 """
 
@@ -34,7 +34,7 @@ def test_the_folder_of_a_killed_process_goes_and_of_a_living_one_stays(tmp_path:
     living, held = start(tmp_path)
     try:
         assert not left.exists()
-        mine = litter.claimed("mustsee-rows-", str(tmp_path))
+        mine = litter.claim_folder("mustsee-rows-", str(tmp_path))
         assert held.exists()
         litter.release(mine)
         assert not mine.exists()

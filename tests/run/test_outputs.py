@@ -12,10 +12,10 @@ import pytest
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Problem, Question, Verdict, Video
-from mustsee.run.outputs import Scratch, publish, write_rows
-from mustsee.run.record import Sieve
+from mustsee.run.outputs import ScratchFile, publish, write_rows
+from mustsee.run.record import FilterCounts
 from mustsee.run.tables import Tables, funnel, question_counts, write_problems
-from ray_jobs.running.run import standing
+from ray_jobs.running.run import standing_questions
 
 
 def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
     table = schemas.table(
         [asked("a"), asked("b", drop="needle: it is there"), asked("c", problem=lost)], Video
     )
-    rows = Scratch()
+    rows = ScratchFile()
     rows.add(table)
     write_rows(rows, tmp_path)
     found = {q.question_id: q.drop for q in Tables(tmp_path).questions()}
@@ -91,7 +91,7 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
     }  # fmt: skip
     write_rows(rows, tmp_path, fall=False)
     assert [q.drop for q in Tables(tmp_path).questions("drop")] == [None, blind] * 3
-    assert [q.question_id for q in standing(table)] == ["a", "a-blind"]
+    assert [q.question_id for q in standing_questions(table)] == ["a", "a-blind"]
     rows.close()
 
 
@@ -110,7 +110,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
             verdicts=(unread,),
         )  # fmt: skip
 
-    rows = Scratch()
+    rows = ScratchFile()
     for name in ("c", "a", "b"):
         problem = Problem(stage="ask", error="BadRow", message="no") if name == "b" else None
         video = Video(
@@ -145,12 +145,12 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert (counted.made, counted.kept) == (9, 2)
     assert counted.dropped == {"blind": 3, "video": 4}
     assert counted.filters == {
-        "blind": Sieve(asked=9, dropped=3, marked=3, reason="3"),
-        "sight": Sieve(
+        "blind": FilterCounts(asked=9, dropped=3, marked=3, reason="3"),
+        "sight": FilterCounts(
             asked=0, dropped=0, marked=0, unvetted=9, unread={"filters/sight: no": 9}, models=("m",)
         ),
     }
-    assert (counted.failed, counted.without, counted.untested) == ({"blind": 1}, {}, "")
+    assert (counted.failed, counted.without, counted.untested_note) == ({"blind": 1}, {}, "")
     assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
     write_problems(tables, tmp_path / "problems.parquet")
     (failure,) = pq.read_table(tmp_path / "problems.parquet").to_pylist()

@@ -7,33 +7,33 @@ from typing import Any
 import pytest
 
 from mustsee.run.daybook import Spent
-from mustsee.run.ledger import Entry, Ledger
-from mustsee.run.pace import Allowed, Watched, doing
-from mustsee.run.record import QuestionCounts, RunRecord, StageCounts, Step
+from mustsee.run.ledger import CallOutcome, UsageTotals
+from mustsee.run.pace import EndpointLimits, StageSeconds, stage_state
+from mustsee.run.record import FunnelStep, QuestionCounts, RunRecord, StageCounts
 
 
 def record(stages: dict[str, StageCounts], **more: Any) -> RunRecord:
-    given: dict[str, Any] = {"questions": QuestionCounts(), "llm": Ledger(), **more}
+    given: dict[str, Any] = {"questions": QuestionCounts(), "llm": UsageTotals(), **more}
     return RunRecord(
         recipe="neptune", config={}, git="", versions={}, prompts={},
-        funnel=[Step(stage="read", entered=10, left=10, dropped={}, problems=0)],
+        funnel=[FunnelStep(stage="read", entered=10, left=10, dropped={}, problems=0)],
         transcribed_by={}, stages=stages, counts={},
         film_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **given,
     )  # fmt: skip
 
 
-def watched(places: int, **seconds: float) -> Watched:
-    found = Watched()
+def watched(places: int, **seconds: float) -> StageSeconds:
+    found = StageSeconds()
     for name, value in seconds.items():
         found.see(name, value, places)  # pyright: ignore[reportArgumentType]
     return found
 
 
-def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> Ledger:
-    ledger = Ledger()
+def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> UsageTotals:
+    ledger = UsageTotals()
     for _ in range(calls):
         ledger.add(
-            Entry(
+            CallOutcome(
                 outcome="done", model="m", prompt="p", stage=stage, usd=0.01, tokens_in=900,
                 tokens_out=100, seconds=seconds, held=held,
             )
@@ -112,7 +112,7 @@ def test_an_endpoints_limits_are_a_ceiling() -> None:
         "llm": asked("ask", 600, seconds=3.0), "watched": {"ask": watched(1, full=7200.0)}
     }  # fmt: skip
     free = record(stages, **more).pace()["stages"]["ask"]
-    bound = record(stages, allowed={"ask": Allowed(calls=60, tokens=10_000)}, **more)
+    bound = record(stages, allowed={"ask": EndpointLimits(calls=60, tokens=10_000)}, **more)
     assert free["ceiling"] == 20.0
     assert bound.pace()["stages"]["ask"]["ceiling"] == 10.0
 
@@ -129,8 +129,8 @@ def test_each_stage_says_what_it_paid_for_a_kept_question_over_all_runs() -> Non
 
 
 def test_a_second_belongs_to_one_doing() -> None:
-    assert doing(started=0, waiting=5, left=5, places=0) == "starting"
-    assert doing(started=1, waiting=1, left=5, places=2) == "rows"
-    assert doing(started=1, waiting=2, left=5, places=2) == "full"
-    assert doing(started=1, waiting=3, left=3, places=32) == "few"
-    assert doing(started=1, waiting=0, left=0, places=2) == "done"
+    assert stage_state(started=0, waiting=5, left=5, places=0) == "starting"
+    assert stage_state(started=1, waiting=1, left=5, places=2) == "rows"
+    assert stage_state(started=1, waiting=2, left=5, places=2) == "full"
+    assert stage_state(started=1, waiting=3, left=3, places=32) == "few"
+    assert stage_state(started=1, waiting=0, left=0, places=2) == "done"

@@ -8,10 +8,10 @@ import pytest
 
 import mustsee
 from mustsee import schemas
-from mustsee.raters.kept import completed, replaced
+from mustsee.raters.kept import complete_replacement, replace_table
 from mustsee.records import Question, Span, Video
 from mustsee.run import browse, outputs, report
-from mustsee.run.outputs import Scratch, publish, write_rows
+from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.run.tables import Tables
 
 FILMS, EACH = 7, 3
@@ -39,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(folder: Path, films: int = FILMS) -> Path:
     folder.mkdir(exist_ok=True)
-    scratch = Scratch()
+    scratch = ScratchFile()
     scratch.add(schemas.table([video(i) for i in range(films)], Video))
     write_rows(scratch, folder)
     scratch.close()
@@ -76,8 +76,8 @@ def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(tmp_path: Path) -> 
 def test_verdicts_of_people_take_the_place_of_a_folder(tmp_path: Path) -> None:
     table = written(tmp_path / "many") / "questions.parquet"
     asked = list(Tables(table.parent).questions())
-    assert replaced(table, asked) is None
-    kept = replaced(table, asked[:-1])
+    assert replace_table(table, asked) is None
+    kept = replace_table(table, asked[:-1])
     assert kept is not None
     assert kept.is_dir()
     assert list(Tables(table.parent).questions()) == asked[:-1]
@@ -96,13 +96,13 @@ def test_a_kill_between_the_old_table_and_the_new_loses_neither(
     with monkeypatch.context() as patched:
         patched.setattr("mustsee.raters.kept.os.replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            replaced(table, asked[:-1])
+            replace_table(table, asked[:-1])
     assert not table.exists()
-    completed(table)
+    complete_replacement(table)
     assert list(Tables(table.parent).questions()) == asked[:-1]
     kept = table.with_name("questions.1.parquet")
     assert sum(pq.read_metadata(p).num_rows for p in kept.glob("*")) == len(asked)
-    completed(table)  # nothing to complete: it stands
+    complete_replacement(table)  # nothing to complete: it stands
     assert list(Tables(table.parent).questions()) == asked[:-1]
 
 

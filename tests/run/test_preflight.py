@@ -3,29 +3,31 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.run.preflight import Demand, own_judges, unplaced
+from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
 
 amounts = st.integers(1, 4)
 
 
-def demand(name: str, count: int, **resources: float) -> Demand:
-    return Demand(name=name, key=f"cluster.stages.{name}.workers", count=count, resources=resources)
+def demand(name: str, count: int, **resources: float) -> ResourceDemand:
+    return ResourceDemand(
+        name=name, key=f"cluster.stages.{name}.workers", count=count, resources=resources
+    )
 
 
 def test_what_fits_fits() -> None:
-    assert unplaced([demand("look", 2, CPU=1), demand("hear", 1, CPU=2, GPU=0.5)],
+    assert lacking_resources([demand("look", 2, CPU=1), demand("hear", 1, CPU=2, GPU=0.5)],
                     [{"CPU": 2}, {"CPU": 4, "GPU": 1}]) is None  # fmt: skip
 
 
 def test_too_few_names_stage_key_and_both_numbers() -> None:
-    told = unplaced([demand("look", 3, CPU=1), demand("hear", 1, GPU=1)], [{"CPU": 8}])
+    told = lacking_resources([demand("look", 3, CPU=1), demand("hear", 1, GPU=1)], [{"CPU": 8}])
     assert told is not None
     assert "cluster.stages.hear.workers" in told
     assert "1 GPU are asked for and 0 are free" in told
 
 
 def test_a_worker_never_spans_nodes() -> None:
-    told = unplaced([demand("caption", 1, TPU=4)], [{"TPU": 2}, {"TPU": 2}])
+    told = lacking_resources([demand("caption", 1, TPU=4)], [{"TPU": 2}, {"TPU": 2}])
     assert told is not None
     assert "no node has over 2" in told
 
@@ -33,7 +35,7 @@ def test_a_worker_never_spans_nodes() -> None:
 @given(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5), st.lists(amounts, min_size=1))
 def test_a_yes_never_exceeds_what_there_is(wanted: list[tuple[int, int]], nodes: list[int]) -> None:
     demands = [demand(str(i), count, CPU=cpus) for i, (count, cpus) in enumerate(wanted)]
-    if unplaced(demands, [{"CPU": n} for n in nodes]) is None:
+    if lacking_resources(demands, [{"CPU": n} for n in nodes]) is None:
         assert sum(count * cpus for count, cpus in wanted) <= sum(nodes)
         assert max(cpus for _, cpus in wanted) <= max(nodes)
 

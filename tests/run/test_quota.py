@@ -51,24 +51,24 @@ def test_what_makes_no_sense_limits_nothing(wrong: tuple[str, str, str]) -> None
 
 def test_what_is_left_may_start_at_once_and_the_rest_as_it_flows_in() -> None:
     rates = Rates(Limits(search=False), 0.0)
-    rates.told({"requests": Quota(60, 3, 60.0)}, 0.0)
+    rates.record_quotas({"requests": Quota(60, 3, 60.0)}, 0.0)
     assert [rates.admit(0, 0.0).wait for _ in range(4)] == [0.0, 0.0, 0.0, pytest.approx(1.0)]
     held = rates.admit(0, 0.0)
     assert not held.go
-    assert rates.held == {"x-ratelimit-limit-requests=60": pytest.approx(1.0)}
+    assert rates.held_seconds == {"x-ratelimit-limit-requests=60": pytest.approx(1.0)}
     assert rates.admit(0, 3.0).wait == 0.0
 
 
 def test_a_ceiling_of_the_user_holds_below_what_the_endpoint_tells() -> None:
     rates = Rates(Limits(requests_per_minute=60, search=False), 0.0)
-    rates.told({"requests": Quota(6000, 5999, 60.0)}, 0.0)
+    rates.record_quotas({"requests": Quota(6000, 5999, 60.0)}, 0.0)
     assert rates.admit(0, 0.0).wait == 0.0
     assert rates.admit(0, 0.0).wait == pytest.approx(1.0)
 
 
 def test_others_who_take_from_the_same_limit_are_seen() -> None:
     rates = Rates(Limits(search=False), 0.0)
-    rates.told({"tokens": Quota(6000, 5000, 60.0)}, 0.0)
+    rates.record_quotas({"tokens": Quota(6000, 5000, 60.0)}, 0.0)
     assert rates.admit(4000, 0.0).wait == 0.0
-    rates.told({"tokens": Quota(6000, 0, 60.0)}, 1.0)
+    rates.record_quotas({"tokens": Quota(6000, 0, 60.0)}, 1.0)
     assert not rates.admit(10, 1.0).go or rates.admit(10, 1.0).wait > 0

@@ -20,7 +20,7 @@ from PIL import Image
 from mustsee import schemas
 from mustsee.records import Keyframe, Line, Question, Repair, Span, Verdict, Video
 from mustsee.run import browse
-from mustsee.run.browse import within
+from mustsee.run.browse import place_span
 from mustsee.run.report import write_report
 from mustsee.store import Store
 from tests.support.chromium import Person, browser, needs_browser
@@ -155,7 +155,7 @@ def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied
     ],
 )
 def test_nothing_is_drawn_beyond_the_film(span: Span, place: tuple[float, float]) -> None:
-    assert within(span, 0.0, 100.0) == place
+    assert place_span(span, 0.0, 100.0) == place
 
 
 def many(folder: Path, count: int, films: int) -> Path:

@@ -21,7 +21,7 @@ from actors.llm.offline import Offline
 from actors.part import RunContext
 from mustsee import schemas
 from mustsee.layouts import hugging_face
-from mustsee.llm import UNTESTED, Llm, Reply, Request, is_rules, untested
+from mustsee.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
 from mustsee.records import (
     Keyframe,
     Line,
@@ -50,9 +50,9 @@ def test_rules_are_known_by_their_identity(identity: str, rules: bool) -> None:
 
 
 def test_the_sentence_names_what_rules_were_asked() -> None:
-    assert untested({"blind": [MODEL], "asr": [MODEL, RULES], "giveaways": ["rules"]}) == ""
-    assert untested({}) == ""
-    said = untested({"blind": [RULES], "sight": [MODEL], "asr": [RULES, RULES]})
+    assert untested_note({"blind": [MODEL], "asr": [MODEL, RULES], "giveaways": ["rules"]}) == ""
+    assert untested_note({}) == ""
+    said = untested_note({"blind": [RULES], "sight": [MODEL], "asr": [RULES, RULES]})
     assert said == f"{UNTESTED} Rules were asked in its place: blind, asr."
 
 
@@ -87,22 +87,22 @@ def run_of(folder: Path, model: str) -> Tables:
 def test_the_terminal_the_record_and_the_page_say_it(model: str, tmp_path: Path) -> None:
     tables = run_of(tmp_path, model)
     counted, held = question_counts(tables), io.StringIO()
-    for line in outcome.told(counted, "mma", makes=True):
+    for line in outcome.outcome_lines(counted, "mma", makes=True):
         Console(file=held, width=160).print(line)
     page = write_report(tmp_path, RECORD, None).read_text()
     folder = tmp_path / "set"
     hugging_face.write(list(tables.questions()), folder)
     card = (folder / "README.md").read_text()
-    for place in (held.getvalue(), counted.untested, page, card):
+    for place in (held.getvalue(), counted.untested_note, page, card):
         assert (UNTESTED in place) is (model is RULES)
-    assert list(outcome.told(counted, "mma", makes=False)) == []
+    assert list(outcome.outcome_lines(counted, "mma", makes=False)) == []
 
 
 def test_the_way_from_kept_to_the_subset_is_explained_and_no_row_is_without_a_name(
     tmp_path: Path,
 ) -> None:
     held = io.StringIO()
-    for line in outcome.told(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
+    for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
         Console(file=held, width=160).print(line)
     rows = [" ".join(row.split()) for row in held.getvalue().splitlines()]
     assert "in subset mma, those that passed every filter 1" in rows

@@ -98,11 +98,11 @@ def run(
             after = soon(), "told"
         elif what == "told":
             rates.release(0, now)
-            rates.answered(call, "prompt", endpoint.latency)
+            rates.record_answer(call, "prompt", endpoint.latency)
             seen.done.append(now)
         else:
             rates.release(0, now)
-            rates.refused(call, now, told=endpoint.tells)
+            rates.record_refusal(call, now, told=endpoint.tells)
             if endpoint.tells:
                 rates.pause(1 / endpoint.limit(now), now)
             seen.refused.append(now)
@@ -187,7 +187,7 @@ def test_without_a_search_only_the_ceilings_hold():
         if admitted.go:
             waits.append(admitted.wait)
             rates.release(0, 0.001 * n)
-            rates.refused(admitted.call, 0.001 * n)
+            rates.record_refusal(admitted.call, 0.001 * n)
     assert 100 <= len(waits) <= 140  # a second's worth at once, then what flows in
 
 
@@ -203,5 +203,5 @@ def test_an_endpoint_that_queues_is_not_flooded():
         peak = waiting if now > 100 else 0
         if waiting:
             rates.release(0, now)
-            rates.answered(last, "prompt", max(1.0, waiting / at_once))
+            rates.record_answer(last, "prompt", max(1.0, waiting / at_once))
     assert 15 <= peak <= 80

@@ -5,15 +5,15 @@ from rich.console import Console
 
 from mustsee.records import Problem, Video
 from mustsee.run.daybook import Spent
-from mustsee.run.ledger import Entry, Ledger
-from mustsee.run.pace import Watched
-from mustsee.run.record import QuestionCounts, RunRecord, Sieve, StageCounts, Step
+from mustsee.run.ledger import CallOutcome, UsageTotals
+from mustsee.run.pace import StageSeconds
+from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts, RunRecord, StageCounts
 from ray_jobs.running import outcome
 from ray_jobs.running.launch import _say
 from ray_jobs.running.summary import (
     NAMED,
-    Listed,
-    Told,
+    ListedVideo,
+    SummaryParts,
     _videos,
     ceilings,
     damaged_files,
@@ -22,14 +22,14 @@ from ray_jobs.running.summary import (
 )
 
 
-def said(**filters: Sieve) -> list[str]:
+def said(**filters: FilterCounts) -> list[str]:
     return list(harsh(QuestionCounts(made=20, kept=2, filters=filters)))
 
 
 def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a_way_out() -> None:
     (line,) = said(
-        sight=Sieve(asked=20, dropped=17, marked=0, reason="cannot be told"),
-        blind=Sieve(asked=3, dropped=0, marked=1),
+        sight=FilterCounts(asked=20, dropped=17, marked=0, reason="cannot be told"),
+        blind=FilterCounts(asked=3, dropped=0, marked=1),
     )
     for part in ("sight dropped 17 of the 20", "cannot be told", "vet/looker="):
         assert part in line
@@ -37,19 +37,19 @@ def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a
 
 @pytest.mark.parametrize(("fell", "lines"), [(16, 0), (17, 1), (20, 1)])
 def test_more_than_four_fifths_of_what_it_saw(fell: int, lines: int) -> None:
-    assert len(said(blind=Sieve(asked=20, dropped=0, marked=fell))) == lines
+    assert len(said(blind=FilterCounts(asked=20, dropped=0, marked=fell))) == lines
 
 
 def test_what_is_only_marked_is_said_to_be_out_of_the_subset() -> None:
-    (line,) = said(blind=Sieve(asked=8, dropped=0, marked=8))
+    (line,) = said(blind=FilterCounts(asked=8, dropped=0, marked=8))
     assert line.startswith("blind kept out of the subset 8 of the 8")
     assert "vet.repair.rounds" in line
-    (line,) = said(own=Sieve(asked=8, dropped=8, marked=0, reason="too red"))
+    (line,) = said(own=FilterCounts(asked=8, dropped=8, marked=0, reason="too red"))
     assert "the settings of own are under vet.filters" in line
 
 
 def test_of_few_questions_nothing_is_said() -> None:
-    assert said(sight=Sieve(asked=4, dropped=4, marked=0, reason="x")) == []
+    assert said(sight=FilterCounts(asked=4, dropped=4, marked=0, reason="x")) == []
 
 
 def test_a_limit_that_the_endpoint_told_is_no_ceiling_of_conf() -> None:
@@ -86,8 +86,8 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     counts = QuestionCounts(made=1, kept=1, filters={}, dropped={hostile: 1}, types={hostile: 1})
     console = Console()
     for shown in (
-        *_videos([Listed(video=v, made=0, kept=0) for v in videos], 3, ()),
-        *outcome.told(counts, None, makes=True),
+        *_videos([ListedVideo(video=v, made=0, kept=0) for v in videos], 3, ()),
+        *outcome.outcome_lines(counts, None, makes=True),
     ):
         console.print(shown)
     _say(hostile, 2)
@@ -97,28 +97,28 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
 
 
 def record(rows: int, problems: int, **more: object) -> RunRecord:
-    ledger = Ledger()
-    ledger.add(Entry(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))
+    ledger = UsageTotals()
+    ledger.add(CallOutcome(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))
     left = rows - problems
     whole = {
         "recipe": "neptune", "config": {"budget_usd": 0.05}, "git": "", "versions": {},
         "prompts": {}, "questions": QuestionCounts(), "transcribed_by": {}, "counts": {},
-        "funnel": [Step(stage="ask", entered=rows, left=left, dropped={}, problems=problems)],
+        "funnel": [FunnelStep(stage="ask", entered=rows, left=left, dropped={}, problems=problems)],
         "stages": {"ask": StageCounts(computed=left, problem=problems, seconds=1.0)},
         "llm": ledger, "spent": Spent(total=ledger.total), "total_seconds": 9.0,
-        "film_seconds": 60.0, "watched": {"ask": Watched(seconds={"full": 9.0}, places=9.0)},
+        "film_seconds": 60.0, "watched": {"ask": StageSeconds(seconds={"full": 9.0}, places=9.0)},
     }  # fmt: skip
     return RunRecord(**{**whole, **more})  # pyright: ignore[reportArgumentType]
 
 
-def told(error: str, message: str, n: int, **more: object) -> Told:
+def told(error: str, message: str, n: int, **more: object) -> SummaryParts:
     problem = Problem(stage="ask", error=error, message=message, attempts=1)
     videos = [
-        Listed(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, kept=0)
+        ListedVideo(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, kept=0)
         for i in range(n)
     ]
     stopped = {(error, message): n} if error in ("BudgetSpent", "NoCredit", "NoAnswer") else {}
-    return Told(videos=videos, best=[], files=[], stopped=stopped, **more)  # pyright: ignore
+    return SummaryParts(videos=videos, best=[], files=[], stopped=stopped, **more)  # pyright: ignore
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_how_fast_each_stage_was_is_for_large_runs(
 
 
 def test_why_a_stage_stood_idle_names_the_limit_that_its_calls_waited_for() -> None:
-    ledger = Ledger()
-    entry = Entry(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
+    ledger = UsageTotals()
+    entry = CallOutcome(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
     ledger.add(entry)
-    watched = {"ask": Watched(seconds={"few": 200.0}, places=400.0)}
+    watched = {"ask": StageSeconds(seconds={"few": 200.0}, places=400.0)}
     held = {"tokens_per_minute=200000": 190.0}
     pace = record(1, 0, llm=ledger, held=held, watched=watched).pace()
     assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"

@@ -53,7 +53,7 @@ def test_a_value_of_another_type_is_named_with_its_row(
     rows = [*made[:2], json.dumps({**json.loads(made[2]), field: value}), *made[3:]]
     file = tmp_path / "q.jsonl"
     file.write_text("\n".join(rows))
-    for read in (detect.read, detect.opened):
+    for read in (detect.read, detect.open_streamed):
         with pytest.raises(UserError, match="row 2: ") as refused:
             read(file)
         assert said.lower() in str(refused.value).lower()

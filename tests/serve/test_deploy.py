@@ -19,7 +19,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
-from mustsee.run.preflight import Demand, unplaced
+from mustsee.run.preflight import ResourceDemand, lacking_resources
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = [ROOT / "cluster.yaml", ROOT / "deploy" / "gcp.yaml"]
@@ -125,10 +125,10 @@ def most(workers: Any) -> int:
 @pytest.mark.parametrize("preset", ["gpu", "tpu"])
 @pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
 def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
-    assert unplaced(demands(preset), nodes(ROOT / "deploy" / file)) is None
+    assert lacking_resources(demands(preset), nodes(ROOT / "deploy" / file)) is None
 
 
-def demands(preset: str) -> list[Demand]:
+def demands(preset: str) -> list[ResourceDemand]:
     """What the stages of a preset ask for, and what it leaves to serve/llm.py."""
     from ray_jobs.running.launch import compose
 
@@ -136,7 +136,7 @@ def demands(preset: str) -> list[Demand]:
     stages = cluster.stages
     pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
     asked = [
-        Demand(
+        ResourceDemand(
             name=name,
             key=name,
             count=most(stages[name].workers),
@@ -151,7 +151,7 @@ def demands(preset: str) -> list[Demand]:
     assert bool(cluster.reserved) == (preset == "gpu")  # room for serve/llm.py
     if cluster.reserved:
         held = dict(cluster.reserved)
-        asked.append(Demand(name="reserved", key="reserved", count=1, resources=held))
+        asked.append(ResourceDemand(name="reserved", key="reserved", count=1, resources=held))
     return asked
 
 
@@ -160,7 +160,7 @@ def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator(
     (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
     asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
     assert {r for d in demands(preset) for r in d.resources} == {"CPU"}
-    assert unplaced(asked, [limits(cluster["headGroupSpec"])]) is None
+    assert lacking_resources(asked, [limits(cluster["headGroupSpec"])]) is None
     assert sum(g["replicas"] for g in cluster["workerGroupSpecs"]) == 0
 
 
@@ -284,16 +284,16 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
         for application in ServeDeploySchema.model_validate(config).applications:
             settings = modules[application.import_path].Settings(**application.args)
             if application.import_path == "serve.judge:app":
-                serve.judge.configured(settings)
+                serve.judge.configure_judge(settings)
 
 
 def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
     # ray.serve.llm itself wants vLLM at import
     from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
 
-    from serve.llm import Settings, arguments
+    from serve.llm import LlmServeSettings, arguments
 
-    made = arguments(Settings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}'))
+    made = arguments(LlmServeSettings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}'))
     assert LLMConfig(**made).model_id == "mustsee-llm"
     assert made["engine_kwargs"]["tensor_parallel_size"] == 2
     assert made["engine_kwargs"]["seed"] == 1
@@ -302,7 +302,7 @@ def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
     assert client["model"] == made["model_loading_config"]["model_id"]
     for engine in ('{"trust_remote_code": true}', "[1]", "{"):
         with pytest.raises(UserError, match="engine="):
-            arguments(Settings(model="m", engine=engine))
+            arguments(LlmServeSettings(model="m", engine=engine))
 
 
 def test_without_vllm_it_is_said_what_is_missing() -> None:
@@ -310,7 +310,7 @@ def test_without_vllm_it_is_said_what_is_missing() -> None:
 
     if importlib.util.find_spec("vllm"):
         pytest.skip("vllm is installed")
-    from serve.llm import Settings, app
+    from serve.llm import LlmServeSettings, app
 
     with pytest.raises(UserError, match="vllm"):
-        app(Settings(model="m"))
+        app(LlmServeSettings(model="m"))

@@ -13,10 +13,10 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from actors.judge.lexical import Lexical
-from mustsee.judge.judge import Judge, JudgeConfig, Prepared, Reading, Record
+from mustsee.judge.judge import ForwardPass, Judge, JudgeConfig, PreparedTriple, Record
 from serve.body import Arrivals
-from serve.judge_batch import Batcher, Full
-from serve.judge_guard import UNTIMED, Door, Keys, Limits, waited
+from serve.judge_batch import Full, RequestBatcher
+from serve.judge_guard import UNTIMED, Keys, LatencyGate, RequestLimits, waited_seconds
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
@@ -33,22 +33,24 @@ class Slow:
     def __init__(self) -> None:
         self.go, self.batches = threading.Event(), list[int]()
 
-    def prepare(self, triple: Any) -> Prepared:
-        return Prepared(triple, 10)
+    def prepare(self, triple: Any) -> PreparedTriple:
+        return PreparedTriple(triple, 10)
 
-    def score(self, prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         self.go.wait(10)
         self.batches.append(len(prepared))
         if any(p.triple == "poison" for p in prepared):
             raise RuntimeError("this one cannot be scored")
-        return [Reading(float(p.triple)) for p in prepared]
+        return [ForwardPass(float(p.triple)) for p in prepared]
 
 
 def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
     async def everything() -> None:
         engine = Slow()
-        batcher = Batcher(engine.score, LENGTH, budget=2000)
-        made = [[Prepared(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)]
+        batcher = RequestBatcher(engine.score, LENGTH, budget=2000)
+        made = [
+            [PreparedTriple(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)
+        ]
         tasks = [asyncio.ensure_future(batcher.do(m)) for m in made]
         await asyncio.sleep(0)
         engine.go.set()
@@ -60,7 +62,7 @@ def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
         refused = [f for f in found if isinstance(f, BaseException)]
         assert all(isinstance(f, Full) and (f.retry_after or 0) >= 1 for f in refused)
         assert 100 < max(engine.batches) <= 200
-        assert batcher.held == 0
+        assert batcher.held_tokens == 0
         await batcher.drain()
 
     asyncio.run(everything())
@@ -73,21 +75,21 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
         now, engine = [0.0], Slow()
         read = engine.score
 
-        def score(prepared: Sequence[Prepared]) -> list[Reading]:
+        def score(prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
             now[0] += sum(p.length for p in prepared) / 100
             return read(prepared)
 
         engine.score = score  # type: ignore[method-assign]
         engine.go.set()
-        batcher = Batcher(engine.score, LENGTH, patience=5, clock=lambda: now[0])
-        await batcher.do([Prepared("1", 10)])
-        await batcher.do([Prepared("2", 5000)])  # alone, so taken
+        batcher = RequestBatcher(engine.score, LENGTH, patience=5, clock=lambda: now[0])
+        await batcher.do([PreparedTriple("1", 10)])
+        await batcher.do([PreparedTriple("2", 5000)])  # alone, so taken
         engine.go.clear()
-        tasks = [asyncio.ensure_future(batcher.do([Prepared("3", 10)])) for _ in range(80)]
+        tasks = [asyncio.ensure_future(batcher.do([PreparedTriple("3", 10)])) for _ in range(80)]
         await asyncio.sleep(0)
-        assert batcher.held == 500  # five seconds' worth
+        assert batcher.held_tokens == 500  # five seconds' worth
         with pytest.raises(Full) as full:
-            await batcher.do([Prepared("4", 10)])
+            await batcher.do([PreparedTriple("4", 10)])
         assert full.value.retry_after == 3  # until half of it has gone
         engine.go.set()
         found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -103,21 +105,21 @@ def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
         engine, begun = Slow(), threading.Event()
         read = engine.score
 
-        def score(prepared: Sequence[Prepared]) -> list[Reading]:
+        def score(prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
             begun.set()
             return read(prepared)
 
         engine.score = score  # type: ignore[method-assign]
-        batcher = Batcher(engine.score, LENGTH, budget=100, patience=5)
-        asked = asyncio.ensure_future(batcher.do([Prepared("1", 5000)]))
+        batcher = RequestBatcher(engine.score, LENGTH, budget=100, patience=5)
+        asked = asyncio.ensure_future(batcher.do([PreparedTriple("1", 5000)]))
         await asyncio.to_thread(begun.wait)
         asked.cancel()
         await asyncio.wait([asked])
         with pytest.raises(Full):
-            await batcher.do([Prepared("2", 10)])
+            await batcher.do([PreparedTriple("2", 10)])
         engine.go.set()
         await batcher.drain()
-        assert batcher.held == 0
+        assert batcher.held_tokens == 0
 
     asyncio.run(everything())
 
@@ -126,10 +128,10 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
     async def everything() -> None:
         engine = Slow()
         engine.go.set()
-        batcher = Batcher(engine.score, LENGTH)
+        batcher = RequestBatcher(engine.score, LENGTH)
         jobs = ["1", "poison", "2"]
         found = await asyncio.gather(
-            *(batcher.do([Prepared(j, 10)]) for j in jobs), return_exceptions=True
+            *(batcher.do([PreparedTriple(j, 10)]) for j in jobs), return_exceptions=True
         )
         assert [f[0].logit_diff for f in found[::2]] == [1.0, 2.0]
         assert isinstance(found[1], RuntimeError)
@@ -138,9 +140,9 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
     asyncio.run(everything())
 
 
-def numbered(triple: Any) -> Prepared:
+def numbered(triple: Any) -> PreparedTriple:
     """A refusal is less like the reference than the rest."""
-    return Prepared("-1" if "cannot" in triple.candidate else "1", 10)
+    return PreparedTriple("-1" if "cannot" in triple.candidate else "1", 10)
 
 
 def test_an_overloaded_judge_says_when_to_come_back() -> None:
@@ -150,7 +152,7 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
     judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
     read = engine.score
 
-    def score(prepared: Sequence[Prepared]) -> list[Reading]:
+    def score(prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         now[0] += len(prepared)  # a second each, by a clock that the engine moves itself
         return read(prepared)
 
@@ -159,7 +161,7 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
     async def flood(patience: float, waiting: int) -> list[httpx2.Response]:
         engine.go.set()
         backend = LocalBackend(judge, "slow", patience=patience, clock=lambda: now[0])
-        app = create_app(backend, Keys.read(KEY), Limits(waiting=waiting))
+        app = create_app(backend, Keys.read(KEY), RequestLimits(waiting=waiting))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
             assert (await client.get("/health")).status_code == 200
@@ -187,7 +189,7 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
 
 def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() -> None:
     now = [0.0]
-    door = Door(Limits(seconds=10), clock=lambda: now[0])
+    door = LatencyGate(RequestLimits(seconds=10), clock=lambda: now[0])
     first = door.enter(6_000)
     now[0] = 1.0
     first(200)  # 10,000 bytes a second, with what a request costs by itself
@@ -220,7 +222,7 @@ def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() 
 
 def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
     now = [0.0]
-    door = Door(Limits(seconds=20, waiting=100), sharing=True, clock=lambda: now[0])
+    door = LatencyGate(RequestLimits(seconds=20, waiting=100), sharing=True, clock=lambda: now[0])
     first = door.enter(6_000)
     now[0] = 1.0
     first(200)  # 10,000 bytes a second: ten such requests may be inside
@@ -233,7 +235,7 @@ def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
     with pytest.raises(Full):
         door.enter(6_000, client="modest")
     door.enter(6_000, client="newcomer")
-    alone = Door(Limits(seconds=20), clock=lambda: now[0])
+    alone = LatencyGate(RequestLimits(seconds=20), clock=lambda: now[0])
     for _ in range(UNTIMED):
         alone.enter(6_000, client="greedy")  # who shares with nobody may have it all
     with pytest.raises(Full):
@@ -275,7 +277,7 @@ def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> Non
 def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
     header: str, seconds: float
 ) -> None:
-    assert waited(header, now=1_700_000_002.0) == pytest.approx(seconds)
+    assert waited_seconds(header, now=1_700_000_002.0) == pytest.approx(seconds)
 
 
 def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
@@ -286,7 +288,7 @@ def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
 
     async def everything() -> None:
         backend = LocalBackend(judge, "slow")
-        app = create_app(backend, Keys.read(KEY), Limits(seconds=0.1))
+        app = create_app(backend, Keys.read(KEY), RequestLimits(seconds=0.1))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://judge") as client:
             early = await client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)

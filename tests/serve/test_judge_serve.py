@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from mustsee.errors import UserError
 from mustsee.judge.client import JudgeClient
-from mustsee.judge.judge import Item
+from mustsee.judge.judge import JudgeItem
 from serve.judge_guard import REFUSED_SECONDS, Keys
 from tests.support.judge_app import BEARER, CAR, KEY, OLD, WATCHER, make_app
 from tests.support.serving import served
@@ -155,11 +155,11 @@ def test_the_serve_app_is_built_from_what_a_command_line_gives(
     from ray.serve import Application
     from ray.serve._private.api import call_user_app_builder_with_args_if_necessary as build
 
-    from serve.judge import Settings, app, configured
+    from serve.judge import JudgeServeSettings, app, configure_judge
 
     given = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
     assert isinstance(build(app, {**given, "engine.measure": "rouge_l"}), Application)
-    assert configured(Settings(**given, **{"engine.measure": "rouge_l"})).open()
+    assert configure_judge(JudgeServeSettings(**given, **{"engine.measure": "rouge_l"})).open()
     for wrong, message in (
         ({"judge": "lexical"}, "has no keys"),
         ({**given, "judge": "none"}, "choices: "),
@@ -261,7 +261,7 @@ def test_a_refusal_awaits_nothing_and_its_connection_serves_the_next_request(add
 
 def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
     items = [
-        Item(question="how many", candidate=f"there are {i}", references=(str(i + i % 2),))
+        JudgeItem(question="how many", candidate=f"there are {i}", references=(str(i + i % 2),))
         for i in range(200)
     ]
     seen: list[tuple[int, int]] = []
@@ -293,7 +293,7 @@ def status_of(one: socket.socket) -> int:
 def asked(url: str, key: str = KEY) -> float:
     """The seconds until a whole request is answered with 200."""
     began = time.perf_counter()
-    assert JudgeClient(url, key).score([Item(question="q", candidate="a", references=("a",))])
+    assert JudgeClient(url, key).score([JudgeItem(question="q", candidate="a", references=("a",))])
     return time.perf_counter() - began
 
 

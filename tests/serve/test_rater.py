@@ -13,16 +13,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from mustsee.media.video import facts
-from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
-from mustsee.raters.form import Form
+from mustsee.raters.form import RatingForm
 from mustsee.raters.results import results
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.running.launch import build, compose
-from serve.rater import COOKIE, Desk, create_app, csrf
-from serve.rater_film import Films, key_of
-from serve.rater_guard import Rate
+from serve.rater import COOKIE, RatingDesk, create_app, csrf
+from serve.rater_film import ServedVideos, key_of
+from serve.rater_guard import RequestRate
 from serve.rater_show import Tasks, clock, nearby
 from tests.support import films
 
@@ -30,7 +30,7 @@ EVIL = "<script>alert(1)</script>"
 GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
 
 
-def form_named(name: str) -> Form:
+def form_named(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
@@ -66,20 +66,20 @@ class World:
         )  # fmt: skip
         self.asked = self.ballots.open(fresh)
         known = {q.question_id: q for q in questions}
-        self.desk = Desk(
+        self.desk = RatingDesk(
             tasks=Tasks(
                 form=self.form,
                 items={i.name: i for i in self.asked},
                 questions=known,
                 videos={v.video_id: v for v in videos},
-                films=Films(videos, folder / "stretches"),
+                films=ServedVideos(videos, folder / "stretches"),
                 training={"q1": drill} if drill else {},
             ),
             ballots=self.ballots,
             results=lambda: results(
                 self.form, known, self.asked, self.ballots.votes(), wanted=0.95
             ),
-            admin=hashed("admin"),
+            admin=hash_token("admin"),
             clock=lambda: self.now,
             **more,
         )
@@ -100,7 +100,7 @@ class World:
             if self.ballots.take(name, self.now) == item:
                 break
             self.ballots.vote(each.name, name, {}, self.now)
-        assert self.ballots.held(name, self.now) == item
+        assert self.ballots.current_item(name, self.now) == item
         return item
 
 
@@ -356,7 +356,7 @@ def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) ->
         rater = world.client(name)
         page = rater.get("/task").text
         assert "What the raters said" not in page
-        asked = world.ballots.held(name, world.now)
+        asked = world.ballots.current_item(name, world.now)
         sent = {**form_of(rater, asked or "", question="why, then?", answer=EVIL, decoys="b\nc"),
                 **good}  # fmt: skip
         assert rater.post("/vote", data=sent, follow_redirects=False).status_code == 303
@@ -367,7 +367,7 @@ def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) ->
 
 
 def test_too_many_requests(tmp_path: Path) -> None:
-    world = World(tmp_path, rate=Rate(rater=3, stranger=2))
+    world = World(tmp_path, rate=RequestRate(rater=3, stranger=2))
     ana, ben, stranger = world.client("ana"), world.client("ben"), world.client()
     assert [ana.get("/task").status_code for _ in range(4)] == [200, 200, 200, 429]
     assert [stranger.get("/task").status_code for _ in range(3)] == [401, 401, 429]

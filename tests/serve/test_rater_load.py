@@ -21,14 +21,14 @@ import pytest
 import uvicorn
 
 from mustsee import schemas
-from mustsee.raters.ballots import Ballots, hashed
+from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
 from mustsee.raters.results import results
 from mustsee.records import Question, Span, Video
 from ray_jobs.running.launch import build, compose
 from ray_jobs.running.web import port
-from serve.rater import Desk, create_app
-from serve.rater_film import Films
+from serve.rater import RatingDesk, create_app
+from serve.rater_film import ServedVideos
 from serve.rater_show import Tasks
 from tests.support import films
 from tests.support.served import Served
@@ -83,10 +83,10 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
     asked = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
         form=form, items={i.name: i for i in asked}, questions=questions, videos={},
-        films=Films([], tmp_path),
+        films=ServedVideos([], tmp_path),
     )  # fmt: skip
-    desk = Desk(
-        tasks=tasks, ballots=box, admin=hashed("admin"),
+    desk = RatingDesk(
+        tasks=tasks, ballots=box, admin=hash_token("admin"),
         results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
     )  # fmt: skip
     with port("127.0.0.1", 0) as listening:

@@ -14,9 +14,9 @@ from actors.llm.openai import OpenAI
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
-from ray_jobs.benches.llm import Asking
+from ray_jobs.benches.llm import CallsOnly
 from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 
 ROWS, CALLS = 4, 25
 
@@ -27,14 +27,14 @@ def main(out: str, store: str, url: str, workers: str, budget: str | None = None
     pool = {"min": int(least), "max": many}
     hardware = {"ask": Hardware(workers=pool, cpus=1.0, concurrency=ROWS // many**2)}
     usd = None if budget is None else float(budget)
-    run = Run(
+    run = JobSettings(
         out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False,
         budget_usd=usd, config={"budget_usd": usd},
     )  # fmt: skip
     model = OpenAI(model="m", base_url=url, key_env=None, prices={"m": (1.0, 2.0)})
     with run.open("asking") as running:
         running.read(schemas.table([Video(video_id=f"v{i}", uri="x") for i in range(ROWS)], Video))
-        running.stage("ask", Asking(llm=model, calls=CALLS, rows=1))
+        running.stage("ask", CallsOnly(llm=model, calls=CALLS, rows=1))
         return running.publish()
 
 

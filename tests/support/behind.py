@@ -11,10 +11,10 @@ from actors.coordinator import Coordinator
 from actors.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
-from actors.llm.replay import spoken
+from actors.llm.replay import hash_messages
 from actors.part import LlmConfig, RunContext
 from mustsee.errors import BadRow
-from mustsee.llm import Clip, Llm, Reply, Request
+from mustsee.llm import Llm, Reply, Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.store import Store
 from ray_jobs.benches.loopback_replies import as_message
@@ -33,7 +33,7 @@ class Behind:
 
     def reply(self, payload: Mapping[str, Any]) -> str:
         arrived = tuple(map(as_message, payload["messages"]))
-        request = self.asked[spoken(arrived, payload["seed"])]
+        request = self.asked[hash_messages(arrived, payload["seed"])]
         try:
             seen = replace(request, messages=arrived)
             return rules()[request.prompt](_looked(seen, request))
@@ -60,7 +60,7 @@ class Told:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.asked[spoken(request.messages, request.seed)] = request
+        self.asked[hash_messages(request.messages, request.seed)] = request
         return await self.llm.complete(request)
 
 
@@ -80,7 +80,7 @@ def _looked(seen: Request, request: Request) -> Request:
     )
 
 
-def _shots(arrived: Clip, sent: Clip) -> list[tuple[float, bytes]]:
+def _shots(arrived: VideoClip, sent: VideoClip) -> list[tuple[float, bytes]]:
     import av
 
     found: list[tuple[float, bytes]] = []

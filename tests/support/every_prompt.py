@@ -13,38 +13,38 @@ from actors.caption.transformers import sentence
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
-from mustsee.conditions.seen import Seen
-from mustsee.enrich.groups import Groups, siblings
-from mustsee.enrich.traces import Traces, traced
+from mustsee.conditions.seen import Condition
+from mustsee.enrich.groups import GroupSettings, siblings
+from mustsee.enrich.traces import Traces, add_trace
 from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.extract import extract
-from mustsee.filters.blind import Guess
-from mustsee.filters.repair import Mend
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.repair import RepairRule
 from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Vetting, uncounted, vet
+from mustsee.filters.vetting import VettingContext, ignore_count, vet
 from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
-from mustsee.llm import Asker, Clip, Reply, Request
+from mustsee.llm import Asker, Reply, Request, VideoClip
 from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
 from mustsee.recipes.cinepile.fits import fits
-from mustsee.recipes.cinepile.question_lists import Asked
-from mustsee.recipes.cinepile.templates import CATEGORIES, Template, induced
+from mustsee.recipes.cinepile.question_lists import ListedQuestion
+from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.recipes.egoschema import ask as egoschema
-from mustsee.recipes.egoschema.no_question import Settings as Unseen
+from mustsee.recipes.egoschema.no_question import NoQuestionSettings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
-from mustsee.recipes.mlvu.absent import Look, looked_for
+from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.people import perceived
+from mustsee.recipes.neptune.people import perceive_people
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 from ray_jobs.templates import _without_names
 from tests.support import looker
 from tests.support.neptune_film import SAID, film
@@ -114,8 +114,8 @@ async def _all(heard: Heard) -> None:
     needle = Segment(start=0, end=8, topic="needle", dense_caption="two dogs run in a park")
     video = Video(video_id="v", uri="v.mp4", segments=(needle,))
     await ask_needle(video, heard, NeedleSettings())
-    plan = Plan(background="film.mp4", end=60.0)
-    await looked_for(video, plan, looker.Stills(looker.row()), heard, Look())
+    plan = InsertionPlan(background="film.mp4", end=60.0)
+    await looked_for(video, plan, looker.Stills(looker.row()), heard, AbsenceLook())
     _judged(heard)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
@@ -134,9 +134,9 @@ async def _neptune(heard: Heard) -> None:
     others = {"neptune/questions": near, "neptune/further": "NONE"}
     some = replace(heard, llm=Rules(others))
     await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
-    await whole(long, heard, WholeSettings(see=Seen()))
+    await whole(long, heard, WholeSettings(see=Condition()))
     shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceived(replace(long, keyframes=shown), heard, pictures=2)
+    await perceive_people(replace(long, keyframes=shown), heard, pictures=2)
 
 
 async def _filters(heard: Heard) -> None:
@@ -148,24 +148,24 @@ async def _filters(heard: Heard) -> None:
     video = looker.row(looker.question(), open_ended)
     askers = dict.fromkeys(("guesser", "looker", "repairer"), some)
     guesses = (
-        Guess(name="blind", prompt="filters/blind"),
-        Guess(name="asr", prompt="filters/asr", transcript=True),
-        Guess(name="pick", prompt="filters/pick", ranks=False, drops=False),
+        BlindGuess(name="blind", prompt="filters/blind"),
+        BlindGuess(name="asr", prompt="filters/asr", transcript=True),
+        BlindGuess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 
     async def same(question: str, candidate: str, references: tuple[str, ...]) -> bool:
         return candidate in references
 
-    vetting = Vetting(askers=askers, film=looker.Stills(video), judge=same)
-    await vet(video, (*guesses, Sight()), vetting, "mma", Mend(rounds=1))
+    vetting = VettingContext(askers=askers, film=looker.Stills(video), judge=same)
+    await vet(video, (*guesses, Sight()), vetting, "mma", RepairRule(rounds=1))
     known = looker.question(question="What is said right after “Here it goes”?")
-    await twin(known, video, heard, same, count=uncounted)
-    await siblings(known, video, heard, Groups(most=3), vetting.film, count=uncounted)
+    await twin(known, video, heard, same, count=ignore_count)
+    await siblings(known, video, heard, GroupSettings(most=3), vetting.film, count=ignore_count)
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
     given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
     seen = replace(vetting, askers={"looker": replace(given, calls={})})
-    await traced(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
+    await add_trace(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
 async def _cinepile(heard: Heard) -> None:
@@ -182,14 +182,14 @@ async def _cinepile(heard: Heard) -> None:
     )
     some = replace(heard, llm=Rules({"cinepile/questions": made}))
     askers = {"reasoning": some, "perceptual": some}
-    await cinepile.ask(video, askers, cinepile.Settings(templates=tuple(kinds)))
+    await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
     await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
     await fits(looker.question(question=CHOICE, options=OPTIONS), heard, SCENE)
     questions = ["Why does he open the door?", "Where does she go after the call?"]
-    asked = [Asked(text=q, neutral=q, source="list", title="") for q in questions]
+    asked = [ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)
     heard.calls["cinepile/templates"] = Call(
-        "cinepile/templates", induced(4),
+        "cinepile/templates", templates_form(4),
         {"questions": questions, "count": 4, "categories": CATEGORIES},
     )  # fmt: skip
 
@@ -198,9 +198,11 @@ async def _egoschema(heard: Heard) -> None:
     lines = tuple(Line(start=3.0 * n, end=3.0 * n + 3, text=t) for n, t in enumerate(DOING * 3))
     video = Video(video_id="ego", uri="ego.mp4", lines=lines, duration=90.0)
     for seed in range(12):  # the wording that asks for the answers is drawn
-        done = await egoschema.ask(video, heard, egoschema.Settings(chains=("set_a",), seed=seed))
+        done = await egoschema.ask(
+            video, heard, egoschema.EgoSchemaSettings(chains=("set_a",), seed=seed)
+        )
     for chain in ("set_b", "one_shot", "three_call"):
-        await egoschema.ask(video, heard, egoschema.Settings(chains=(chain,)))
+        await egoschema.ask(video, heard, egoschema.EgoSchemaSettings(chains=(chain,)))
     await no_question(done, heard, Unseen())
 
 
@@ -220,7 +222,7 @@ def _judged(heard: Heard) -> None:
         return reading.logit_diff
 
     def graded(text: str) -> bool:
-        right = simpleqa.graded(text)
+        right = simpleqa.parse_grade(text)
         if right is None:
             raise Unparsed("it names none of the three grades")
         return right
@@ -239,7 +241,7 @@ def _judged(heard: Heard) -> None:
     heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
-    films = tuple(Clip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
+    films = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
     watched = {"watched": spans, "title": "Pancakes", "clips": films}
     heard.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
 

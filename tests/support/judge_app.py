@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from actors.judge.lexical import Lexical
 from mustsee.judge.judge import JudgeConfig
-from serve.judge_guard import Keys, Limits
+from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
@@ -21,5 +21,5 @@ CAR = {"id": "a", "question": "what colour is it", "candidate": "it is red", "re
 def make_app(**limits: Any) -> FastAPI:
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     return create_app(
-        LocalBackend(judge, "lexical"), Keys.read(f"{OLD}, {KEY}", WATCHER), Limits(**limits)
+        LocalBackend(judge, "lexical"), Keys.read(f"{OLD}, {KEY}", WATCHER), RequestLimits(**limits)
     )

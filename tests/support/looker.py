@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.film import Film
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.seen import Condition
 from mustsee.llm import Reply, Request
 from mustsee.records import Line, Question, Span, Video
 
@@ -21,10 +21,10 @@ CANNOT_TELL = "* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
 World = Mapping[str, Sequence[Span]]
 
 
-class Stills(Film):
+class Stills(VideoFrames):
     """A film whose picture at a time is that time."""
 
-    async def pictures(self, times: Sequence[float], see: Seen) -> tuple[bytes, ...]:
+    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return tuple(f"{time}".encode() for time in times)
 
 

@@ -10,11 +10,11 @@ from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Video
 from mustsee.store import Store
-from mustsee.synth.insertions import Background, Clip, Making
+from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings
 
 ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossing coin", "zumba")
 CLIPS = [
-    Clip(uri=f"{a}{n}.mp4", end=12.0 + n, label=a, caption=f"Someone is {a} number {n}")
+    InsertedClip(uri=f"{a}{n}.mp4", end=12.0 + n, label=a, caption=f"Someone is {a} number {n}")
     for a in ACTIONS
     for n in range(6)
 ]
@@ -22,9 +22,9 @@ BACKGROUNDS = [Background(uri=f"film{n}.mp4", duration=600.0 + 900 * n) for n in
 FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
 
 
-def making(**options) -> Making:
+def making(**options) -> SynthesisSettings:
     """Settings of a plan: 48 items, unless told otherwise."""
-    return Making(**{"items": 48, "seed": 7, **options})
+    return SynthesisSettings(**{"items": 48, "seed": 7, **options})
 
 
 def ask(video, **options) -> Video:

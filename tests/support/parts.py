@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import av
 
-from actors.part import Each, Opened, Piecewise, RunContext, hardware
+from actors.part import ChunkedPart, Each, Opened, RunContext, hardware
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Video
@@ -207,7 +207,7 @@ class InPieces:
         return work
 
 
-def backwards(part: Piecewise) -> Each:
+def backwards(part: ChunkedPart) -> Each:
     """Pieces done in another order, each by one who did none before, and kept as in a store."""
 
     def each(pieces: Iterable[Any]) -> Iterator[Any]:

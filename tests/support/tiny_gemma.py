@@ -87,7 +87,7 @@ def checkpoint(
     import torch
     from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig
 
-    from actors.judge.tokens import Metadata
+    from actors.judge.tokens import JudgeMetadata
 
     folder.mkdir(parents=True, exist_ok=True)
     size = tokenizer(folder, whole_labels=whole_labels)
@@ -119,5 +119,5 @@ def checkpoint(
                 weight.normal_(std=0.2)
     model.save_pretrained(folder)
     if attention is not None:
-        Metadata(attention=attention, prompt=prompt_hash(), dtype="float32").write(folder)
+        JudgeMetadata(attention=attention, prompt=prompt_hash(), dtype="float32").write(folder)
     return folder

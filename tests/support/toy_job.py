@@ -14,7 +14,7 @@ from actors.part import Opened, RunContext
 from mustsee import schemas
 from mustsee.records import Question, Video
 from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.run import Run
+from ray_jobs.running.run import JobSettings
 from tests.support.parts import Upper
 
 STAGES = ("probe", "look", "ask")
@@ -52,7 +52,7 @@ class Asks(Slow):
 
 def main(out: str, calls: str, rows: int) -> int:
     hardware = Hardware(cpus=0.2)
-    run = Run(
+    run = JobSettings(
         out=out, store=f"{out}/store", cluster=Cluster(stages=dict.fromkeys(STAGES, hardware))
     )
     with run.open("toy") as running:

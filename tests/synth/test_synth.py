@@ -12,13 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import BadRow
-from mustsee.media.files import opened
+from mustsee.media.files import open_container
 from mustsee.media.video import film
 from mustsee.records import Span
 from mustsee.synth import h264
 from mustsee.synth import pictures as synth_pictures
-from mustsee.synth.make import Settings, synthesise
-from mustsee.synth.plan import Insertion, Plan, Probe, Spread, plan, positions
+from mustsee.synth.make import CodingSettings, synthesise
+from mustsee.synth.plan import (
+    InsertedProbe,
+    Insertion,
+    InsertionPlan,
+    PositionRule,
+    plan,
+    positions,
+)
 from tests.support.material import material
 
 FAST = {"preset": "ultrafast", "quality": 28, "threads": 1}
@@ -34,7 +41,7 @@ FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
     st.integers(0, 1000),
 )
 def test_positions_keep_gap_and_margin(count, start, length, gap, margin, seed) -> None:
-    spread = Spread(gap=gap, margin=margin)
+    spread = PositionRule(gap=gap, margin=margin)
     found = positions(count, start, start + length, spread, str(seed))
     assert found == positions(count, start, start + length, spread, str(seed))
     assert len(found) == count
@@ -43,10 +50,10 @@ def test_positions_keep_gap_and_margin(count, start, length, gap, margin, seed) 
 
 
 def test_positions_are_uniform() -> None:
-    single = [positions(1, 0, 100, Spread(margin=10), f"{i}")[0] for i in range(2000)]
+    single = [positions(1, 0, 100, PositionRule(margin=10), f"{i}")[0] for i in range(2000)]
     counts, _ = np.histogram(single, bins=8, range=(10, 90))
     assert abs(counts - 250).max() < 70  # 4.7 standard deviations
-    near = Spread(gap=5, margin=0, near_cut=1)
+    near = PositionRule(gap=5, margin=0, near_cut=1)
     shots = [Span(0, 30), Span(30, 60), Span(60, 100)]
     cuts = [t for i in range(300) for t in positions(2, 0, 100, near, f"{i}", shots)]
     assert all(min(abs(t - c) for c in (0, 30, 60, 100)) <= 1 for t in cuts)
@@ -57,9 +64,9 @@ def test_positions_are_uniform() -> None:
 @pytest.mark.parametrize(
     ("count", "spread", "shots"),
     [
-        (9, Spread(gap=20), ()),
-        (2, Spread(near_cut=1), ()),
-        (3, Spread(near_cut=1, gap=30), (Span(0, 50), Span(50, 100))),
+        (9, PositionRule(gap=20), ()),
+        (2, PositionRule(near_cut=1), ()),
+        (3, PositionRule(near_cut=1, gap=30), (Span(0, 50), Span(50, 100))),
     ],
 )
 def test_no_room_is_said(count, spread, shots) -> None:
@@ -71,12 +78,12 @@ def test_no_room_is_said(count, spread, shots) -> None:
     st.lists(st.tuples(st.floats(0, 100), st.floats(0.5, 20)), max_size=6).map(sorted),
 )
 def test_where_probes_are_placed(pairs) -> None:
-    made = Plan(
+    made = InsertionPlan(
         background="b",
         end=100,
-        insertions=tuple(Insertion(at=t, probe=Probe(uri="p", end=n)) for t, n in pairs),
+        insertions=tuple(Insertion(at=t, probe=InsertedProbe(uri="p", end=n)) for t, n in pairs),
     )
-    spans = made.placed()
+    spans = made.placements()
     assert all(b.start >= a.end - 1e-9 for a, b in pairwise(spans))
     assert made.seconds == pytest.approx(100 + sum(s.seconds for s in spans))
     for number, (span, (at, length)) in enumerate(zip(spans, pairs, strict=True)):
@@ -85,10 +92,10 @@ def test_where_probes_are_placed(pairs) -> None:
 
 
 def test_a_plan_in_disorder_is_refused() -> None:
-    probe = Probe(uri="p", end=1)
+    probe = InsertedProbe(uri="p", end=1)
     for times in ([5, 3], [11], [-1]):
         with pytest.raises(ValueError, match="in order and within"):
-            Plan(
+            InsertionPlan(
                 background="b",
                 end=10,
                 insertions=tuple(Insertion(at=t, probe=probe) for t in times),
@@ -106,17 +113,19 @@ def test_parameter_sets_never_break(data) -> None:
 
 def test_parameter_sets_lie_beside_each_other() -> None:
     shapes = [
-        synth_pictures.Shape(width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n)
+        synth_pictures.CodedShape(
+            width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n
+        )
         for n in (0, 7)
     ]
-    one, two = (synth_pictures.Coder(shape).parameters() for shape in shapes)
+    one, two = (synth_pictures.H264Encoder(shape).parameters() for shape in shapes)
     assert one.ids() == {0}
     assert two.ids() == {7}
-    both = h264.parse(h264.merged(one, two).box())
+    both = h264.parse(h264.merge_parameters(one, two).box())
     assert both.ids() == {0, 7}
     assert both.high == one.high
     with pytest.raises(ValueError, match="same parameter set id"):
-        h264.merged(one, one)
+        h264.merge_parameters(one, one)
 
 
 def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050, level=0.5):
@@ -145,7 +154,7 @@ def flashes_and_tones(path):
     with film(str(path)) as watched:
         shades = [(p.time, p.luma().mean()) for p in watched.pictures()]
     flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
-    with opened(str(path)) as container:
+    with open_container(str(path)) as container:
         rate = container.streams.audio[0].rate
         blocks = []
         for frame in container.decode(audio=0):
@@ -163,10 +172,10 @@ def flashes_and_tones(path):
 def test_sound_and_picture_stay_together(tmp_path, copy) -> None:
     video_of_beeps(tmp_path / "long.mp4", seconds=40)
     video_of_beeps(tmp_path / "probe.mp4", seconds=5, rate=30, sound_rate=48_000)
-    probe = Probe(uri=str(tmp_path / "probe.mp4"), start=0, end=2.8)
+    probe = InsertedProbe(uri=str(tmp_path / "probe.mp4"), start=0, end=2.8)
     insertions = tuple(Insertion(at=t, probe=probe) for t in (7.37, 19.72, 30.5))
-    wanted = Plan(background=str(tmp_path / "long.mp4"), end=40, insertions=insertions)
-    made = synthesise(wanted, str(tmp_path / "out.mp4"), Settings(copy=copy, **FAST))
+    wanted = InsertionPlan(background=str(tmp_path / "long.mp4"), end=40, insertions=insertions)
+    made = synthesise(wanted, str(tmp_path / "out.mp4"), CodingSettings(copy=copy, **FAST))
     assert made.mode == ("copy" if copy else "code"), made.why
     flashes, tones = flashes_and_tones(tmp_path / "out.mp4")
     assert len(flashes) >= 46
@@ -243,23 +252,23 @@ PROBES = [
     ],
 )
 def test_real_clips(tmp_path, background, end, options, mode) -> None:
-    probes = [Probe(uri=str(material(uri)), start=a, end=b) for uri, a, b in PROBES]
+    probes = [InsertedProbe(uri=str(material(uri)), start=a, end=b) for uri, a, b in PROBES]
     probes = probes if end > 35 else probes[1:3]
     wanted = plan(
-        str(material(background)), 0, end, probes, spread=Spread(gap=2, margin=1.3), seed=5
+        str(material(background)), 0, end, probes, spread=PositionRule(gap=2, margin=1.3), seed=5
     )
     path = str(tmp_path / "out.mp4")
-    made = synthesise(wanted, path, Settings(**FAST, **options))
+    made = synthesise(wanted, path, CodingSettings(**FAST, **options))
     assert made.mode == mode, made.why
     assert made.duration == pytest.approx(wanted.seconds, abs=(len(probes) + 1) * 0.5 / made.fps)
     step = 1 / made.fps
-    with opened(path) as container:
+    with open_container(path) as container:
         ends = [float(s.duration * s.time_base) for s in container.streams]
         count = sum(1 for _ in container.decode(video=0))
     assert count == made.copied + made.coded
     assert ends == pytest.approx([made.duration] * len(ends), abs=step)
     assert len(ends) == 2
-    for planned, placed in zip(wanted.placed(), made.placed, strict=True):
+    for planned, placed in zip(wanted.placements(), made.placed, strict=True):
         assert placed.start == pytest.approx(planned.start, abs=len(probes) * step)
         check_probe(path, placed)
     told = json.loads((tmp_path / "out.mp4.json").read_text())
@@ -268,10 +277,10 @@ def test_real_clips(tmp_path, background, end, options, mode) -> None:
 
 
 def test_the_same_plan_gives_the_same_bytes(tmp_path) -> None:
-    probes = [Probe(uri=str(material(PROBES[0][0])), end=1)]
+    probes = [InsertedProbe(uri=str(material(PROBES[0][0])), end=1)]
     wanted = plan(str(material(FILM)), 0, 25, probes, seed=1)
     for name in ("a", "b"):
-        synthesise(wanted, str(tmp_path / name), Settings(**FAST))
+        synthesise(wanted, str(tmp_path / name), CodingSettings(**FAST))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -281,13 +290,15 @@ def test_what_is_not_there_is_said(tmp_path) -> None:
         file.writeframes(bytes(16_000))
     film_ = str(material(FILM))
     for wanted in (
-        Plan(background=film_, end=10_000),
-        Plan(background=str(tmp_path / "none.mp4"), end=3),
-        Plan(background=str(tmp_path / "sound.wav"), end=0.5),
-        Plan(
+        InsertionPlan(background=film_, end=10_000),
+        InsertionPlan(background=str(tmp_path / "none.mp4"), end=3),
+        InsertionPlan(background=str(tmp_path / "sound.wav"), end=0.5),
+        InsertionPlan(
             background=film_,
             end=20,
-            insertions=(Insertion(at=3, probe=Probe(uri=str(material(PROBES[0][0])), end=60)),),
+            insertions=(
+                Insertion(at=3, probe=InsertedProbe(uri=str(material(PROBES[0][0])), end=60)),
+            ),
         ),
     ):
         with pytest.raises(BadRow):

@@ -18,9 +18,9 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form, form, many, only, whole
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import clipped, finished
+from mustsee.questions.drafts import clip_spans, finish_question
 from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
-from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
 
@@ -31,7 +31,7 @@ TAGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class CinePileSettings:
     """`shortlist`: templates that the model chooses for a scene; `pick`: least and most of these
     that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`: how many of the
     hand-written kinds are drawn. `each`: questions of one kind; with the defaults about 32 a clip.
@@ -55,7 +55,7 @@ class Settings:
         return [t for t in self.templates if t.kind == kind]
 
 
-async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> Video:
+async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSettings) -> Video:
     """The clip with its questions, in the order of their ids; `askers` by role: "reasoning",
     "perceptual".
 
@@ -63,7 +63,7 @@ async def ask(video: Video, askers: Mapping[str, Asker], settings: Settings) -> 
     """
     if video.scene is None or not video.scene.lines:
         raise BadRow(f"clip {video.video_id!r} has no scene text: it was not aligned")
-    scene = written(told(video.scene, threshold=settings.threshold))
+    scene = format_lines(scene_lines(video.scene, threshold=settings.threshold))
     rng = random.Random(f"{settings.seed}/{video.video_id}/templates")
     groups: list[tuple[str, str, list[Template]]] = []
     reasoning = await _shortlisted(scene, settings, askers["reasoning"], rng.randrange(2**31))
@@ -91,7 +91,9 @@ def _drawn(templates: Sequence[Template], count: int, rng: random.Random) -> lis
     return rng.sample(list(templates), min(count, len(templates)))
 
 
-async def _shortlisted(scene: str, settings: Settings, asker: Asker, seed: int) -> list[Template]:
+async def _shortlisted(
+    scene: str, settings: CinePileSettings, asker: Asker, seed: int
+) -> list[Template]:
     """The templates that the model finds fitting; all of them where all can be drawn anyway."""
     known = settings.of("reasoning")
     if len(known) <= settings.pick[0]:
@@ -114,7 +116,7 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
     each once. Unparsed for none, or for a number that no template has.
     """
 
-    def chosen(numbers: Sequence[int]) -> tuple[int, ...]:
+    def check_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
         wrong = [n for n in numbers if not 1 <= n <= known]
         if wrong:
             raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
@@ -123,7 +125,7 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
         return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
 
     shape = only("templates", many(whole("a number of the list"), "the numbers, best first"))
-    return form(text=_numbers, shape=shape).then(chosen)
+    return form(text=_numbers, shape=shape).map(check_numbers)
 
 
 def _numbers(reply: str) -> tuple[int, ...]:
@@ -148,7 +150,7 @@ async def _questions(
     kind: str,
     asker: Asker,
     templates: Sequence[Template],
-    settings: Settings,
+    settings: CinePileSettings,
     seed: int,
 ) -> list[Question]:
     names = [t.name for t in templates]
@@ -175,7 +177,7 @@ def record(
     video: Video, mcq: Mcq, question_type: str, seed: int, origin: Provenance | None
 ) -> Question:
     """The question's record: checked, options shuffled, evidence within the clip."""
-    made = finished(
+    made = finish_question(
         mcq.draft(),
         video_id=video.video_id,
         recipe="cinepile",
@@ -186,7 +188,7 @@ def record(
     end = max((x.end for x in video.scene.lines), default=0.0) if video.scene else 0.0
     length = max(video.duration or 0.0, end)
     begin = video.start or 0.0
-    evidence = clipped(mcq.evidence, 0.0, length)
+    evidence = clip_spans(mcq.evidence, 0.0, length)
     return replace(
         made,
         rationale=mcq.rationale or None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mustsee.errors import BadRow
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.mcq import Choice, choice
+from mustsee.recipes.cinepile.mcq import OptionChoice, choice
 from mustsee.records import Question, Verdict
 from mustsee.text import LETTERS
 
@@ -17,7 +17,7 @@ SCENE = (
 )
 
 
-def rotated(options: Sequence[str], by: int) -> tuple[str, ...]:
+def rotate_options(options: Sequence[str], by: int) -> tuple[str, ...]:
     """The options moved on by so many places, the last ones to the front."""
     by %= len(options)
     return (*options[len(options) - by :], *options[: len(options) - by])
@@ -31,7 +31,7 @@ async def choose(
     context: str | None = None,
     about: str = "",
     seed: int = 0,
-) -> Choice | None:
+) -> OptionChoice | None:
     """The model's choice, or None where it gave none that could be read: such a call is neither
     right nor wrong, and its caller must not take it for either. Raises Transient: what may work
     later is not kept as a question without a value.
@@ -52,7 +52,7 @@ async def choose(
 
 
 def verdict(
-    name: str, asker: Asker, question: Question, choice: Choice | None, *, seed: int = 0,
+    name: str, asker: Asker, question: Question, choice: OptionChoice | None, *, seed: int = 0,
     detail: str = "",
 ) -> Verdict:  # fmt: skip
     """What a choice says of a question as it stands."""

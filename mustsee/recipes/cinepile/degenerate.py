@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mustsee.filters.vetting import unvetted
+from mustsee.filters.vetting import mark_unverified
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.choosing import choose, rotated, verdict
+from mustsee.recipes.cinepile.choosing import choose, rotate_options, verdict
 from mustsee.records import Question, Verdict
 
 
@@ -25,7 +25,7 @@ async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: i
     count = len(question.options)
 
     async def guess(turn: int, role: str) -> Verdict:
-        shown, own = rotated(question.options, turn), seed + turn
+        shown, own = rotate_options(question.options, turn), seed + turn
         choice = await choose(askers[role], question.question, shown, seed=own)
         if choice is not None:
             choice = replace(choice, place=(choice.place - turn) % count)
@@ -34,7 +34,9 @@ async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: i
     found = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
     every = bool(found) and all(v.correct for v in found)
     if not every and all(v.correct is not False for v in found):  # one that was read may be wrong
-        return unvetted(replace(question, verdicts=(*question.verdicts, *found)), "degenerate")
+        return mark_unverified(
+            replace(question, verdicts=(*question.verdicts, *found)), "degenerate"
+        )
     drop = question.drop
     if every and "test" in question.subsets:
         drop = drop or f"degenerate: right in {len(found)} of {len(found)} models without the scene"

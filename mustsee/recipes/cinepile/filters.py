@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mustsee.filters.vetting import Vetting
+from mustsee.filters.vetting import VettingContext
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.fits import PROMPT, fits
 from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.scene import Told, told, written
+from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question, Video
 
 GUESSERS = ("guesser", "guesser_2", "guesser_3")
 
 
-def _told(video: Video, threshold: float) -> tuple[Told, ...]:
-    return told(video.scene, threshold=threshold) if video.scene else ()
+def _told(video: Video, threshold: float) -> tuple[SceneLine, ...]:
+    return scene_lines(video.scene, threshold=threshold) if video.scene else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Degenerate:
     prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose",)
     reads: ClassVar[tuple[str, ...]] = ()
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         guessers = {role: vetting.askers[role] for role in GUESSERS}
         return await degenerate(question, guessers, seed=vetting.seed)
 
@@ -48,8 +48,8 @@ class Fits:
     threshold: float = 0.5
     train: bool = False
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        scene = written(_told(video, self.threshold))
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
+        scene = format_lines(_told(video, self.threshold))
         reader = vetting.askers["reader"]
         return await fits(question, reader, scene, seed=vetting.seed, train=self.train)
 
@@ -65,7 +65,7 @@ class Vision:
 
     threshold: float = 0.5
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         lines = _told(video, self.threshold)
         dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
         return await vision(question, vetting.askers["reader"], dialogue, seed=vetting.seed)
@@ -82,6 +82,6 @@ class Hardness:
 
     threshold: float = 0.5
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
-        scene = written(_told(video, self.threshold))
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
+        scene = format_lines(_told(video, self.threshold))
         return await hardness(question, vetting.askers["reader"], scene, seed=vetting.seed)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.errors import BadRow, Unparsed
-from mustsee.filters.vetting import unvetted
+from mustsee.filters.vetting import mark_unverified
 from mustsee.forms import Form, form, many, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE
@@ -21,7 +21,7 @@ SPEAKERS = ("TOLD", "OPEN", "NONE")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class FittingOptions:
     """The places of the options that fit; `speaker`: whether the scene tells who says what the
     question hangs on (TOLD, OPEN), or it hangs on nobody's words (NONE). `reply`: as it was said.
     """
@@ -31,14 +31,14 @@ class Fit:
     reply: str = ""
 
 
-def fitting(count: int) -> Form[Fit]:
+def fits_form(count: int) -> Form[FittingOptions]:
     """`FITS: A, C`, or NONE, and `SPEAKER: TOLD`."""
     letters = LETTERS[:count]
 
-    def found(why: str, fits: Sequence[str], speaker: str) -> Fit:
-        return Fit(places=tuple(sorted(map(letters.index, set(fits)))), speaker=speaker)
+    def make_fit(why: str, fits: Sequence[str], speaker: str) -> FittingOptions:
+        return FittingOptions(places=tuple(sorted(map(letters.index, set(fits)))), speaker=speaker)
 
-    def written(reply: str) -> Fit:
+    def parse_fit(reply: str) -> FittingOptions:
         text = reply.replace("*", "")
         fits = re.search(r"^[\s>#-]*FITS\s*[:：]\s*(.*)$", text, re.IGNORECASE | re.MULTILINE)
         speaker = re.search(r"^[\s>#-]*SPEAKERS?\s*[:：]\s*(\w+)", text, re.I | re.MULTILINE)
@@ -49,15 +49,15 @@ def fitting(count: int) -> Form[Fit]:
             raise Unparsed(f"there is no option {strange[0]}: they are {letters}")
         if not named and not re.match(r"none\b", fits[1], re.IGNORECASE):
             raise Unparsed("'FITS:' names no option, and does not say NONE")
-        return found("", named, speaker[1].upper())
+        return make_fit("", named, speaker[1].upper())
 
     shape = record(
-        found,
+        make_fit,
         why=words("one sentence"),
         fits=many(one_of(letters, "a letter"), "all that fit"),
         speaker=one_of(SPEAKERS, "whether the scene tells who speaks"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_fit, shape=shape)
 
 
 async def fits(
@@ -73,12 +73,12 @@ async def fits(
     )
     try:
         reply, found = await asker.ask(
-            PROMPT, fitting(len(options)).quoted(), seed=seed,
+            PROMPT, fits_form(len(options)).with_reply(), seed=seed,
             question=question.question, options=options, scene=scene, about=SCENE,
         )  # fmt: skip
     except BadRow as error:
         kept = (*question.verdicts, replace(blank, detail=str(error)))
-        return unvetted(replace(question, verdicts=kept), "fits")
+        return mark_unverified(replace(question, verdicts=kept), "fits")
     others = [LETTERS[n] for n in found.places if n != question.answer_index]
     beside = bool(others) and question.answer_index in found.places
     is_open = found.speaker == "OPEN"

@@ -75,7 +75,7 @@ def mcqs(
     Unparsed otherwise, with the first fault; and where a question names none of several `kinds`.
     """
 
-    def sound(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
+    def check_blocks(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
         found: list[Mcq] = []
         faults: list[str] = []
         for block in blocks:
@@ -93,7 +93,7 @@ def mcqs(
                 )
         return tuple(found)
 
-    def written(reply: str) -> Sequence[_Block]:
+    def parse_blocks(reply: str) -> Sequence[_Block]:
         blocks = _blocks(reply)
         if not blocks and not (or_none and is_none(reply)):
             raise Unparsed(NO_QUESTION)
@@ -109,7 +109,9 @@ def mcqs(
         rationale=words("one sentence on why it is right"),
         evidence=stretches("what shows it, in seconds"),
     )
-    return form(text=written, shape=only("questions", many(one, "the questions"))).then(sound)
+    return form(text=parse_blocks, shape=only("questions", many(one, "the questions"))).map(
+        check_blocks
+    )
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:
@@ -215,7 +217,7 @@ def answer_place(text: str, options: tuple[str, ...]) -> int | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class OptionChoice:
     """A model's answer to a question: an option's place, and why."""
 
     place: int
@@ -223,17 +225,17 @@ class Choice:
     reply: str = ""
 
 
-def choice(options: tuple[str, ...]) -> Form[Choice]:
+def choice(options: tuple[str, ...]) -> Form[OptionChoice]:
     """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that
     the reply picks in its own words.
     """
     letters = LETTERS[: len(options)]
 
-    def chosen(answer: str, rationale: str) -> Choice:
+    def make_choice(answer: str, rationale: str) -> OptionChoice:
         said = f"Answer: {answer}\nRationale: {rationale}"  # as the text form has it
-        return Choice(place=letters.index(answer), rationale=plain(rationale), reply=said)
+        return OptionChoice(place=letters.index(answer), rationale=plain(rationale), reply=said)
 
-    def written(reply: str) -> Choice:
+    def parse_choice(reply: str) -> OptionChoice:
         text = reply.replace("*", "")
         answer = re.search(
             r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I
@@ -246,11 +248,11 @@ def choice(options: tuple[str, ...]) -> Form[Choice]:
         why = re.search(
             r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL
         )
-        return Choice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
+        return OptionChoice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
 
     shape = record(
-        chosen,
+        make_choice,
         answer=one_of(letters, "the letter"),
         rationale=words("one sentence on why"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_choice, shape=shape)

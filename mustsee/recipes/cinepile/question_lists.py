@@ -38,7 +38,7 @@ _JOINERS = frozenset({"of", "the", "and", "&", "-"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class QuestionList:
     """One list. `question`: the column of the questions; `title`: the column of the film, show or
     video that a question is on, where there is one; `name`: what the list is called.
     """
@@ -50,7 +50,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ListedQuestion:
     """A question of a list: as written, with pronouns for names, and where it is from. `times`:
     how many questions became this one.
     """
@@ -62,26 +62,26 @@ class Asked:
     times: int = 1
 
 
-def read_source(source: Source) -> list[Asked]:
+def read_source(source: QuestionList) -> list[ListedQuestion]:
     """The questions of a `.txt`, `.csv`, `.tsv`, `.json`, `.jsonl` or `.parquet` list.
 
     In JSON, the rows are the objects, at whatever depth, that have the column. Raises UserError.
     """
     name = source.name or PurePosixPath(source.path).stem
-    found: list[Asked] = []
+    found: list[ListedQuestion] = []
     for row in _rows(source):
         text = row.get(source.question)
         if isinstance(text, str) and text.strip():
             title = str(row.get(source.title) or "") if source.title else ""
             # Some lists hold the options below the question.
             text = " ".join(text.strip().split("\n")[0].split())
-            found.append(Asked(text=text, neutral=text, source=name, title=title))
+            found.append(ListedQuestion(text=text, neutral=text, source=name, title=title))
     if not found:
         raise UserError(f"{source.path!r} has no questions in the column {source.question!r}")
     return found
 
 
-def _rows(source: Source) -> Iterator[Mapping[str, Any]]:
+def _rows(source: QuestionList) -> Iterator[Mapping[str, Any]]:
     suffix = suffix_of(source.path)
     if suffix in TABLES:
         yield from read_table(source.path)
@@ -220,16 +220,16 @@ def _is_name(words: Sequence[str], place: int, names: frozenset[str]) -> bool:
     return bool(inside and word not in _KEEP and word != word.upper()) or word in names
 
 
-def neutralised(questions: Sequence[Asked]) -> list[Asked]:
+def neutralize_pronouns(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
     """The questions with pronouns by the rules; equal ones (by their words) become one."""
     names = names_in([q.text for q in questions])
-    return merged([replace(q, neutral=neutral(q.text, names)) for q in questions])
+    return merge_equal([replace(q, neutral=neutral(q.text, names)) for q in questions])
 
 
-def merged(questions: Sequence[Asked]) -> list[Asked]:
+def merge_equal(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
     """Equal neutral questions become the first of them, which counts them."""
     counts = Counter(normal(q.neutral) for q in questions)
-    first: dict[str, Asked] = {}
+    first: dict[str, ListedQuestion] = {}
     for question in questions:
         key = normal(question.neutral)
         if key:
@@ -237,7 +237,7 @@ def merged(questions: Sequence[Asked]) -> list[Asked]:
     return list(first.values())
 
 
-def apart(vectors: NDArray[np.float32], *, alike: float, neighbours: int = 20) -> list[int]:
+def keep_distinct(vectors: NDArray[np.float32], *, alike: float, neighbours: int = 20) -> list[int]:
     """Rows to keep so that no two are at a cosine of `alike` or more: of each such group the first.
 
     Each row is compared with its `neighbours` nearest (FAISS).

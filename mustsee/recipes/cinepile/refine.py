@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mustsee.filters.vetting import Vetting, unvetted
+from mustsee.filters.vetting import VettingContext, mark_unverified
 from mustsee.llm import Asker
-from mustsee.recipes.cinepile.choosing import SCENE, choose, rotated, verdict
-from mustsee.recipes.cinepile.mcq import Choice
-from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.choosing import SCENE, choose, rotate_options, verdict
+from mustsee.recipes.cinepile.mcq import OptionChoice
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
 
 
@@ -49,7 +49,7 @@ class Refine:
     again: int = 2
     threshold: float = 0.5
 
-    async def __call__(self, question: Question, video: Video, vetting: Vetting) -> Question:
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         if question.answer_index is None or len(question.options) < 2:
             return question
         given = await self._tested(question, vetting)
@@ -66,7 +66,7 @@ class Refine:
             drop = f"refine: guessed without the scene in {hits} of {len(given)} rotations"
         question = replace(question, verdicts=(*question.verdicts, *given))
         if not complete:
-            return unvetted(question, self.name)
+            return mark_unverified(question, self.name)
         passed = strong and drop is None
         was_weak = any(r.reason.startswith("refine:") for r in question.repairs)
         weak = float(was_weak or not strong)
@@ -75,29 +75,31 @@ class Refine:
             metrics["fixed"] = float(passed)
         return replace(question, metrics=metrics, drop=drop)
 
-    async def _tested(self, question: Question, vetting: Vetting) -> tuple[Verdict, ...]:
+    async def _tested(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
         """The blind model's choice on each rotation."""
         asker, options = vetting.askers["guesser"], question.options
 
-        async def one(by: int) -> Verdict:
+        async def test_rotation(by: int) -> Verdict:
             seed = vetting.seed + by
-            found = await self._chosen(asker, question, rotated(options, by), None, seed)
+            found = await self._chosen(asker, question, rotate_options(options, by), None, seed)
             if found is not None:
                 found = replace(found, place=(found.place - by) % len(options))
             return verdict("refine", asker, question, found, seed=seed, detail=f"rotation {by}")
 
-        return tuple(await asyncio.gather(*map(one, range(len(options)))))
+        return tuple(await asyncio.gather(*map(test_rotation, range(len(options)))))
 
-    async def _read(self, question: Question, video: Video, vetting: Vetting) -> Verdict:
+    async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
         """What a model chooses that reads the scene."""
         asker, seed = vetting.askers["reader"], vetting.seed
-        scene = written(told(video.scene, threshold=self.threshold)) if video.scene else ""
+        scene = (
+            format_lines(scene_lines(video.scene, threshold=self.threshold)) if video.scene else ""
+        )
         found = await self._chosen(asker, question, question.options, scene, seed)
         return verdict("refine", asker, question, found, seed=seed, detail="whole scene")
 
     async def _chosen(
         self, asker: Asker, question: Question, shown: Sequence[str], scene: str | None, seed: int
-    ) -> Choice | None:
+    ) -> OptionChoice | None:
         """A choice; a call without an answer is repeated `again` times."""
         for attempt in range(self.again + 1):
             found = await choose(

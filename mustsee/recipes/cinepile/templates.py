@@ -76,18 +76,18 @@ class Template:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def induced(most: int = 4) -> Form[tuple[Template, ...]]:
+def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
     """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`. A
     category that is none of them is decided by the words.
     """
 
-    def sound(found: Sequence[Template]) -> tuple[Template, ...]:
+    def check_templates(found: Sequence[Template]) -> tuple[Template, ...]:
         if not found:
             raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
         for template in found:
             if not template.name or not template.prototype:
                 raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
-        return tuple(replace(_without_colon(t), category=categorised(t)) for t in found[:most])
+        return tuple(replace(_without_colon(t), category=categorize(t)) for t in found[:most])
 
     template = record(
         Template,
@@ -96,7 +96,7 @@ def induced(most: int = 4) -> Form[tuple[Template, ...]]:
         category=one_of(CATEGORIES, "the category"),
     )
     shape = only("templates", many(template, "the kinds of question"))
-    return form(text=_written, shape=shape).then(sound)
+    return form(text=_written, shape=shape).map(check_templates)
 
 
 def _without_colon(template: Template) -> Template:
@@ -121,7 +121,7 @@ def _written(reply: str) -> Sequence[Template]:
     return found
 
 
-def categorised(template: Template) -> str:
+def categorize(template: Template) -> str:
     """The template's category where it is one of the five, else by the words of its prototype."""
     for category in CATEGORIES:
         if normal(category) == normal(template.category):
@@ -149,14 +149,14 @@ def distinct(
     alike: float = 0.88,
 ) -> list[Template]:
     """The templates without near-identical ones: of two, the one of the larger cluster stays."""
-    from mustsee.recipes.cinepile.question_lists import apart
+    from mustsee.recipes.cinepile.question_lists import keep_distinct
 
     ordered = sorted(templates, key=lambda t: (-t.members, t.template_id))
     unique = list({normal(t.prototype): t for t in reversed(ordered)}.values())[::-1]
     if not unique:
         return []
     vectors = embed([f"{t.name}: {t.prototype}" for t in unique])
-    return [unique[row] for row in apart(np.asarray(vectors, np.float32), alike=alike)]
+    return [unique[row] for row in keep_distinct(np.asarray(vectors, np.float32), alike=alike)]
 
 
 _HEAD = re.compile(r"^##\s+(.+?)\s*$")
@@ -165,7 +165,7 @@ _NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class QuestionCluster:
     """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
     `title`: the film, show or video that most of its questions are on, and their `share`; `words`:
     those that tell it from the other clusters; `nearest`: the questions in its middle.
@@ -183,7 +183,9 @@ class Cluster:
     nearest: tuple[str, ...]
 
 
-def telling(cluster: Sequence[str], everything: Sequence[str], most: int = 6) -> tuple[str, ...]:
+def distinctive_words(
+    cluster: Sequence[str], everything: Sequence[str], most: int = 6
+) -> tuple[str, ...]:
     """The words that are in many of the cluster's texts, and in few of the others."""
     inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
                        for texts in (cluster, everything))  # fmt: skip
@@ -196,15 +198,15 @@ def telling(cluster: Sequence[str], everything: Sequence[str], most: int = 6) ->
 
 
 def one_sided(
-    clusters: Sequence[Cluster], titles: Mapping[str, float], most: float
-) -> list[Cluster]:
+    clusters: Sequence[QuestionCluster], titles: Mapping[str, float], most: float
+) -> list[QuestionCluster]:
     """Clusters with more than `most` of their questions on one title, which is not as frequent in
     all of them (`titles`: its share): its templates would be on that title's subject.
     """
     return [c for c in clusters if c.share > most and titles.get(c.title, 0.0) <= most]
 
 
-def to_markdown(templates: Sequence[Template], clusters: Sequence[Cluster] = ()) -> str:
+def to_markdown(templates: Sequence[Template], clusters: Sequence[QuestionCluster] = ()) -> str:
     """The templates for review, under their categories, and the clusters that they are from."""
     lines = [
         "# Question templates", "",
@@ -275,7 +277,7 @@ def _noted(
 
 
 def write_templates(
-    templates: Sequence[Template], folder: str | Path, clusters: Sequence[Cluster] = ()
+    templates: Sequence[Template], folder: str | Path, clusters: Sequence[QuestionCluster] = ()
 ) -> None:
     """`templates.parquet` and `templates.md` in a local folder."""
     import pyarrow.parquet as pq

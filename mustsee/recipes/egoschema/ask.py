@@ -24,8 +24,8 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form
 from mustsee.llm import Asker, Message
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished
-from mustsee.questions.labelled import drafts, drifted, questions_in, whole
+from mustsee.questions.drafts import Draft, finish_question
+from mustsee.questions.labelled import drafts, is_malformed, questions_in, whole
 from mustsee.questions.replies import ALIKE
 from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
@@ -36,7 +36,7 @@ ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class EgoSchemaSettings:
     """How a clip is asked about. `chains`: one of them is drawn for each clip; so is one of
     `answer_prompts`, which spares the set the habits of one wording. `questions` and `wrong` are
     the paper's N and M. `length` of wrong answers: "similar", or "longer" as in the paper, which
@@ -67,20 +67,20 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class NarratedClip:
     """What a chain works on: the narrations as text, how to ask, and what is counted while asking:
     replies whose labels had drifted, and replies that had to be asked for again.
     """
 
     asker: Asker
-    settings: Settings
+    settings: EgoSchemaSettings
     narrations: str
     answer_prompt: str
     seed: int
     counted: Counter[str] = field(default_factory=lambda: Counter(drifted=0, regenerated=0))
 
 
-async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
+async def ask(video: Video, asker: Asker, settings: EgoSchemaSettings) -> Video:
     """The clip with its questions; options are in seeded order. `video.lines` are the narrations;
     where there are none, its captions are. `question_type` names the chain.
 
@@ -93,7 +93,7 @@ async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
         raise BadRow(f"clip {video.video_id!r} has neither narrations nor captions to ask from")
     draw = random.Random(f"{settings.seed}/{video.video_id}/chain")
     chain = draw.choice(settings.chains)
-    clip = Clip(
+    clip = NarratedClip(
         asker=asker,
         settings=settings,
         narrations=prompt_lines(lines, video.start or 0.0),
@@ -103,7 +103,7 @@ async def ask(video: Video, asker: Asker, settings: Settings) -> Video:
     made = await CHAINS[chain](clip)
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("egoschema"))
     questions = [
-        finished(
+        finish_question(
             draft,
             video_id=video.video_id,
             recipe="egoschema",
@@ -126,12 +126,12 @@ def narrations_of(video: Video) -> Sequence[Line]:
     return [Line(start=c.time, end=c.time, text=c.text) for c in video.captions or ()]
 
 
-async def _set_a(clip: Clip) -> list[Draft]:
+async def _set_a(clip: NarratedClip) -> list[Draft]:
     questions, _ = await _questions(clip)
     return await _answers(clip, questions) if questions else []
 
 
-async def _set_b(clip: Clip) -> list[Draft]:
+async def _set_b(clip: NarratedClip) -> list[Draft]:
     questions, history = await _questions(clip)
     if not questions:
         return []
@@ -146,10 +146,10 @@ async def _set_b(clip: Clip) -> list[Draft]:
         questions=questions,
         narrations=clip.narrations,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
 
 
-async def _three_call(clip: Clip) -> list[Draft]:
+async def _three_call(clip: NarratedClip) -> list[Draft]:
     questions, _ = await _questions(clip)
     if not questions:
         return []
@@ -160,20 +160,20 @@ async def _three_call(clip: Clip) -> list[Draft]:
         narrations=clip.narrations,
         questions=questions,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in matched(found, questions)])
+    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
 
 
-async def _one_shot(clip: Clip) -> list[Draft]:
+async def _one_shot(clip: NarratedClip) -> list[Draft]:
     return await _at_once(clip, clip.settings.questions, clip.seed)
 
 
-async def _n_shot(clip: Clip) -> list[Draft]:
+async def _n_shot(clip: NarratedClip) -> list[Draft]:
     calls = (_at_once(clip, 1, clip.seed + n) for n in range(clip.settings.questions))
     found = [draft for part in await asyncio.gather(*calls) for draft in part]
     return list({draft.question: draft for draft in found}.values())
 
 
-CHAINS: dict[str, Callable[[Clip], Awaitable[list[Draft]]]] = {
+CHAINS: dict[str, Callable[[NarratedClip], Awaitable[list[Draft]]]] = {
     "set_a": _set_a,
     "set_b": _set_b,
     "one_shot": _one_shot,
@@ -182,18 +182,18 @@ CHAINS: dict[str, Callable[[Clip], Awaitable[list[Draft]]]] = {
 }
 
 
-async def _questions(clip: Clip) -> tuple[list[str], tuple[Message, ...]]:
+async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]]:
     """The questions, and the chat so far for a chain that goes on in it."""
     count = clip.settings.questions
     prompt, told = "egoschema/questions", clip.narrations
-    form = _counted(clip, questions_in(count)).quoted()
+    form = _counted(clip, questions_in(count)).with_reply()
     text, found = await clip.asker.ask(prompt, form, seed=clip.seed, narrations=told, count=count)
     asked = clip.asker.prompts.render(prompt, narrations=told, count=count)
     opening = (Message("system", asked.system),) if asked.system else ()
     return found, (*opening, Message("user", asked.user), Message("assistant", text))
 
 
-async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
+async def _answers(clip: NarratedClip, questions: Sequence[str]) -> list[Draft]:
     wrong = clip.settings.wrong
     found = await clip.asker.ask(
         clip.answer_prompt,
@@ -204,21 +204,23 @@ async def _answers(clip: Clip, questions: Sequence[str]) -> list[Draft]:
         wrong=wrong,
         length=clip.settings.length,
     )
-    both = zip(matched(found, questions), questions, strict=True)
+    both = zip(match_drafts(found, questions), questions, strict=True)
     return [replace(draft, question=q) for draft, q in both]
 
 
-async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -> list[Draft]:
+async def _wrong(
+    clip: NarratedClip, questions: Sequence[str], answers: Sequence[str]
+) -> list[Draft]:
     wrong = clip.settings.wrong
 
-    def answered(found: Sequence[Draft]) -> list[Draft]:
-        both = zip(matched(found, questions), questions, answers, strict=True)
+    def check_answers(found: Sequence[Draft]) -> list[Draft]:
+        both = zip(match_drafts(found, questions), questions, answers, strict=True)
         return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
 
     wanted = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
     return await clip.asker.ask(
         "egoschema/wrong",
-        _counted(clip, wanted.then(answered)),
+        _counted(clip, wanted.map(check_answers)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=list(questions),
@@ -228,7 +230,7 @@ async def _wrong(clip: Clip, questions: Sequence[str], answers: Sequence[str]) -
     )
 
 
-async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
+async def _at_once(clip: NarratedClip, count: int, seed: int) -> list[Draft]:
     wrong = clip.settings.wrong
     return await clip.asker.ask(
         "egoschema/one_shot",
@@ -241,7 +243,7 @@ async def _at_once(clip: Clip, count: int, seed: int) -> list[Draft]:
     )
 
 
-def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
     """The drafts in the order of the questions, where each repeats another one clearly; else as
     they came. A reply may take the questions in an order of its own.
     """
@@ -258,7 +260,7 @@ def matched(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
     return [found[n] for n in order]
 
 
-def _counted(clip: Clip, form: Form[T]) -> Form[T]:
+def _counted(clip: NarratedClip, form: Form[T]) -> Form[T]:
     """A form that says how often it had to be lenient, and how often it could not read at all."""
 
     def counting(text: str) -> T:
@@ -267,7 +269,7 @@ def _counted(clip: Clip, form: Form[T]) -> Form[T]:
         except Unparsed:
             clip.counted["regenerated"] += 1
             raise
-        if drifted(text):
+        if is_malformed(text):
             clip.counted["drifted"] += 1
         return found
 

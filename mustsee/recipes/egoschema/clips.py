@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class ClipGrid:
     """How clips are cut: their length and the grid of their starts in seconds, and the fewest
     narrations that one must hold.
     """
@@ -41,7 +41,7 @@ def per_minute(density: float, seconds: float) -> int:
     return math.ceil(density * seconds / 60 - 1e-9)
 
 
-def viable(times: Sequence[float], duration: float, cut: Cut) -> list[tuple[int, int]]:
+def viable(times: Sequence[float], duration: float, cut: ClipGrid) -> list[tuple[int, int]]:
     """Viable windows as (number on the grid, narrations within), earliest first.
 
     `times`: starts of the narrations, ascending. A narration lies in [start, start + seconds).
@@ -56,7 +56,7 @@ def viable(times: Sequence[float], duration: float, cut: Cut) -> list[tuple[int,
     return found
 
 
-def choose(times: Sequence[float], duration: float, cut: Cut) -> list[Span]:
+def choose(times: Sequence[float], duration: float, cut: ClipGrid) -> list[Span]:
     """The chosen windows, earliest first, by the rule of this module.
 
     Weighted interval scheduling from the back: `best[i]` is the best (windows, narrations) with the
@@ -91,7 +91,7 @@ def length_of(lines: Sequence[Line], duration: float | None) -> float:
     return duration if duration is not None else max((line.end for line in lines), default=0.0)
 
 
-def clip_rows(video: Video, lines: Sequence[Line], cut: Cut) -> list[Video]:
+def clip_rows(video: Video, lines: Sequence[Line], cut: ClipGrid) -> list[Video]:
     """One row for each chosen clip of a video, with its narrations as `lines`, in the video's time.
 
     A clip's id is the hash of its video's id and its window; `source` names the video.
@@ -120,7 +120,7 @@ def clip_rows(video: Video, lines: Sequence[Line], cut: Cut) -> list[Video]:
 def clips(
     narrations: Mapping[str, Sequence[Line]],
     durations: Mapping[str, float],
-    cuts: Sequence[Cut],
+    cuts: Sequence[ClipGrid],
     uris: Mapping[str, str] | None = None,
 ) -> list[Video]:
     """The clips of every narrated video, for each length in turn (several: a multi-scale set, whose
@@ -167,7 +167,8 @@ def heat_map(
     ]
     for length in lengths:
         held = [
-            viable(times, total, Cut(seconds=length, grid=grid, least=0)) for times, total in timed
+            viable(times, total, ClipGrid(seconds=length, grid=grid, least=0))
+            for times, total in timed
         ]
         reach = math.ceil(length / grid - 1e-9)
         counts.append(

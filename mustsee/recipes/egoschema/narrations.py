@@ -1,7 +1,8 @@
 """Reads narrations (who did what, and when) as timed lines for each video.
 
 The inputs are Ego4D's `narration.json`, and any table with a video, a time and a text column
-(EPIC-KITCHENS 55 and 100 among them); a `Columns` from `conf/columns/` says which is which.
+(EPIC-KITCHENS 55 and 100 among them); a `NarrationColumns` from `conf/columns/` says which is
+which.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class NarrationColumns:
     """Where the parts of a narration are.
 
     `form`: "table", "ego4d" (then only `keep_unsure` and `narrator` matter), or "captions": the
@@ -77,7 +78,7 @@ def clean(text: str) -> str:
     return " ".join(_TAG.sub(" ", text).split())
 
 
-def read(path: str, columns: Columns) -> Narrations:
+def read(path: str, columns: NarrationColumns) -> Narrations:
     """The narrations of a file (.json, .csv, .tsv, .jsonl or .parquet; local, s3:// or gs://).
 
     Raises UserError when the file is missing, or not of the form that `columns` describes.
@@ -97,7 +98,9 @@ def read(path: str, columns: Columns) -> Narrations:
     return from_rows(read_table(path), columns, where=path)
 
 
-def from_ego4d(data: Any, columns: Columns, *, where: str = "narration.json") -> Narrations:
+def from_ego4d(
+    data: Any, columns: NarrationColumns, *, where: str = "narration.json"
+) -> Narrations:
     """Narrations from the parsed `narration.json` of Ego4D, with or without its outer "videos"."""
     videos = data.get("videos", data) if isinstance(data, Mapping) else None
     if not isinstance(videos, Mapping):
@@ -136,7 +139,7 @@ def _one_pass(passes: Mapping[str, Any], narrator: str) -> Sequence[Mapping[str,
 
 
 def from_rows(
-    rows: Iterable[Mapping[str, Any]], columns: Columns, *, where: str = "table"
+    rows: Iterable[Mapping[str, Any]], columns: NarrationColumns, *, where: str = "table"
 ) -> Narrations:
     """Narrations from the rows of a table; a row without a text is skipped and counted.
 

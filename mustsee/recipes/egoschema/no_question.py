@@ -24,7 +24,7 @@ NAME = "no_question"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class NoQuestionSettings:
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("lines", "captions", "questions")
     area: ClassVar[str] = "egoschema"
@@ -32,7 +32,7 @@ class Settings:
     seed: int = 0
 
 
-async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
+async def no_question(video: Video, asker: Asker, settings: NoQuestionSettings) -> Video:
     """The row whose standing questions carry a verdict of the model that did not see them; `passed`
     is null, nothing is dropped. A reply without a letter has `correct` null.
     """
@@ -46,7 +46,7 @@ async def no_question(video: Video, asker: Asker, settings: Settings) -> Video:
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
-                free(lambda text: _letter(text, question.options)).quoted(),
+                free(lambda text: _letter(text, question.options)).with_reply(),
                 seed=settings.seed,
                 narrations=told,
                 options=question.options,

@@ -7,20 +7,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.film import Film
-from mustsee.conditions.seen import Seen, spread
+from mustsee.conditions.film import VideoFrames
+from mustsee.conditions.seen import Condition, spread
 from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form, form, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Segment, Span, Video
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 
 PROMPT = "mlvu/absent"
 VERDICTS = ("YES", "NO", "UNCLEAR")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class AbsenceLook:
     """A picture every `every` seconds of the background, `together` in one request, each `longest`
     pixels along its longer side.
     """
@@ -31,19 +31,24 @@ class Look:
 
 
 async def looked_for(
-    video: Video, plan: Plan, film: Film, asker: Asker, look: Look, seed: int = 0
+    video: Video,
+    plan: InsertionPlan,
+    film: VideoFrames,
+    asker: Asker,
+    look: AbsenceLook,
+    seed: int = 0,
 ) -> Video:
     """The row, dropped where what a probe shows is seen in pictures of the background. `film`: the
     background's. Its segments say what was seen. Replies that cannot be read are unclear.
     """
     segments = list(video.segments or ())
-    shown = list(dict.fromkeys(map(named, segments)))
+    shown = list(dict.fromkeys(map(segment_name, segments)))
     stretch = Span(plan.start, plan.end)
     times = spread((stretch,), max(1, round(stretch.seconds / look.every)))
     found = dict.fromkeys(shown, "NO")
     for start in range(0, len(times), look.together):
         part = times[start : start + look.together]
-        images = await film.pictures(part, Seen(longest=look.longest))
+        images = await film.pictures(part, Condition(longest=look.longest))
         try:
             said = await asker.ask(
                 PROMPT, sightings(len(shown)), images=images, seed=seed,
@@ -55,11 +60,11 @@ async def looked_for(
             found[what] = min(found[what], verdict, key=("YES", "UNCLEAR", "NO").index)
     seen = next((w for w in shown if found[w] == "YES"), None)
     reason = seen and f"needle: {seen!r} is seen in the background; absent.looker=null keeps it"
-    noted = [replace(s, visual_support=_noted(s, found[named(s)])) for s in segments]
+    noted = [replace(s, visual_support=_noted(s, found[segment_name(s)])) for s in segments]
     return replace(video, segments=tuple(noted), drop=video.drop or reason)
 
 
-def named(segment: Segment) -> str:
+def segment_name(segment: Segment) -> str:
     """What is looked for: the action, or the scene that is described."""
     return segment.topic or segment.dense_caption or "the inserted scene"
 
@@ -72,10 +77,10 @@ def _noted(segment: Segment, verdict: str) -> str:
 def sightings(count: int) -> Form[tuple[str, ...]]:
     """YES, NO or UNCLEAR for each of so many things."""
 
-    def told(seen: str, **verdicts: str) -> tuple[str, ...]:
+    def make_sightings(seen: str, **verdicts: str) -> tuple[str, ...]:
         return tuple(verdicts[f"shown_{n}"] for n in range(1, count + 1))
 
-    def written(reply: str) -> tuple[str, ...]:
+    def parse_sightings(reply: str) -> tuple[str, ...]:
         lines = re.findall(
             r"^[\s>*_#-]*(?:SHOWN\s*)?(\d+)[*_]*\s*[.):：-][\s*_]*(YES|NO|UNCLEAR)\b",
             reply, re.IGNORECASE | re.MULTILINE,
@@ -89,5 +94,5 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
     each = {
         f"shown_{n}": one_of(VERDICTS, "whether it is in the pictures") for n in range(1, count + 1)
     }
-    shape = record(told, seen=words("what goes on in the pictures"), **each)
-    return form(text=written, shape=shape)
+    shape = record(make_sightings, seen=words("what goes on in the pictures"), **each)
+    return form(text=parse_sightings, shape=shape)

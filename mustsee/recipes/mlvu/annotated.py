@@ -16,11 +16,11 @@ from mustsee.errors import UserError
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Question, Span, Video
-from mustsee.synth.insertions import cycled, with_question
+from mustsee.synth.insertions import cycle_choices, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class AnnotationTask:
     """One annotation task. `kind`: the released `question_type`. `options`: how many wrong ones (0:
     an open answer). `rules`: what the annotator is told, in our words (F.1, F.3, F.5-F.7).
     """
@@ -36,10 +36,10 @@ class Form:
 
 NO_NAMES = "Name nobody: say who is meant by looks, age, clothes or part played."
 UNIQUE = "Give clues that fit one place in the video only."
-FORMS: Mapping[str, Form] = {
+FORMS: Mapping[str, AnnotationTask] = {
     form.kind: form
     for form in (
-        Form(
+        AnnotationTask(
             kind="topic_reasoning",
             title="Topic reasoning",
             rules=(
@@ -47,7 +47,7 @@ FORMS: Mapping[str, Form] = {
                 "Do not ask about details.",
             ),
         ),
-        Form(
+        AnnotationTask(
             kind="summary",
             title="Video summary",
             rules=(
@@ -63,13 +63,13 @@ FORMS: Mapping[str, Form] = {
                 "Tell in a few sentences what this video shows.",
             ),
         ),
-        Form(
+        AnnotationTask(
             kind="plotQA",
             title="Plot question",
             rules=("Ask about a detail or an event of the plot.", UNIQUE, NO_NAMES),
             evidence=True,
         ),
-        Form(
+        AnnotationTask(
             kind="subPlot",
             title="Sub-scene caption",
             rules=(
@@ -83,7 +83,7 @@ FORMS: Mapping[str, Form] = {
             points=True,
             evidence=True,
         ),
-        Form(
+        AnnotationTask(
             kind="ego",
             title="Egocentric reasoning",
             rules=("Answer the query from the marked moment alone, in a few words.",),
@@ -96,7 +96,7 @@ SCENE = 60.0  # seconds that a sub-scene lasts at most, normally
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled:
+class FilledForm:
     """A filled-in form."""
 
     video_id: str
@@ -110,8 +110,8 @@ class Filled:
 
 
 def faults(
-    filled: Filled,
-    others: Sequence[Filled] = (),
+    filled: FilledForm,
+    others: Sequence[FilledForm] = (),
     names: Sequence[str] = (),
     duration: float | None = None,
 ) -> list[str]:
@@ -145,7 +145,7 @@ def faults(
     return wrong
 
 
-def _points_faults(filled: Filled) -> list[str]:
+def _points_faults(filled: FilledForm) -> list[str]:
     low, high = POINTS
     points = [p for p in filled.points if p.strip()]
     found: list[str] = []
@@ -159,7 +159,7 @@ def _points_faults(filled: Filled) -> list[str]:
     return found
 
 
-def _evidence_faults(filled: Filled, form: Form, duration: float | None) -> list[str]:
+def _evidence_faults(filled: FilledForm, form: AnnotationTask, duration: float | None) -> list[str]:
     for span in filled.evidence:
         if not 0 <= span.start <= span.end or (duration is not None and span.end > duration + 0.5):
             return [f"marked is {span.start:g} to {span.end:g} s, the video has {duration!r} s"]
@@ -187,13 +187,13 @@ def name_in(text: str, names: Sequence[str] = ()) -> str | None:
     return next((w for w in _INNER.findall(text) if w not in _COMMON), None)
 
 
-def from_table(rows: Sequence[Mapping[str, Any]]) -> list[Filled]:
+def from_table(rows: Sequence[Mapping[str, Any]]) -> list[FilledForm]:
     """Filled-in forms from a table: columns video_id, kind (or question_type), question, answer,
     and as needed wrong_1 ..., points (a list, JSON, or parts joined by "|"), start, end.
 
     Raises UserError naming the row.
     """
-    done: list[Filled] = []
+    done: list[FilledForm] = []
     for number, row in enumerate(rows, 1):
         kind = str(row.get("kind") or row.get("question_type") or "")
         if kind not in FORMS:
@@ -207,7 +207,7 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[Filled]:
             question = random.Random(f"{row['video_id']}/question").choice(asked)
         wrong = (row.get(f"wrong_{n}") for n in range(1, 10))
         done.append(
-            Filled(
+            FilledForm(
                 video_id=str(row["video_id"]),
                 kind=kind,
                 question=question,
@@ -242,15 +242,15 @@ def _span(row: Mapping[str, Any], number: int) -> tuple[Span, ...]:
 
 
 def questions_of(
-    filled: Sequence[Filled], *, options: int = 4, seed: int = 0
+    filled: Sequence[FilledForm], *, options: int = 4, seed: int = 0
 ) -> dict[str, list[Question]]:
     """Questions by video. Slots of the answers are even over each kind; faults are in `drop`."""
-    by_video: dict[str, list[Filled]] = defaultdict(list)
+    by_video: dict[str, list[FilledForm]] = defaultdict(list)
     for form in filled:
         by_video[form.video_id].append(form)
     slots: dict[str, list[int]] = {}
     for kind, count in Counter(f.kind for f in filled).items():
-        slots[kind] = cycled(count, range(options), f"{seed}/{kind}/slots")
+        slots[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
     made: dict[str, list[Question]] = defaultdict(list)
     for form in filled:
         wrong = faults(form, by_video[form.video_id])
@@ -262,7 +262,7 @@ def questions_of(
     return dict(made)
 
 
-def _question(form: Filled, slot: int, options: int) -> Question:
+def _question(form: FilledForm, slot: int, options: int) -> Question:
     draft = Draft(question=form.question, answer=form.answer, decoys=form.wrong[: options - 1])
     if draft.decoys:
         row = Video(video_id=form.video_id, uri="")

@@ -21,24 +21,32 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.forms import Form
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
-from mustsee.synth.insertions import Background, Clip, Making, cycled, labelled, row, with_question
+from mustsee.synth.insertions import (
+    Background,
+    InsertedClip,
+    SynthesisSettings,
+    clips_by_label,
+    cycle_choices,
+    row,
+    with_question,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needle:
     """One clip with a caption in each video; `ask_needle` asks about it (MLVU, F.4)."""
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     name: str = "needle"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
         told = [clip for clip in clips if clip.caption]
         if not told:
             raise UserError("needles need clips with a caption: give a 'caption' column")
-        drawn = cycled(self.making.items, told, f"{self.making.seed}/needle")
+        drawn = cycle_choices(self.making.items, told, f"{self.making.seed}/needle")
         return [
             row(
                 self.name,
@@ -60,13 +68,13 @@ ORDER_QUESTIONS = (
 class Order:
     """Clips of `actions` different actions; which came first, second, ... (MLVU, F.8)."""
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     actions: int = 4
     arrow: str = " --> "
     name: str = "order"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        by_action = labelled(clips, 1)
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
+        by_action = clips_by_label(clips, 1)
         if len(by_action) < self.actions:
             raise UserError(
                 f"an order of {self.actions} needs as many actions, the clips have "
@@ -74,7 +82,7 @@ class Order:
             )
         making, done = self.making, list[Video]()
         _enough_orders(self.actions, making.options)
-        slots = cycled(making.items, range(making.options), f"{making.seed}/order/slots")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/order/slots")
         for n, slot in enumerate(slots):
             seed = f"{making.seed}/order/{n}"
             rng = random.Random(seed)
@@ -98,13 +106,13 @@ class Events:
     31 of 136).
     """
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     events: int = 4
     arrow: str = "->"
     name: str = "order"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        sources: dict[str, list[Clip]] = defaultdict(list)
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
+        sources: dict[str, list[InsertedClip]] = defaultdict(list)
         for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
             if clip.source and clip.caption:
                 sources[clip.source].append(clip)
@@ -117,9 +125,9 @@ class Events:
         making, done = self.making, list[Video]()
         _enough_orders(self.events, making.options)
         orders = list(permutations(range(1, self.events + 1)))
-        slots = cycled(making.items, range(making.options), f"{making.seed}/events/slots")
-        answers = cycled(making.items, orders, f"{making.seed}/events/orders")
-        told = cycled(making.items, runs, f"{making.seed}/events/sources")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/events/slots")
+        answers = cycle_choices(making.items, orders, f"{making.seed}/events/orders")
+        told = cycle_choices(making.items, runs, f"{making.seed}/events/sources")
         for n, (slot, answer, choices) in enumerate(zip(slots, answers, told, strict=True)):
             seed = f"{making.seed}/events/{n}"
             rng = random.Random(seed)
@@ -137,7 +145,7 @@ class Events:
             done.append(with_question(video, "order", draft, slot))
         return done
 
-    def _runs(self, told: Sequence[Clip]) -> list[Sequence[Clip]]:
+    def _runs(self, told: Sequence[InsertedClip]) -> list[Sequence[InsertedClip]]:
         """The events in a row, one source's, that differ: of equal ones no order could be told."""
         runs = [told[n : n + self.events] for n in range(len(told) - self.events + 1)]
         return [run for run in runs if len({normal(c.caption) for c in run}) == len(run)]
@@ -167,16 +175,16 @@ class Count:
     `distractors`: clips of other actions in each video.
     """
 
-    making: Making = field(default_factory=Making)
+    making: SynthesisSettings = field(default_factory=SynthesisSettings)
     most: int = 5
     distractors: int = 0
     name: str = "count"
 
-    def rows(self, backgrounds: Sequence[Background], clips: Sequence[Clip]) -> list[Video]:
-        by_action = labelled(clips, 1)
+    def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
+        by_action = clips_by_label(clips, 1)
         making, done = self.making, list[Video]()
-        numbers = cycled(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
-        slots = cycled(making.items, range(making.options), f"{making.seed}/count/slots")
+        numbers = cycle_choices(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
+        slots = cycle_choices(making.items, range(making.options), f"{making.seed}/count/slots")
         for n, (count, slot) in enumerate(zip(numbers, slots, strict=True)):
             rng = random.Random(f"{making.seed}/count/{n}")
             actions = sorted(a for a, found in by_action.items() if len(found) >= count)
@@ -246,7 +254,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
         )
         span = Span(segment.start, segment.end)
         asked += [
-            finished(
+            finish_question(
                 replace(draft, evidence=(span,)),
                 video_id=video.video_id,
                 recipe="mlvu",
@@ -274,4 +282,4 @@ def about_needle(most: int, decoys: int) -> Form[list[Draft]]:
                 )
         return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]
 
-    return questions(most, kind="", wrong=decoys).then(complete)
+    return questions(most, kind="", wrong=decoys).map(complete)

@@ -1,9 +1,9 @@
 """The Time-Ladder: the same questions about videos of 180, 360 and 600 s (MLVU, D).
 
-Synthetic tasks are planned anew at each length (`Making.total_seconds`); of the others a window is
-cut around the evidence, so that the answer stays in it. A reference that tells the whole, as a
-summary does, holds for the length that it was written for and no other: the annotators wrote one
-for each.
+Synthetic tasks are planned anew at each length (`SynthesisSettings.total_seconds`); of the others a
+window is cut around the evidence, so that the answer stays in it. A reference that tells the whole,
+as a summary does, holds for the length that it was written for and no other: the annotators wrote
+one for each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from mustsee import schemas
 from mustsee.records import Question, Span, Video
 from mustsee.store import digest
-from mustsee.synth.plan import Plan
+from mustsee.synth.plan import InsertionPlan
 
 LENGTHS = (180.0, 360.0, 600.0)
 SAME = 1.0  # seconds by which a length may miss a rung's
@@ -88,7 +88,7 @@ def _around(
 
 
 def _rung(video: Video, question: Question, length: float, cut: Span) -> Video:
-    plan = Plan(background=video.uri, start=cut.start, end=cut.end)
+    plan = InsertionPlan(background=video.uri, start=cut.start, end=cut.end)
     name = f"{video.video_id}_{digest([question.question_id, cut])[:8]}_{length:g}"
     whole = written_for(question, video.duration or 0.0) is not None
     marked = () if whole else question.evidence

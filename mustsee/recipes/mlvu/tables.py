@@ -13,9 +13,9 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft
-from mustsee.recipes.mlvu.annotated import Filled
+from mustsee.recipes.mlvu.annotated import FilledForm
 from mustsee.records import Span, Video
-from mustsee.synth.insertions import cycled, with_question
+from mustsee.synth.insertions import cycle_choices, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def queries(data: Any) -> list[Query]:
 
 def ego_forms(
     asked: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
-) -> list[Filled]:
+) -> list[FilledForm]:
     """Queries with answers (query id -> a few words; Ego4D gives only the moments) as filled-in
     forms. Wrong answers are others' answers to the same template, in seeded order.
     """
@@ -69,7 +69,7 @@ def ego_forms(
     for query in asked:
         if query.query_id in answers:
             pool[query.template].append(answers[query.query_id])
-    done: list[Filled] = []
+    done: list[FilledForm] = []
     for query in asked:
         answer = answers.get(query.query_id)
         if answer is None:
@@ -81,7 +81,7 @@ def ego_forms(
             rng.shuffle(source)
             wrong |= {normal(a): a for a in source if normal(a) not in (normal(answer), *wrong)}
         done.append(
-            Filled(
+            FilledForm(
                 video_id=query.video_id,
                 kind="ego",
                 question=query.text if query.text.endswith("?") else f"{query.text}?",
@@ -128,7 +128,7 @@ class Anomaly:
             ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
             key=lambda pair: pair[0].video_id,
         )
-        slots = cycled(len(long), range(self.options), f"{self.seed}/anomaly/slots")
+        slots = cycle_choices(len(long), range(self.options), f"{self.seed}/anomaly/slots")
         done: list[Video] = []
         for (video, label), slot in zip(long, slots, strict=True):
             rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")

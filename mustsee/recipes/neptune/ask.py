@@ -20,12 +20,12 @@ from dataclasses import replace
 from mustsee.errors import BadRow
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, finished
+from mustsee.questions.drafts import Draft, finish_question
 from mustsee.recipes.neptune.examine import examine
 from mustsee.recipes.neptune.replies import (
     PROSE,
     Run,
-    closed,
+    close_gaps,
     holes,
     shots,
     topics,
@@ -35,7 +35,7 @@ from mustsee.recipes.neptune.script import (
     Scene,
     ScriptPart,
     Unit,
-    shortened,
+    shorten_text,
     units,
     windows,
 )
@@ -145,7 +145,7 @@ async def divide(
                 runs += [(first + a, first + b, topic) for a, b, topic in more]
                 seen[first:end] = also
         named = [replace(unit, cast=who) for unit, who in zip(some, seen, strict=True)]
-        cuts = closed(runs, len(some))
+        cuts = close_gaps(runs, len(some))
         scenes += [Scene(topic=t, units=tuple(named[first:end])) for first, end, t in cuts]
     return tuple(scenes), tuple(cast.values())
 
@@ -190,7 +190,7 @@ async def retell(
         cast=[member for member in cast if member.name in here],
         most=most,
     )
-    kept = shortened(story, most)
+    kept = shorten_text(story, most)
     over = length(story) - length(kept.removesuffix(" ..."))
     cut = 0 if kept == story else over
     scene = replace(scene, story=kept, words_cut=cut)
@@ -203,7 +203,7 @@ async def retell(
         scene=scene,
         most=settings.support_words,
     )
-    return replace(scene, support=shortened(support, settings.support_words))
+    return replace(scene, support=shorten_text(support, settings.support_words))
 
 
 def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart]:
@@ -226,7 +226,7 @@ def _overview(scenes: Sequence[Scene], of: int, most: int) -> ScriptPart:
     short = [
         replace(
             scene,
-            story=shortened(scene.story, room),
+            story=shorten_text(scene.story, room),
             support="",
             units=(Unit(start=scene.start, end=scene.end),),
         )
@@ -242,7 +242,7 @@ def record(
     provenance: Provenance,
 ) -> Question:
     """The checked question; one without fault belongs to the subset `full`."""
-    question = finished(
+    question = finish_question(
         draft,
         video_id=video_id,
         recipe="neptune",

@@ -27,7 +27,7 @@ REASON = "diversity: not in the sample; diversity.size=null keeps it"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bar:
+class HistogramCell:
     """One cell of the histogram: how many videos it had, how many it keeps."""
 
     cell: Cell
@@ -36,14 +36,14 @@ class Bar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class DiversityChoice:
     """Which videos are kept; the cluster of each; the histogram, largest cell first; what the
     clusters are like (k, inertia, silhouette).
     """
 
     kept: frozenset[str]
     clusters: Mapping[str, int]
-    histogram: tuple[Bar, ...]
+    histogram: tuple[HistogramCell, ...]
     inertia: float
     silhouette: float
 
@@ -85,7 +85,7 @@ class Diversity:
         fallen = {i: REASON for i in ids if i not in choice.kept}
         return Decision(clusters=choice.clusters, drops=fallen)
 
-    def choose(self, table: pa.Table) -> Choice:
+    def choose(self, table: pa.Table) -> DiversityChoice:
         """Sample the rows that have neither a `drop` nor a `problem`. Raises UserError for a
         stratum that is no column.
         """
@@ -112,7 +112,7 @@ class Diversity:
             for i, value in zip(ids, values, strict=True)
         }
         kept = self._draw(cells)
-        return Choice(
+        return DiversityChoice(
             kept=frozenset(kept),
             clusters=clusters,
             histogram=histogram(cells, kept),
@@ -156,18 +156,18 @@ def quotas(counts: Mapping[Cell, int], total: int, boost: float) -> dict[Cell, i
     return whole
 
 
-def histogram(cells: Mapping[str, Cell], kept: Iterable[str]) -> tuple[Bar, ...]:
+def histogram(cells: Mapping[str, Cell], kept: Iterable[str]) -> tuple[HistogramCell, ...]:
     """How full each cell was and is, the fullest first."""
     before, after = Counter(cells.values()), Counter(cells[i] for i in kept)
     return tuple(
-        Bar(cell=cell, before=n, after=after[cell])
+        HistogramCell(cell=cell, before=n, after=after[cell])
         for cell, n in sorted(before.items(), key=lambda item: (-item[1], item[0]))
     )
 
 
 def clusters_before_after(
     clusters: Sequence[int | None], drops: Sequence[str | None]
-) -> tuple[Bar, ...]:
+) -> tuple[HistogramCell, ...]:
     """The histogram over clusters, told from the published `cluster` and `drop` columns. Videos
     that fell before the sampling have no part in it.
     """

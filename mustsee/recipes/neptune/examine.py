@@ -14,7 +14,7 @@ from typing import Any
 
 from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message
-from mustsee.questions.drafts import Draft, clipped, reach
+from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.neptune.replies import expected
 from mustsee.recipes.neptune.script import ScriptPart, windows
@@ -45,7 +45,7 @@ async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> t
     variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": apart}
     reply, drafts = await asker.ask(
         "neptune/questions",
-        questions(target, evidence=True).quoted(),
+        questions(target, evidence=True).with_reply(),
         seed=settings.seed,
         **variables,
     )
@@ -153,5 +153,6 @@ def _placed(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
     """
     whole = part.span
     return tuple(
-        replace(d, evidence=clipped(d.evidence, whole.start, whole.end) or (whole,)) for d in drafts
+        replace(d, evidence=clip_spans(d.evidence, whole.start, whole.end) or (whole,))
+        for d in drafts
     )

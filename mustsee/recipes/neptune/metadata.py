@@ -10,7 +10,7 @@ from mustsee.records import Video
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metadata:
+class MetadataFilter:
     """Why a video's metadata rule it out. Each rule judges only where its column is present.
 
     `today`: the ISO date that age is counted to; null judges no age. Tags are compared without

@@ -19,23 +19,25 @@ GENDERS = ("WOMEN", "MEN", "MIXED", "NOBODY", "UNCLEAR")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perceived:
+class PerceivedPeople:
     """One of `AGES` and of `GENDERS`, in small letters."""
 
     age: str
     gender: str
 
 
-UNCLEAR = Perceived(age="unclear", gender="unclear")
+UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 
 
-async def perceived(video: Video, asker: Asker, *, pictures: int, seed: int = 0) -> Perceived:
+async def perceive_people(
+    video: Video, asker: Asker, *, pictures: int, seed: int = 0
+) -> PerceivedPeople:
     """What the people in evenly spread keyframes are taken for; "nobody" of a video without any,
     "unclear" where the reply cannot be read.
     """
     frames = video.keyframes or ()
     if not frames:
-        return Perceived(age="nobody", gender="nobody")
+        return PerceivedPeople(age="nobody", gender="nobody")
     count = min(pictures, len(frames))
     chosen = [frames[(2 * n + 1) * len(frames) // (2 * count)].jpeg for n in range(count)]
     try:
@@ -44,13 +46,13 @@ async def perceived(video: Video, asker: Asker, *, pictures: int, seed: int = 0)
         return UNCLEAR
 
 
-def impression() -> Form[Perceived]:
+def impression() -> Form[PerceivedPeople]:
     """`AGE: MIDDLE` and `GENDER: WOMEN`."""
 
-    def found(age: str, gender: str) -> Perceived:
-        return Perceived(age=age.lower(), gender=gender.lower())
+    def make_impression(age: str, gender: str) -> PerceivedPeople:
+        return PerceivedPeople(age=age.lower(), gender=gender.lower())
 
-    def written(reply: str) -> Perceived:
+    def parse_impression(reply: str) -> PerceivedPeople:
         parts: list[str] = []
         for name, values in (("AGE", AGES), ("GENDER", GENDERS)):
             line = rf"^[\s>*_#-]*{name}[*_]*\s*[:：][\s*_]*({'|'.join(values)})\b"
@@ -58,11 +60,11 @@ def impression() -> Form[Perceived]:
             if not said:
                 raise Unparsed(f"it holds no line '{name}: ...' with one of {', '.join(values)}")
             parts.append(said[1])
-        return found(*parts)
+        return make_impression(*parts)
 
     shape = record(
-        found,
+        make_impression,
         age=one_of(AGES, "how old they look"),
         gender=one_of(GENDERS, "how they present"),
     )
-    return form(text=written, shape=shape)
+    return form(text=parse_impression, shape=shape)

@@ -34,7 +34,7 @@ _LABELS = {"segment": r"segment|scene", "cast": r"cast"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class UnitRun:
     """A run of units as a reply counts them, from 1 and with the last one in it."""
 
     first: int
@@ -45,13 +45,13 @@ class Stretch:
 def shots(count: int) -> Form[Mapping[int, str]]:
     """`SHOT n: sentence` for n from 1 to `count`, by place from 0. Unparsed for none."""
 
-    def known(found: Items) -> Mapping[int, str]:
+    def check_shots(found: Items) -> Mapping[int, str]:
         told = {n - 1: text for n, text in found if 1 <= n <= count and text}
         if not told:
             raise Unparsed(f"there is no line 'SHOT n: ...' for n = 1 to {count}")
         return told
 
-    return form(text=_shots, shape=items("shots", "shot", "sentence")).then(known)
+    return form(text=_shots, shape=items("shots", "shot", "sentence")).map(check_shots)
 
 
 def _shots(reply: str) -> Items:
@@ -64,26 +64,26 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
     What an earlier run has taken, a later one does not get. Unparsed where there is no run.
     """
 
-    def parted(both: tuple[Sequence[Stretch], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
+    def split_runs(both: tuple[Sequence[UnitRun], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
         stretches, cast = both
         known = range(count)
         seen = tuple((m, frozenset(n for n in places if n in known)) for m, places in cast)
         return _runs(stretches, count), seen
 
-    stretch = record(Stretch, first=whole("its first shot"), last=whole("its last shot"),
+    stretch = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
                      topic=words("its topic"))  # fmt: skip
     run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
     member = record(_member, name=words("the name"), looks=words("the looks"),
                     shots=many(run, "the shots, as runs"))  # fmt: skip
     shape = record(
         _both,
-        cast=many(member, "who and what recurs").then(_recurring),
+        cast=many(member, "who and what recurs").map(_recurring),
         segments=many(stretch, "the segments, in order"),
     )
-    return form(text=lambda reply: _topics(reply, count), shape=shape).then(parted)
+    return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
 
-def _both(*, cast: Sightings, segments: Sequence[Stretch]) -> tuple[Sequence[Stretch], Sightings]:
+def _both(*, cast: Sightings, segments: Sequence[UnitRun]) -> tuple[Sequence[UnitRun], Sightings]:
     return segments, cast
 
 
@@ -102,7 +102,7 @@ def _recurring(found: Sightings) -> Sightings:
     return tuple((m, places) for m, places in found if 0 < len(m.name.split()) <= 6)
 
 
-def _runs(stretches: Sequence[Stretch], count: int) -> tuple[Run, ...]:
+def _runs(stretches: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
     found: list[Run] = []
     taken: set[int] = set()
     for one in stretches:
@@ -117,12 +117,12 @@ def _runs(stretches: Sequence[Stretch], count: int) -> tuple[Run, ...]:
     return tuple(sorted(found))
 
 
-def _topics(reply: str, count: int) -> tuple[Sequence[Stretch], Sightings]:
+def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
     """`SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`; a line of the cast that is
     of another form is left out.
     """
     fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
-    stretches: list[Stretch] = []
+    stretches: list[UnitRun] = []
     cast: list[tuple[Member, frozenset[int]]] = []
     for field in fields(reply, _LABELS):
         if field.label == "cast":
@@ -133,7 +133,7 @@ def _topics(reply: str, count: int) -> tuple[Sequence[Stretch], Sightings]:
             fault = f"{field.text[:60]!r} is not of the form 'first-last: topic'"
             continue
         first, last = int(match[1]), int(match[2] or match[1])
-        stretches.append(Stretch(first=first, last=last, topic=match[3]))
+        stretches.append(UnitRun(first=first, last=last, topic=match[3]))
     if not stretches:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
     return stretches, _recurring(tuple(cast))
@@ -152,13 +152,13 @@ def expected(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
     reply has none. Unparsed when no answer can be read, unless it says NONE.
     """
 
-    def given(**parts: str) -> tuple[str, ...]:
+    def make_answers(**parts: str) -> tuple[str, ...]:
         return tuple(text for answer in parts.values() if (text := plain(answer)))
 
-    def numbered(**parts: tuple[str, ...]) -> Answers:
+    def number_answers(**parts: tuple[str, ...]) -> Answers:
         return list(enumerate(parts.values()))
 
-    def placed(found: Answers) -> tuple[tuple[str, ...], ...]:
+    def place_answers(found: Answers) -> tuple[tuple[str, ...], ...]:
         lists: list[list[str]] = [[] for _ in range(questions)]
         for place, texts in found:
             if 0 <= place < questions:
@@ -168,9 +168,9 @@ def expected(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
         return tuple(map(tuple, lists))
 
     each = {f"answer_{k}": words("an answer, the likeliest first") for k in range(1, answers + 1)}
-    one = record(given, **each)
-    shape = record(numbered, **{f"question_{n}": one for n in range(1, questions + 1)})
-    return form(text=_expected, shape=shape).then(placed)
+    one = record(make_answers, **each)
+    shape = record(number_answers, **{f"question_{n}": one for n in range(1, questions + 1)})
+    return form(text=_expected, shape=shape).map(place_answers)
 
 
 def _expected(reply: str) -> Answers:
@@ -194,7 +194,7 @@ def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:
             yield end, first
 
 
-def closed(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
+def close_gaps(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
     """The runs without holes: each goes on to the next, and the first begins at the beginning."""
     order = sorted(runs)
     starts = [0, *(first for first, _, _ in order[1:])]

@@ -14,9 +14,9 @@ from itertools import accumulate
 from typing import TypeVar
 
 from mustsee.media.certainty import is_doubtful, is_surely_read
-from mustsee.media.transcript import joined
+from mustsee.media.transcript import join_lines
 from mustsee.records import Caption, Line, ScreenText, Span, Video
-from mustsee.text import beginning, length
+from mustsee.text import first_words, length
 
 T = TypeVar("T")
 _SENTENCE = re.compile(r"[.!?…。！？؟।][\"'”’」』)\]]*$")
@@ -130,7 +130,7 @@ class ScriptPart:
         return tuple(unit for scene in self.scenes for unit in scene.units)
 
     @property
-    def numbered(self) -> tuple[tuple[Scene, int, int], ...]:
+    def numbered_scenes(self) -> tuple[tuple[Scene, int, int], ...]:
         """The scenes, each with the numbers of its first and last unit, counted from 1."""
         ends = tuple(accumulate(len(scene.units) for scene in self.scenes))
         return tuple(
@@ -138,7 +138,7 @@ class ScriptPart:
             for scene, end in zip(self.scenes, ends, strict=True)
         )
 
-    def seen(self, member: Member) -> tuple[tuple[int, int], ...]:
+    def runs_of_member(self, member: Member) -> tuple[tuple[int, int], ...]:
         """The runs of units in which a member is seen, by their numbers; none in an overview."""
         runs: list[tuple[int, int]] = []
         for number, unit in enumerate(() if self.overview else self.units, 1):
@@ -151,7 +151,7 @@ class ScriptPart:
         """The place of the scene that runs at `time`."""
         return max((n for n, s in enumerate(self.scenes) if s.start <= time), default=0)
 
-    def shown(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
+    def units_in(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
         """The units in which spans lie, with what is read and said in these; none where they are
         more than `SHOWN`, or where the part is an overview.
         """
@@ -179,7 +179,7 @@ def units(video: Video, longest: float) -> tuple[Unit, ...]:
         return ()
     spoken = tuple(video.lines or ())
     if any(_SENTENCE.search(line.text) for line in spoken):
-        spoken = joined(spoken)
+        spoken = join_lines(spoken)
     read = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
     found: list[Unit] = []
     for index, (piece, shots) in enumerate(pieces):
@@ -246,12 +246,12 @@ def windows(items: Sequence[T], size: Callable[[T], int], most: int) -> list[tup
     return [tuple(group) for group in groups]
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     """Text of at most `most` words, cut at the last sentence that fits; at a word where not even
     the first one does.
     """
     if length(text) <= most:
         return text.strip()
-    kept = beginning(" ".join(text.split()), most)
+    kept = first_words(" ".join(text.split()), most)
     ends = [match.end() for match in _ENDS.finditer(kept)]
     return kept[: ends[-1]] if ends else f"{kept} ..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mustsee.conditions.seen import Seen
+from mustsee.conditions.seen import Condition
 from mustsee.errors import UserError
 
 
@@ -81,7 +81,7 @@ class WholeSettings:
     seconds_each: float = 60.0
     most: int = 40
     decoys: int = 4
-    see: Seen = field(default_factory=lambda: Seen(fps=0.5, most=128, transcript=True))
+    see: Condition = field(default_factory=lambda: Condition(fps=0.5, most=128, transcript=True))
     max_words: int = 100_000
     unit_seconds: float = 30.0
     apart_seconds: float = 60.0

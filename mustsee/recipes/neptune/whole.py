@@ -17,14 +17,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.conditions.seen import plan, stretch
-from mustsee.conditions.watch import watched
+from mustsee.conditions.watch import plan_for_model
 from mustsee.errors import BadRow, Unparsed
 from mustsee.forms import Form, form
 from mustsee.llm import Asker
-from mustsee.questions.drafts import Draft, Field, exact_spans, fitting
-from mustsee.questions.replies import Asked, blocks, is_none, listed, question, told
+from mustsee.questions.drafts import Draft, LabelledField, check_spans, exact_spans
+from mustsee.questions.replies import (
+    NumberedDraft,
+    blocks,
+    draft_from_fields,
+    is_none,
+    question,
+    question_list,
+)
 from mustsee.recipes.neptune.ask import once, record
 from mustsee.recipes.neptune.script import Scene, ScriptPart, units
 from mustsee.recipes.neptune.settings import WholeSettings
@@ -49,14 +56,14 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         )
     planned = plan(settings.see, film, ())
     assert planned is not None  # a whole film is never nothing
-    planned, clips = await to_thread(watched, asker.watch, video, planned, settings.see)
-    images = await Film(video).pictures(planned.times, settings.see)
+    planned, clips = await to_thread(plan_for_model, asker.watch, video, planned, settings.see)
+    images = await VideoFrames(video).pictures(planned.times, settings.see)
     target = min(settings.most, max(settings.questions, int(film.seconds // settings.seconds_each)))
     apart = min(settings.apart_seconds, settings.apart_of_part * film.seconds)
     part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
     found = await asker.ask(
         "neptune/whole",
-        written(film, target, settings.decoys),
+        questions_form(film, target, settings.decoys),
         seed=settings.seed,
         images=images,
         clips=clips,
@@ -72,15 +79,15 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     )
     made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
 
-    def made(written: Written) -> Question:
+    def make_question(written: Written) -> Question:
         draft, fault = written
         asked = record(draft, video.video_id, settings, made_by)
         return replace(asked, drop=f"check: {fault}", subsets=()) if fault else asked
 
-    return replace(video, segments=(), questions=once(tuple(map(made, found))))
+    return replace(video, segments=(), questions=once(tuple(map(make_question, found))))
 
 
-def written(film: Span, most: int, wrong: int) -> Form[tuple[Written, ...]]:
+def questions_form(film: Span, most: int, wrong: int) -> Form[tuple[Written, ...]]:
     """The questions of a reply, at most `most`, each with what is malformed about it; none when it
     is the word NONE. Unparsed when none can be used.
     """
@@ -96,19 +103,21 @@ def written(film: Span, most: int, wrong: int) -> Form[tuple[Written, ...]]:
             raise Unparsed("it holds no line of the form 'QUESTION 1: (kind) ...'")
         return found
 
-    def checked(asked: tuple[Asked, ...]) -> tuple[Written, ...]:
-        return tuple(_checked(one, partial(fitting, one.draft.evidence, film)) for one in asked)
+    def check_questions(asked: tuple[NumberedDraft, ...]) -> tuple[Written, ...]:
+        return tuple(_checked(one, partial(check_spans, one.draft.evidence, film)) for one in asked)
 
-    shape = listed(question(kind="the kind", evidence=True, wrong=wrong)).then(checked)
-    return form(text=in_text, shape=shape).then(usable)
+    shape = question_list(question(kind="the kind", evidence=True, wrong=wrong)).map(
+        check_questions
+    )
+    return form(text=in_text, shape=shape).map(usable)
 
 
-def _in_text(block: list[Field], film: Span) -> Written:
+def _in_text(block: list[LabelledField], film: Span) -> Written:
     evidence = " ".join(field.text for field in block if field.label == "evidence")
-    return _checked(told(block), partial(exact_spans, evidence, film))
+    return _checked(draft_from_fields(block), partial(exact_spans, evidence, film))
 
 
-def _checked(one: Asked, spans: Callable[[], tuple[Span, ...]]) -> Written:
+def _checked(one: NumberedDraft, spans: Callable[[], tuple[Span, ...]]) -> Written:
     """`spans`: reads the evidence, strictly."""
     draft = one.draft
     if not draft.question or not draft.answer:

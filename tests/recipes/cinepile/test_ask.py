@@ -10,9 +10,9 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.ask import Settings, ask
+from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.mcq import kind_of, mcqs
-from mustsee.recipes.cinepile.scene import told, written
+from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, read_templates
 from mustsee.records import Line, Question, SceneText, Video
 from tests.support.material import material
@@ -46,7 +46,7 @@ def own() -> tuple[Template, ...]:
 def test_the_recipe_on_a_real_scene() -> None:
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     askers = {"reasoning": offline(), "perceptual": offline()}
-    done = asyncio.run(ask(video, askers, Settings(templates=own())))
+    done = asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
     questions = done.questions or ()
     assert 20 <= len(questions) <= 36
     assert len({q.question for q in questions}) == len(questions)
@@ -59,8 +59,8 @@ def test_the_recipe_on_a_real_scene() -> None:
         assert q.options[q.answer_index] == q.answer
         assert q.rationale
     assert len({q.answer_index for q in sound}) == 5
-    assert asyncio.run(ask(video, askers, Settings(templates=own()))) == done
-    other = asyncio.run(ask(video, askers, Settings(templates=own(), seed=1)))
+    assert asyncio.run(ask(video, askers, CinePileSettings(templates=own()))) == done
+    other = asyncio.run(ask(video, askers, CinePileSettings(templates=own(), seed=1)))
     assert other.questions != done.questions
 
 
@@ -78,10 +78,10 @@ def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
     )
     video = Video(video_id="clip", uri="clip.mp4", scene=told, duration=3.0)
     kinds = {kind: tuple(t for t in own() if t.kind == kind) for kind in ("perceptual", "temporal")}
-    seen = Settings(templates=kinds["perceptual"])
+    seen = CinePileSettings(templates=kinds["perceptual"])
     assert asyncio.run(ask(video, askers, seen)).questions == ()
     with pytest.raises(BadRow, match="cinepile/questions"):
-        asyncio.run(ask(video, askers, Settings(templates=kinds["temporal"])))
+        asyncio.run(ask(video, askers, CinePileSettings(templates=kinds["temporal"])))
 
 
 def test_each_role_has_its_model() -> None:
@@ -97,7 +97,7 @@ def test_each_role_has_its_model() -> None:
 
     askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in asked}
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    asyncio.run(ask(video, askers, Settings(templates=own())))
+    asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
     assert asked == {
         "reasoning": {"cinepile/shortlist", "reasoning", "temporal"},
         "perceptual": {"perceptual"},
@@ -109,7 +109,10 @@ def test_the_scene_text_is_tagged_and_timed() -> None:
     text = SceneText(
         lines=lines, visual=(0.1, 0.9), start=0, end=9, rate=1, score=1, head=1, tail=1
     )
-    assert written(told(text)) == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
+    assert (
+        format_lines(scene_lines(text))
+        == "<subtitle> 1.0 2.0 Run!\n<visual descriptions> 2.0 4.2 He runs."
+    )
 
 
 def test_the_parts_against_an_endpoint_with_faults(
@@ -126,12 +129,12 @@ def test_the_parts_against_an_endpoint_with_faults(
     from actors.llm.replay import Replay
     from actors.part import RunContext
     from actors.vet import Vet
-    from mustsee.filters.repair import Mend
+    from mustsee.filters.repair import RepairRule
     from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
     from mustsee.recipes.cinepile.refine import Refine
     from mustsee.store import Store
     from ray_jobs.benches.loopback import Faults, Loopback
-    from ray_jobs.benches.loopback_replies import recorded
+    from ray_jobs.benches.loopback_replies import recorded_replies
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()
@@ -147,9 +150,11 @@ def test_the_parts_against_an_endpoint_with_faults(
             store=store, llm=lambda c: Gateway.connect(c, store, coordinator), count=count
         )
         roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
-        part = AskScene(llms={"reasoning": llm, "perceptual": llm}, settings=Settings(each=1))  # type: ignore[dict-item]
+        part = AskScene(
+            llms={"reasoning": llm, "perceptual": llm}, settings=CinePileSettings(each=1)
+        )  # type: ignore[dict-item]
         filters = (Refine(), Degenerate(), Vision(), Hardness())
-        mend = Mend(rounds=2, see=None, near=None)
+        mend = RepairRule(rounds=2, see=None, near=None)
         vet = Vet(filters=filters, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
         async def both() -> Video:
@@ -163,7 +168,7 @@ def test_the_parts_against_an_endpoint_with_faults(
     faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)
     served: dict[str, tuple[Question, ...]] = {}
     for schemas in ("ignored", "honoured"):
-        with Loopback(reply=recorded(path), faults=faults, schemas=schemas) as server:  # type: ignore[arg-type]
+        with Loopback(reply=recorded_replies(path), faults=faults, schemas=schemas) as server:  # type: ignore[arg-type]
             model = OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]})
             served[schemas] = run(model, schemas)
     assert len(first) >= 8
@@ -191,7 +196,7 @@ def test_of_equal_questions_a_sound_one_stays() -> None:
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     known = tuple(t for t in own() if t.kind == "perceptual")
-    (one,) = asyncio.run(ask(video, askers, Settings(templates=known))).questions or ()
+    (one,) = asyncio.run(ask(video, askers, CinePileSettings(templates=known))).questions or ()
     assert one.drop is None
 
 
@@ -210,12 +215,12 @@ def test_the_default_templates_are_shortlisted_too() -> None:
 
     folder = Path(Prompts().root) / "cinepile"
     known = tuple(read_templates(folder / "reasoning.md"))
-    assert len(known) > Settings().shortlist
+    assert len(known) > CinePileSettings().shortlist
     assert len({t.category for t in known}) == 4
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Few(), prompts=Prompts()))
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    asyncio.run(ask(video, askers, Settings(templates=known)))
-    asyncio.run(ask(video, askers, Settings(templates=known[:12])))
+    asyncio.run(ask(video, askers, CinePileSettings(templates=known)))
+    asyncio.run(ask(video, askers, CinePileSettings(templates=known[:12])))
     lists = [r for r in asked if r.prompt == "cinepile/shortlist"]
     assert [r.variables["count"] for r in lists] == [20, 12]
     drawn = [{t["name"] for t in r.variables["templates"]}

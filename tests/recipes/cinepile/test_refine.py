@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.llm.offline import OfflineLlm
-from mustsee.conditions.film import Film
+from mustsee.conditions.film import VideoFrames
 from mustsee.errors import BadRow, Transient
-from mustsee.filters.repair import Mend
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.filters.repair import RepairRule
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.choosing import rotated
+from mustsee.recipes.cinepile.choosing import rotate_options
 from mustsee.recipes.cinepile.refine import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
@@ -30,7 +30,7 @@ SCENE = SceneText(
     lines=tuple(Line(start=4.0 * i, end=4.0 * i + 2, text=text) for i, text in enumerate(SAID)),
     visual=(0.0,) * len(SAID), start=0, end=32, rate=1, score=1, head=1, tail=1,
 )  # fmt: skip
-MEND = Mend(rounds=5, of=("refine",), see=None, near=None)
+MEND = RepairRule(rounds=5, of=("refine",), see=None, near=None)
 QUESTION = Question(
     question_id="q", video_id="v", recipe="cinepile", question_type="Temporal",
     question='Which reply comes after the words "Then who took it away"?',
@@ -84,7 +84,7 @@ class Moody:
 
 
 def run(
-    llm: object, question: Question = QUESTION, repair: Mend = MEND, **changes: object
+    llm: object, question: Question = QUESTION, repair: RepairRule = MEND, **changes: object
 ) -> Question:
     asker = Asker(llm=llm, prompts=Prompts(), tries=1)  # type: ignore[arg-type]
     video = Video(
@@ -95,7 +95,7 @@ def run(
         questions=(replace(question, **changes),),  # type: ignore[arg-type]
     )
     askers = dict.fromkeys(("guesser", "reader", "repairer"), asker)
-    vetting = Vetting(askers=askers, film=Film(video))
+    vetting = VettingContext(askers=askers, film=VideoFrames(video))
     return (asyncio.run(vet(video, (Refine(),), vetting, None, repair)).questions or ())[0]
 
 
@@ -116,7 +116,7 @@ def test_fixed_means_tested_on_all_rotations(
     for text, options, chosen in llm.tests:
         if text == now.question and chosen is not None:
             answered[options] = chosen
-    wanted = {rotated(now.options, by) for by in range(5)}
+    wanted = {rotate_options(now.options, by) for by in range(5)}
     right = sum(answered.get(options) == now.answer for options in wanted)
     if now.metrics.get("refine_passed"):
         assert wanted <= set(answered)
@@ -229,6 +229,6 @@ def test_the_rules_fix_what_they_guess() -> None:
 
 @given(options=st.lists(st.text(), min_size=1, max_size=7), by=st.integers(0, 20))
 def test_rotations_are_cyclic(options: list[str], by: int) -> None:
-    turned = rotated(options, by)
+    turned = rotate_options(options, by)
     assert sorted(turned) == sorted(options)
     assert turned == tuple(options[(i - by) % len(options)] for i in range(len(options)))

@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed, UserError
 from mustsee.recipes.cinepile.question_lists import (
-    Asked,
-    Source,
-    apart,
-    merged,
+    ListedQuestion,
+    QuestionList,
+    keep_distinct,
+    merge_equal,
     names_in,
     neutral,
-    neutralised,
+    neutralize_pronouns,
     read_source,
 )
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
-    Cluster,
+    QuestionCluster,
     Template,
     distinct,
+    distinctive_words,
     from_markdown,
-    induced,
     one_sided,
     read_templates,
-    telling,
+    templates_form,
     to_markdown,
     too_specific,
     write_templates,
@@ -59,14 +59,14 @@ CATEGORY: fashion"""
 )
 def test_lists_of_all_formats(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    found = read_source(Source(path=str(tmp_path / name), question="q", title="show"))
+    found = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
     assert [q.text for q in found] == ["Who is it?", "Why?"]
 
 
 def test_a_list_without_the_column(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question\nWhy?\n")
     with pytest.raises(UserError, match="'q'"):
-        read_source(Source(path=str(tmp_path / "q.csv"), question="q"))
+        read_source(QuestionList(path=str(tmp_path / "q.csv"), question="q"))
 
 
 LIST = [
@@ -117,30 +117,32 @@ def test_odd_places_of_names(question: str, expected: str) -> None:
 
 
 def test_equal_questions_become_one_and_are_counted() -> None:
-    rows = [Asked(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")]
-    assert [(q.text, q.times) for q in merged(rows)] == [("Who left?", 2), ("Why?", 1)]
+    rows = [
+        ListedQuestion(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")
+    ]
+    assert [(q.text, q.times) for q in merge_equal(rows)] == [("Who left?", 2), ("Why?", 1)]
 
 
 def test_near_duplicates_fall() -> None:
     rng = np.random.default_rng(0)
     base = rng.standard_normal((50, 16)).astype(np.float32)
     rows = np.concatenate([base, base + 0.01 * rng.standard_normal((50, 16)).astype(np.float32)])
-    assert apart(rows, alike=0.95) == list(range(50))
+    assert keep_distinct(rows, alike=0.95) == list(range(50))
 
 
 def test_a_reply_is_read() -> None:
-    first, second = induced().read(REPLY)
+    first, second = templates_form().read(REPLY)
     assert first.prototype == "Why does [character] do [action]?"
     assert first.category == "Character and Relationship Dynamics"
     assert second.category == "Setting and Technical Analysis"  # by its words
     with pytest.raises(Unparsed, match="TEMPLATE 1"):
-        induced().read("I would say: reasons.")
+        templates_form().read("I would say: reasons.")
     with pytest.raises(Unparsed, match="PROTOTYPE"):
-        induced().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
+        templates_form().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
 def test_a_name_with_a_colon_is_read_back() -> None:
-    made = induced().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    made = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
     assert [t.name for t in made] == ["Cause - the reason"]
     assert from_markdown(to_markdown(made)) == list(made)
 
@@ -202,13 +204,26 @@ def test_over_specific_and_repeated_templates_go() -> None:
 
 
 def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
-    blank = Cluster(kind="reasoning", number=0, size=9, silhouette=0.1, cosine=0.5, title="Castle",
-                    share=0.7, list_share=1.0, words=("suspect",), nearest=())  # fmt: skip
+    blank = QuestionCluster(
+        kind="reasoning",
+        number=0,
+        size=9,
+        silhouette=0.1,
+        cosine=0.5,
+        title="Castle",
+        share=0.7,
+        list_share=1.0,
+        words=("suspect",),
+        nearest=(),
+    )
     mixed, plain = replace(blank, share=0.3), replace(blank, title="", share=0.0)
     assert one_sided([mixed, plain, blank], {"Castle": 0.1}, 0.5) == [blank]
     assert one_sided([blank], {"Castle": 0.9}, 0.5) == []
     asked = ["Who is the suspect?", "What does the suspect hold?"]
-    assert telling(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0] == "suspect"
+    assert (
+        distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0]
+        == "suspect"
+    )
     table = to_markdown([], [blank]).splitlines()[-1]
     assert table == "| reasoning | 0 | 9 | 0.100 | suspect | 70% Castle |"
     assert from_markdown(to_markdown([], [blank])) == []
@@ -229,20 +244,22 @@ def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
 def test_no_cluster_is_one_name_or_one_film() -> None:
     """Real questions on six shows and on everyday videos, with a stand-in for the encoder."""
     from mustsee.vectors import kmeans
-    from ray_jobs.benches.align import hashed
+    from ray_jobs.benches.align import hash_embed
 
-    show = Source(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
+    show = QuestionList(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
                   question="q", title="show_name")  # fmt: skip
-    daily = Source(path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video")
+    daily = QuestionList(
+        path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video"
+    )
     asked = [*read_source(show), *read_source(daily)]
     raw, names = [q.text for q in asked], names_in([q.text for q in asked])
     assert {"Sheldon", "Castle", "Joey"} <= names
     assert not {"What", "Why", "The", "He", "Where"} & names
-    kept = random.Random(0).sample(neutralised(asked), 1500)
+    kept = random.Random(0).sample(neutralize_pronouns(asked), 1500)
     left = sum(any(w.strip("?.,'") in names for w in q.neutral.split()) for q in kept)
     before = sum(any(w.strip("?.,'") in names for w in q.split()) for q in raw) / len(raw)
     assert left / len(kept) < 0.02 < 0.3 < before
-    clusters = kmeans(hashed([q.neutral for q in kept]), 20, restarts=1)
+    clusters = kmeans(hash_embed([q.neutral for q in kept]), 20, restarts=1)
     for number in range(len(clusters.sizes)):
         titles = [kept[i].title for i in np.flatnonzero(clusters.labels == number).tolist()]
         assert max(titles.count(t) for t in set(titles)) < 0.9 * len(titles) or len(titles) < 20

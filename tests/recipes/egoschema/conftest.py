@@ -16,4 +16,4 @@ def real_clips() -> list[Video]:
     columns = instantiate(OmegaConf.load("conf/columns/epic55.yaml"))
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")
-    return clips.clips(read.lines, lengths, [clips.Cut()])[:50]
+    return clips.clips(read.lines, lengths, [clips.ClipGrid()])[:50]

@@ -9,14 +9,14 @@ from actors.llm.offline import Offline
 from mustsee.errors import BadRow
 from mustsee.llm import Reply, Request
 from mustsee.recipes.egoschema import ask as egoschema
-from mustsee.recipes.egoschema.ask import CHAINS, Settings
+from mustsee.recipes.egoschema.ask import CHAINS, EgoSchemaSettings
 from mustsee.records import Caption, Line, Video
 from tests.support.egoschema import asked, keywords
 
 
 @pytest.mark.parametrize("chain", list(CHAINS))
 def test_fifty_real_clips(real_clips, chain) -> None:
-    settings = Settings(chains=(chain,), seed=3)
+    settings = EgoSchemaSettings(chains=(chain,), seed=3)
     rows = [keywords()(row) for row in asked(real_clips, settings)]
     assert rows == [keywords()(row) for row in asked(real_clips, settings)]
     for row in rows:
@@ -40,15 +40,15 @@ def test_captions_stand_in_for_narrations() -> None:
         uri="v.mp4",
         captions=tuple(Caption(t, f"C lifts the cup{t}") for t in range(0, 90, 3)),
     )
-    assert asked([row], Settings())[0].questions
+    assert asked([row], EgoSchemaSettings())[0].questions
     with pytest.raises(BadRow, match="neither narrations nor captions"):
-        asked([replace(row, captions=None)], Settings())
+        asked([replace(row, captions=None)], EgoSchemaSettings())
 
 
 def test_settings_are_checked() -> None:
     for wrong in ({"chains": ("set_c",)}, {"length": "short"}, {"questions": 0}, {"chains": ()}):
         with pytest.raises(ValueError, match=r"choose among|similar|at least 1"):
-            Settings(**wrong)
+            EgoSchemaSettings(**wrong)
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Drifting:
 
 
 def test_what_drifts_is_read_and_what_breaks_is_asked_again(real_clips) -> None:
-    rows = asked(real_clips[:5], Settings(), Drifting("half"))
-    same = asked(real_clips[:5], Settings(), Drifting("letters"))
+    rows = asked(real_clips[:5], EgoSchemaSettings(), Drifting("half"))
+    same = asked(real_clips[:5], EgoSchemaSettings(), Drifting("letters"))
     for row, other in zip(rows, same, strict=True):
         assert 2 <= len(row.questions) <= 3
         assert all(q.metrics == {"drifted": 0, "regenerated": 1} for q in row.questions)
@@ -87,7 +87,7 @@ def test_the_chains_talk_as_the_paper_says(real_clips) -> None:
     calls = {}
     for chain in CHAINS:
         llm = Drifting("letters")
-        asked(real_clips[:1], Settings(chains=(chain,)), llm)
+        asked(real_clips[:1], EgoSchemaSettings(chains=(chain,)), llm)
         calls[chain] = llm.seen
     assert [len(c) for c in calls.values()] == [2, 3, 1, 3, 3]
     reveal = calls["set_b"][1]
@@ -97,7 +97,7 @@ def test_the_chains_talk_as_the_paper_says(real_clips) -> None:
     assert "0 - C" in told
     assert "longer than the correct one" not in told
     llm = Drifting("letters")
-    asked(real_clips[:1], Settings(length="longer"), llm)
+    asked(real_clips[:1], EgoSchemaSettings(length="longer"), llm)
     assert "longer than the correct one" in llm.seen[1].messages[-1].text
 
 
@@ -129,7 +129,7 @@ def test_answers_go_to_the_questions_that_they_repeat(real_clips, chain) -> None
                 ]
             return Reply(text="\n".join(lines), model="backwards")
 
-    (row,) = asked([real_clips[0]], Settings(chains=(chain,)), Backwards())
+    (row,) = asked([real_clips[0]], EgoSchemaSettings(chains=(chain,)), Backwards())
     assert len(row.questions) == 3
     for question in row.questions:
         thing = question.question.split(" the ")[1].strip("?")
@@ -138,7 +138,7 @@ def test_answers_go_to_the_questions_that_they_repeat(real_clips, chain) -> None
 
 def test_the_answer_prompt_is_drawn(real_clips) -> None:
     llm = Drifting("letters")
-    asked(real_clips, Settings(), llm)
+    asked(real_clips, EgoSchemaSettings(), llm)
     used = Counter(r.prompt for r in llm.seen if "answers_" in r.prompt)
     assert set(used) == set(egoschema.ANSWERS)
     assert min(used.values()) >= 8
@@ -151,7 +151,7 @@ def test_narrations_reach_the_prompt_fenced() -> None:
     )
     row = Video(video_id="v", uri="v", lines=lines)
     llm = Drifting("letters")
-    asked([row], Settings(), llm)
+    asked([row], EgoSchemaSettings(), llm)
     text = llm.seen[0].messages[-1].text
     assert text.count("<<<") == text.count(">>>") == 1
     assert "<|im_start|>" not in text

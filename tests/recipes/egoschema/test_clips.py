@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.recipes.egoschema import clips, narrations
-from mustsee.recipes.egoschema.clips import Cut
-from mustsee.recipes.egoschema.narrations import Columns
+from mustsee.recipes.egoschema.clips import ClipGrid
+from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.records import Line, Video
 from tests.support.material import material
 
 EPIC = "narrations/epic-kitchens+epic-kitchens-55-annotations/"
 small = st.builds(
-    Cut,
+    ClipGrid,
     seconds=st.sampled_from([20.0, 30.0, 45.0, 50.0]),
     grid=st.sampled_from([10.0, 15.0]),
     least=st.integers(0, 6),
@@ -45,7 +45,7 @@ def test_choice_equals_brute_force(moments, duration, cut) -> None:
     assert [w.start for w in chosen] == expected
     assert (
         clips._most(
-            clips.viable(moments, duration, Cut(seconds=cut.seconds, grid=cut.grid, least=0)),
+            clips.viable(moments, duration, ClipGrid(seconds=cut.seconds, grid=cut.grid, least=0)),
             cut.least,
             -int(-cut.seconds // cut.grid),
         )
@@ -54,7 +54,7 @@ def test_choice_equals_brute_force(moments, duration, cut) -> None:
 
 
 def test_a_video_short_by_a_rounding_error_keeps_its_last_window() -> None:
-    cut = Cut(seconds=20.0, grid=10.0, least=0)
+    cut = ClipGrid(seconds=20.0, grid=10.0, least=0)
     assert clips.choose([], math.nextafter(60.0, 0.0), cut) == clips.choose([], 60.0, cut)
     assert clips.choose([], 59.999, cut)[-1].end < 60.0
 
@@ -74,7 +74,7 @@ def test_no_overlap_on_the_grid_dense_and_within(moments, duration, cut) -> None
 @given(times, st.floats(30, 170))
 def test_rows_hold_their_narrations_in_the_time_of_the_video(moments, duration) -> None:
     lines = [Line(start=t, end=t + 3, text=f"at {t!r}") for t in moments]
-    cut = Cut(seconds=30, grid=10, least=1)
+    cut = ClipGrid(seconds=30, grid=10, least=1)
     rows = clips.clip_rows(Video(video_id="v", uri="v.mp4", duration=duration), lines, cut)
     assert len({row.video_id for row in rows}) == len(rows)
     for row in rows:
@@ -89,11 +89,11 @@ def test_rows_hold_their_narrations_in_the_time_of_the_video(moments, duration) 
 def test_an_unknown_length_is_what_the_narrations_prove() -> None:
     lines = [Line(start=t, end=t + 1, text="x") for t in range(29)]
     row = Video(video_id="v", uri="v")
-    assert clips.clip_rows(row, lines, Cut(seconds=30, grid=10, least=1)) == []
+    assert clips.clip_rows(row, lines, ClipGrid(seconds=30, grid=10, least=1)) == []
     assert (
         len(
             clips.clip_rows(
-                row, [*lines, Line(start=29, end=30, text="y")], Cut(seconds=30, grid=10)
+                row, [*lines, Line(start=29, end=30, text="y")], ClipGrid(seconds=30, grid=10)
             )
         )
         == 1
@@ -103,11 +103,11 @@ def test_an_unknown_length_is_what_the_narrations_prove() -> None:
 def test_real_epic_clips_and_heat_map(tmp_path) -> None:
     read = narrations.read(
         str(material(EPIC + "EPIC_train_action_narrations.csv")),
-        Columns(time="start_timestamp", end="stop_timestamp", text="narration"),
+        NarrationColumns(time="start_timestamp", end="stop_timestamp", text="narration"),
     )
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")
     began = time.process_time()
-    rows = clips.clips(read.lines, lengths, [Cut()])
+    rows = clips.clips(read.lines, lengths, [ClipGrid()])
     heat = clips.heat_map(read.lines, lengths)
     assert time.process_time() - began < 30
     assert heat.counts[heat.lengths.index(180)][heat.densities.index(10)] == len(rows)
@@ -121,6 +121,6 @@ def test_real_epic_clips_and_heat_map(tmp_path) -> None:
 
 def test_several_lengths_give_several_sets() -> None:
     lines = {"v": [Line(start=t, end=t, text="x") for t in range(0, 600, 2)]}
-    cuts = [Cut(seconds=s, least=clips.per_minute(10, s)) for s in (180.0, 360.0, 600.0)]
+    cuts = [ClipGrid(seconds=s, least=clips.per_minute(10, s)) for s in (180.0, 360.0, 600.0)]
     rows = clips.clips(lines, {"v": 600}, cuts)
     assert [row.duration for row in rows] == [180, 180, 180, 360, 600]

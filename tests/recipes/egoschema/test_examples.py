@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from actors.llm.offline import Offline
-from mustsee.conditions.film import Film
-from mustsee.filters.blind import Guess
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.conditions.film import VideoFrames
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
@@ -64,7 +64,9 @@ def test_the_papers_examples_pass_the_text_rules() -> None:
 @pytest.mark.parametrize(("prompt", "ranks"), [("filters/pick", False), ("filters/blind", True)])
 def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) -> None:
     """By the rules, over all places of the answer: one of thirty, where chance would take six."""
-    rule = Guess(name="blind", prompt=prompt, ranks=ranks, runs=1, min_failures=1, shuffle=False)
+    rule = BlindGuess(
+        name="blind", prompt=prompt, ranks=ranks, runs=1, min_failures=1, shuffle=False
+    )
     asker = Asker(llm=Offline().open(), prompts=Prompts())
     turned = [
         replace(
@@ -75,7 +77,7 @@ def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) 
         for by in range(5)
     ]  # fmt: skip
     row = Video(video_id="v", uri="", questions=tuple(turned))
-    vetting = Vetting(askers={"guesser": asker}, film=Film(row))
+    vetting = VettingContext(askers={"guesser": asker}, film=VideoFrames(row))
     done = asyncio.run(vet(row, (rule,), vetting)).questions or ()
     assert len(done) == 30
     assert sum(q.drop is not None for q in done) == 1

@@ -12,7 +12,7 @@ from mustsee.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.recipes.egoschema import no_question
-from mustsee.recipes.egoschema.ask import Settings
+from mustsee.recipes.egoschema.ask import EgoSchemaSettings
 from mustsee.records import Question, Video
 from tests.support.egoschema import asked, keywords
 
@@ -104,11 +104,11 @@ def test_near_duplicates_leave_one() -> None:
 
 
 def test_the_baseline_without_questions(real_clips) -> None:
-    rows = asked(real_clips[:12], Settings())
+    rows = asked(real_clips[:12], EgoSchemaSettings())
     asker = Asker(llm=Offline().open(), prompts=Prompts())
 
     async def all_() -> list[Video]:
-        settings = no_question.Settings()
+        settings = no_question.NoQuestionSettings()
         return await asyncio.gather(*(no_question.no_question(r, asker, settings) for r in rows))
 
     done = asyncio.run(all_())

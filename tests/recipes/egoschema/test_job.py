@@ -11,7 +11,7 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.recipes.egoschema import clips
 from mustsee.records import Line, Question, Video
-from mustsee.run.outputs import Scratch, write_rows
+from mustsee.run.outputs import ScratchFile, write_rows
 from mustsee.run.tables import Tables
 from ray_jobs.egoschema import EgoSchema
 
@@ -62,12 +62,12 @@ def test_clips_without_a_film_have_questions_and_no_file(tmp_path: Path) -> None
     """videos= may hold only some of the narrated videos."""
     (tmp_path / "seen.mp4").write_bytes(b"film")
     (unseen,) = clips.clips({"w": [Line(start=0.0, end=1.0, text="C waits")]}, {"w": 180.0},
-                            [clips.Cut(least=1)])  # fmt: skip
+                            [clips.ClipGrid(least=1)])  # fmt: skip
     rows = [Video(video_id="v", uri=str(tmp_path / "seen.mp4")), unseen]
     job = release(tmp_path / "out", rows)
     assert [p.name for p in (tmp_path / "out/videos").iterdir()] == ["q-v.mp4"]
     assert len(json.loads((tmp_path / "out/questions.json").read_text())) == 2
-    scratch = Scratch()
+    scratch = ScratchFile()
     scratch.add(schemas.table(rows, Video))
     write_rows(scratch, tmp_path)
     told = job.notes(Tables(tmp_path), clips.heat_map({}, {}))["notes"]

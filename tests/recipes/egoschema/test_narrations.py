@@ -15,12 +15,12 @@ from omegaconf import OmegaConf
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.recipes.egoschema import narrations
-from mustsee.recipes.egoschema.narrations import Columns
+from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.records import Caption, Line, Video
 from tests.support.material import material
 
 
-def columns(name: str) -> Columns:
+def columns(name: str) -> NarrationColumns:
     return instantiate(OmegaConf.load(f"conf/columns/{name}.yaml"))
 
 
@@ -60,13 +60,13 @@ def test_ego4d_passes_tags_and_unsure(tmp_path) -> None:
     assert [x.text for x in longest.lines["v"]] == ["C opens the door"]
     assert longest.skipped == 2
     assert set(longest.lines) == {"v"}
-    first = narrations.read(str(path), Columns(form="ego4d", narrator="narration_pass_1"))
+    first = narrations.read(str(path), NarrationColumns(form="ego4d", narrator="narration_pass_1"))
     assert [(x.start, x.text) for x in first.lines["v"]] == [
         (1, "a man X waves"),
         (3.5, "C opens a door"),
     ]
     assert first == narrations.from_ego4d(
-        data["videos"], Columns(form="ego4d", narrator="narration_pass_1")
+        data["videos"], NarrationColumns(form="ego4d", narrator="narration_pass_1")
     )
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from actors.absent import Absent, checked
+from actors.absent import Absent, check_absence
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from mustsee.errors import Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu.absent import Look, looked_for, sightings
+from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for, sightings
 from mustsee.records import Caption
 from mustsee.synth.absence import Absence, shows
-from mustsee.synth.insertions import Background, Clip, captioned, plan_of
+from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.looker import Stills, row
 from tests.support.mlvu import making
 
@@ -30,8 +30,8 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
     said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
     place = Background(uri="film.mp4", duration=600.0, captions=said)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
-    (made,) = task.rows([place], [Clip(uri="c.mp4", end=8, label=label)])
-    return captioned(made, [place])
+    (made,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
+    return with_captions(made, [place])
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,19 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
 def test_a_caption_with_the_words_of_an_action_shows_it(label: str, text: str) -> None:
     assert shows(label, text)
     video = planned(("A ship sails.", text), label)
-    done = checked(video, plan_of(video), RULE)
+    done = check_absence(video, plan_of(video), RULE)
     assert done.drop is not None
     assert f"said at 30.0 s: {text}" in done.drop
-    assert checked(video, plan_of(video), replace(RULE, called=None)).drop is None
+    assert check_absence(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 
 def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_another() -> None:
     told = (Caption(30.0, "People dance zumba."),)
     places = [Background(uri="told.mp4", duration=600.0, captions=told),
               Background(uri="other.mp4", duration=600.0)]  # fmt: skip
-    clips = [Clip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")]
+    clips = [
+        InsertedClip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")
+    ]
     task = mlvu.Count(making=making(items=24), most=1)
     used = {(row.segments[0].topic, row.uri) for row in task.rows(places, clips)}
     assert used == {
@@ -77,7 +79,7 @@ def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_anoth
 def test_a_caption_with_some_of_the_words_does_not(label: str, text: str) -> None:
     assert not shows(label, text)
     video = planned((text,), label)
-    assert checked(video, plan_of(video), RULE).drop is None
+    assert check_absence(video, plan_of(video), RULE).drop is None
 
 
 def test_an_action_in_other_words_is_told_by_embeddings() -> None:
@@ -90,10 +92,10 @@ def test_an_action_in_other_words_is_told_by_embeddings() -> None:
         return encoder.encode(list(texts))
 
     near = planned(("A ship sails.", "A farmer squeezes milk from a cow."), "milking cow")
-    fallen = checked(near, plan_of(near), RULE, embed)
+    fallen = check_absence(near, plan_of(near), RULE, embed)
     assert "nearest caption at 30.0 s" in (fallen.drop or "")
     far = planned(("A cow stands in a meadow.", "A ship sails."), "milking cow")
-    assert checked(far, plan_of(far), RULE, embed).drop is None
+    assert check_absence(far, plan_of(far), RULE, embed).drop is None
 
 
 @dataclass
@@ -119,7 +121,9 @@ class Sees:
 def looked(video, sees: Sees):
     asker = Asker(llm=sees, prompts=Prompts())
     plan = plan_of(video)
-    return asyncio.run(looked_for(video, plan, Stills(row()), asker, Look(every=10, together=24)))
+    return asyncio.run(
+        looked_for(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
+    )
 
 
 def test_what_the_looker_sees_in_the_background_drops_the_video() -> None:

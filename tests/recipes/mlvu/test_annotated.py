@@ -8,12 +8,12 @@ import pytest
 from mustsee.errors import UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.recipes.mlvu import annotated, tables
-from mustsee.recipes.mlvu.annotated import FORMS, Filled
+from mustsee.recipes.mlvu.annotated import FORMS, FilledForm
 from mustsee.records import Span, Video
-from ray_jobs.mlvu import Ego
+from ray_jobs.mlvu import EgoQueries
 
 
-def filled(kind="plotQA", **more) -> Filled:
+def filled(kind="plotQA", **more) -> FilledForm:
     base = {
         "video_id": "v",
         "kind": kind,
@@ -23,7 +23,7 @@ def filled(kind="plotQA", **more) -> Filled:
         "points": ("a lamp is carried", "it is lit") if FORMS[kind].points else (),
         "evidence": (Span(3, 20),),
     }
-    return Filled(**{**base, **more})
+    return FilledForm(**{**base, **more})
 
 
 def test_forms_are_checked() -> None:
@@ -111,7 +111,7 @@ def test_queries_that_are_no_json_are_said(tmp_path) -> None:
     (tmp_path / "nlq.json").write_text("query_id,answer")
     for name in ("nlq.json", "none.json"):
         with pytest.raises(UserError, match=f"cannot read queries=.*{name}"):
-            Ego(queries=str(tmp_path / name), annotations=None, videos=None).rows()
+            EgoQueries(queries=str(tmp_path / name), annotations=None, videos=None).rows()
 
 
 def test_anomalies_from_labels() -> None:

@@ -14,7 +14,7 @@ from mustsee.layouts import mlvu as layout
 from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Question, Video
-from ray_jobs.mlvu import Fair
+from ray_jobs.mlvu import GuesserBalance
 from tests.support.films import FPS, cuts, scene, write
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 
@@ -84,4 +84,4 @@ def test_balance_is_of_the_videos_that_stand() -> None:
 
     even = [rows(f"a{n}", n % 4, None) for n in range(24)]
     skewed = [rows(f"b{n}", 0, "needle: seen") for n in range(24)]
-    assert Fair()(schemas.table([*even, *skewed], Video)) == Decision()
+    assert GuesserBalance()(schemas.table([*even, *skewed], Video)) == Decision()

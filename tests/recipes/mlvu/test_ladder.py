@@ -16,9 +16,9 @@ from mustsee.recipes.mlvu import ladder
 from mustsee.records import Question, Span, Video
 from mustsee.synth import absence
 from mustsee.synth.insertions import plan_of
-from mustsee.synth.make import Settings
-from mustsee.synth.plan import Spread
-from ray_jobs.mlvu import Annotated, Ladder, Synthetic
+from mustsee.synth.make import CodingSettings
+from mustsee.synth.plan import PositionRule
+from ray_jobs.mlvu import AnnotatedForms, Ladder, Synthetic
 from tests.support.films import cuts, write
 from tests.support.material import material
 from tests.support.mlvu import FILM, Counted, ask, making
@@ -28,7 +28,7 @@ def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
     film = write(tmp_path / "film.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
-    plan = mlvu.Needle(making=making(items=1, spread=Spread(margin=0.1)))
+    plan = mlvu.Needle(making=making(items=1, spread=PositionRule(margin=0.1)))
     task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table), lengths=[2.0, 3.0])
     asked = [question for row in task.rows() for question in ask(row).questions]
     assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
@@ -108,7 +108,7 @@ def test_forms_give_a_ladder_its_summaries(tmp_path, capsys) -> None:
     task = Ladder(questions=None, annotations=str(table), videos=str(film), lengths=[4.0, 8.0])
     assert [(r.duration, r.questions[0].answer) for r in task.rows()] == [(4.0, "A door opens.")]
     assert "3 rungs of the ladder: their reference was written" in capsys.readouterr().out
-    whole = Annotated(annotations=str(table), videos=str(film)).rows()
+    whole = AnnotatedForms(annotations=str(table), videos=str(film)).rows()
     assert [q.answer for r in whole for q in r.questions] == ["It all ends."]
 
 
@@ -140,7 +140,7 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
     )
     whole = Video(video_id="v", uri=str(material(FILM)), duration=231.4, questions=(asked,))
     ((rung,), _) = ladder.rungs(whole, lengths=(20.0,))
-    part = Synthesise(folder=str(tmp_path), settings=Settings(preset="ultrafast"))
+    part = Synthesise(folder=str(tmp_path), settings=CodingSettings(preset="ultrafast"))
     made = part.open(Counted().context(tmp_path / "store"))(rung)
     assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"
     assert made.duration == pytest.approx(20, abs=0.05)

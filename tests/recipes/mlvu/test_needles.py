@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from actors.absent import Absent, checked
+from actors.absent import Absent, check_absence
 from actors.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import BadRow
@@ -17,9 +17,15 @@ from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Caption, Span, Video
 from mustsee.synth import absence
 from mustsee.synth.absence import Absence
-from mustsee.synth.insertions import Background, Clip, captioned, placed, plan_of
-from mustsee.synth.make import Settings
-from ray_jobs.mlvu import measured
+from mustsee.synth.insertions import (
+    Background,
+    InsertedClip,
+    plan_of,
+    with_captions,
+    with_placement,
+)
+from mustsee.synth.make import CodingSettings
+from ray_jobs.mlvu import probe_videos
 from tests.support.films import FPS, cuts, write
 from tests.support.material import material
 from tests.support.mlvu import BACKGROUNDS, CLIPS, FILM, Counted, ask, making
@@ -51,7 +57,7 @@ def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> N
     row = Video(video_id="a", uri=str(film), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
                 captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
     pq.write_table(schemas.table([row], Video), tmp_path / "videos.parquet")
-    (read,) = measured(str(tmp_path / "videos.parquet"))
+    (read,) = probe_videos(str(tmp_path / "videos.parquet"))
     assert (read.shots, read.captions) == (row.shots, row.captions)
     assert read.duration == pytest.approx(200 / FPS)
 
@@ -64,12 +70,14 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
     captions = tuple(Caption(200.0 * i + 50, text) for i, text in enumerate(said))
     place = Background(uri="film.mp4", duration=600.0, captions=captions)
     task = mlvu.Needle(making=making(items=1, background_seconds=None))
-    (row,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="Snow falls on a street.")])
-    row = captioned(row, [place])
+    (row,) = task.rows(
+        [place], [InsertedClip(uri="c.mp4", end=8, caption="Snow falls on a street.")]
+    )
+    row = with_captions(row, [place])
     assert row.captions == captions
     plan = plan_of(row)
     at = plan.insertions[0].at
-    moved = placed(row, plan, plan.placed())
+    moved = with_placement(row, plan, plan.placements())
     assert [c.time for c in moved.captions] == sorted(
         [at, *(c.time + (8 if c.time >= at else 0) for c in captions)]
     )
@@ -80,23 +88,27 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
         words = sorted({w for t in told for w in t})
         return np.array([[t.count(w) for w in words] for t in told], np.float32)
 
-    fallen = checked(row, plan, rule, embed)
+    fallen = check_absence(row, plan, rule, embed)
     assert "nearest caption at 250.0 s, 1.00 alike: snow falls" in fallen.segments[0].visual_support
     assert fallen.drop.startswith("needle: ")
-    (other,) = task.rows([place], [Clip(uri="c.mp4", end=8, caption="A woman paints a door.")])
-    other = captioned(other, [place])
-    assert checked(other, plan_of(other), rule, embed).drop is None
-    assert checked(row, plan, replace(rule, alike=None), embed).drop is None
+    (other,) = task.rows(
+        [place], [InsertedClip(uri="c.mp4", end=8, caption="A woman paints a door.")]
+    )
+    other = with_captions(other, [place])
+    assert check_absence(other, plan_of(other), rule, embed).drop is None
+    assert check_absence(row, plan, replace(rule, alike=None), embed).drop is None
 
 
 def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     clips = [
-        Clip(uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors")
+        InsertedClip(
+            uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors"
+        )
     ]
     places = [Background(uri=str(material(FILM)), duration=231.4)]
     task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
     (row,) = task.rows(places, clips)
-    part = Synthesise(folder=str(tmp_path / "videos"), settings=Settings(preset="ultrafast"))
+    part = Synthesise(folder=str(tmp_path / "videos"), settings=CodingSettings(preset="ultrafast"))
     counted = Counted()
     context = counted.context(tmp_path / "store")
     check = Absent(rule=Absence(every=4.0)).open(context)

@@ -15,15 +15,15 @@ from mustsee.questions import balance
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import ladder
 from mustsee.records import Span
-from mustsee.synth.insertions import Clip, cycled, placed, plan_of
-from mustsee.synth.plan import Spread
+from mustsee.synth.insertions import InsertedClip, cycle_choices, plan_of, with_placement
+from mustsee.synth.plan import PositionRule
 from ray_jobs.mlvu import Synthetic
 from tests.support.films import cuts, write
 from tests.support.material import material
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 
 EVENTS = [
-    Clip(
+    InsertedClip(
         uri=f"s{s}.mp4",
         start=10.0 * n,
         end=10.0 * n + 8,
@@ -38,7 +38,7 @@ EVENTS = [
 
 @given(st.integers(0, 80), st.lists(st.integers(), min_size=1, max_size=24, unique=True))
 def test_cycled_draws_are_even(count, choices) -> None:
-    drawn = cycled(count, choices, "s")
+    drawn = cycle_choices(count, choices, "s")
     counts = [drawn.count(c) for c in choices]
     assert len(drawn) == count
     assert max(counts) - min(counts) <= 1
@@ -52,7 +52,7 @@ def check_rows(rows) -> None:
         assert all(b - a >= 20 - 1e-6 for a, b in pairwise(times))
         assert plan.end - plan.start == pytest.approx(450)
         assert row.duration == pytest.approx(450 + sum(s.end - s.start for s in row.segments))
-        assert [Span(s.start, s.end) for s in row.segments] == plan.placed()
+        assert [Span(s.start, s.end) for s in row.segments] == plan.placements()
         for question in row.questions or ():
             assert question.options[question.answer_index] == question.answer
             assert len(set(question.options)) == len(question.options)
@@ -139,7 +139,9 @@ def test_events_that_are_told_alike_are_not_ordered() -> None:
 def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
     film = write(tmp_path / "film.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
-    plan = mlvu.Needle(making=making(items=1, background_seconds=None, spread=Spread(margin=0.5)))
+    plan = mlvu.Needle(
+        making=making(items=1, background_seconds=None, spread=PositionRule(margin=0.5))
+    )
     task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table))
     table.write_text("uri,start,end,caption,event\nc.mp4,0,4,A woman paints a door,1.0\n")
     (row,) = task.rows()
@@ -158,7 +160,7 @@ def test_a_total_length_is_kept() -> None:
 def test_segments_and_evidence_move_to_where_probes_are() -> None:
     row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
     spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
-    moved = placed(row, plan_of(row), spans)
+    moved = with_placement(row, plan_of(row), spans)
     assert [Span(s.start, s.end) for s in moved.segments] == spans
     assert set(moved.questions[0].evidence) < set(spans)
 
@@ -168,7 +170,7 @@ def test_insertions_near_cuts_take_the_shots_of_the_file(tmp_path: Path) -> None
     cuts = [shot.start for shot in shots_of(str(film))][1:]
     assert len(cuts) >= 3
     (tmp_path / "clips.csv").write_text("uri,start,end,caption\nc.mp4,0,4,A woman paints a door\n")
-    spread = Spread(margin=1, gap=2, near_cut=0.5)
+    spread = PositionRule(margin=1, gap=2, near_cut=0.5)
     plan = mlvu.Needle(making=making(items=20, background_seconds=None, spread=spread))
     task = Synthetic(plan=plan, backgrounds=str(film), clips=str(tmp_path / "clips.csv"))
     moments = [plan_of(row).insertions[0].at for row in task.rows()]

@@ -12,7 +12,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import TYPES, NeptuneSettings, neptune, question_type
 from mustsee.recipes.neptune.replies import prose, shots, topics
-from mustsee.recipes.neptune.script import shortened, units, windows
+from mustsee.recipes.neptune.script import shorten_text, units, windows
 from mustsee.records import Caption, Span, Video
 from tests.support.neptune_film import Rules, asker, film
 
@@ -277,7 +277,7 @@ def test_prose_is_plain() -> None:
     ],
 )
 def test_a_text_is_cut_at_a_sentence(text: str, short: str) -> None:
-    assert shortened(text, 6) == short
+    assert shorten_text(text, 6) == short
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 60))
@@ -289,7 +289,7 @@ def test_windows_keep_order_and_bound(sizes: list[int], most: int) -> None:
 
 @given(st.text(max_size=200), st.integers(1, 20))
 def test_shortened_is_never_longer(text: str, most: int) -> None:
-    assert len(shortened(text, most).removesuffix(" ...").split()) <= most
+    assert len(shorten_text(text, most).removesuffix(" ...").split()) <= most
 
 
 @given(st.floats(1, 4000), st.floats(5, 60), st.lists(st.floats(0, 4000), max_size=6))

@@ -92,7 +92,7 @@ def test_the_card_names_who_perceived_what() -> None:
     rows = [Video(video_id=f"v{n}", uri="", perceived_age="old", perceived_gender="men",
                   perceived_by="looker 7") for n in range(6)]  # fmt: skip
     questions = made()
-    tally = card.Tally()
+    tally = card.CardCounts()
     for question in questions:
         tally.keep(question, "test")
     text = card.card_text(card.Card(), tally, rows, files="{}")

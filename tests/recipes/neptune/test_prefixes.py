@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from mustsee.conditions.film import Film
-from mustsee.filters.blind import Guess
-from mustsee.filters.vetting import Vetting, vet
+from mustsee.conditions.film import VideoFrames
+from mustsee.filters.blind import BlindGuess
+from mustsee.filters.vetting import VettingContext, vet
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from tests.support.neptune_film import Rules, asker, film
 from tests.support.prefixes import Reuse, reuse
@@ -28,10 +28,10 @@ def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -
     """The first prompt of a part is new to any cache; those behind it are held to their share."""
     llm = Rules()
     done = asyncio.run(neptune(film(repeat=12), asker(llm), NeptuneSettings()))
-    vetting = Vetting(askers={"guesser": asker(llm)}, film=Film(done), seed=0)
+    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(done), seed=0)
     done = replace(done, questions=tuple(q for q in done.questions or () if not q.drop))
     asyncio.run(
-        vet(done, (Guess(name="asr", prompt="filters/asr", transcript=True),), vetting, "mma")
+        vet(done, (BlindGuess(name="asr", prompt="filters/asr", transcript=True),), vetting, "mma")
     )
     found = reuse(
         (r.prompt, [{"role": m.role, "content": m.text} for m in r.messages]) for r in llm.asked

@@ -16,22 +16,22 @@ from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from actors.part import LlmConfig, RunContext
 from actors.vet import Vet
-from mustsee.filters.blind import Guess
+from mustsee.filters.blind import BlindGuess
 from mustsee.filters.giveaways import Giveaways
-from mustsee.filters.repair import Mend
+from mustsee.filters.repair import RepairRule
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_replies import recorded
+from ray_jobs.benches.loopback_replies import recorded_replies
 from ray_jobs.benches.loopback_schemas import Schemas
 from tests.support.neptune_film import film
 
 FILTERS = (
     Giveaways(),
-    Guess(name="blind", prompt="filters/blind", drops=False),
-    Guess(name="asr", prompt="filters/asr", transcript=True, drops=False),
+    BlindGuess(name="blind", prompt="filters/blind", drops=False),
+    BlindGuess(name="asr", prompt="filters/asr", transcript=True, drops=False),
 )
 
 
@@ -46,7 +46,7 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
     settings = NeptuneSettings(questions=4, support_words=60)
     asked = Ask(recipe=neptune, settings=settings, llm=model)
     roles = dict.fromkeys(("guesser", "repairer"), model)
-    vet = Vet(filters=FILTERS, repair=Mend(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
+    vet = Vet(filters=FILTERS, repair=RepairRule(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
 
     async def both() -> Video:
         return await vet.open(context)(await asked.open(context)(film(repeat=2)))  # type: ignore[misc]
@@ -67,7 +67,7 @@ def test_schemas_change_no_question(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     video, path = plain
-    with Loopback(reply=recorded(path), schemas=schemas, payloads=[]) as server:
+    with Loopback(reply=recorded_replies(path), schemas=schemas, payloads=[]) as server:
         model = OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]})
         found, _, coordinator = ran(model, tmp_path)
         assert server.payloads is not None

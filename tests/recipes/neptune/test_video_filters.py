@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from mustsee.errors import UserError
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.pictures import Thumbnail
-from mustsee.recipes.neptune.metadata import Metadata
+from mustsee.recipes.neptune.metadata import MetadataFilter
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
 from mustsee.records import Face, Frame, Video
 
 VIDEO = Video(video_id="v", uri="v.mp4")
-RULES = Metadata(today="2026-06-30")
+RULES = MetadataFilter(today="2026-06-30")
 
 
 def thumbnail(luma: np.ndarray) -> Thumbnail:
@@ -55,12 +55,13 @@ def test_metadata_judge_only_what_is_known(known: dict[str, object], reason: str
 
 def test_metadata_rules_can_be_left_out() -> None:
     young = dataclasses.replace(VIDEO, views=1, published="2026-06-29", tags=("racy",))
-    assert Metadata(min_views=None, unsafe_tags=())(young) is None  # without `today`, no age
+    assert MetadataFilter(min_views=None, unsafe_tags=())(young) is None  # without `today`, no age
     assert (
-        Metadata(min_views=None, min_days=None, today="2026-06-30", unsafe_tags=())(young) is None
+        MetadataFilter(min_views=None, min_days=None, today="2026-06-30", unsafe_tags=())(young)
+        is None
     )
     with pytest.raises(UserError, match="tomorrow"):
-        Metadata(today="tomorrow")
+        MetadataFilter(today="tomorrow")
 
 
 @given(

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.conditions.seen import Seen
-from mustsee.conditions.watch import Watch
+from mustsee.conditions.seen import Condition
+from mustsee.conditions.watch import VideoPreparer
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.llm import Asker, Reply, Request, VideoInput
 from mustsee.prompts import Prompts
 from mustsee.questions.drafts import exact_spans
 from mustsee.recipes.neptune.settings import WholeSettings
-from mustsee.recipes.neptune.whole import whole, written
+from mustsee.recipes.neptune.whole import questions_form, whole
 from mustsee.records import Line, Span, Video
 from tests.support import neptune_film
 from tests.support.coloured import coloured, row
 
 FILM = Span(0.0, 80.0)
-TEXT_ALONE = WholeSettings(see=Seen())
+TEXT_ALONE = WholeSettings(see=Condition())
 
 
 def block(number: int, evidence: str = "12.0-31.5; 40.0-44.0", answer: str = "A red bowl") -> str:
@@ -47,7 +47,7 @@ class Says:
 
 def run(
     video: Video, llm: Says | neptune_film.Rules, settings: WholeSettings = TEXT_ALONE,
-    watch: Watch | None = None,
+    watch: VideoPreparer | None = None,
 ) -> Video:  # fmt: skip
     return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
 
@@ -123,14 +123,14 @@ def test_evidence_of_another_form_is_none(text: str) -> None:
 
 def test_at_most_as_many_as_were_asked_for() -> None:
     reply = "\n\n".join(block(n) for n in range(1, 30))
-    assert len(written(FILM, 12, 4).read(reply)) == 12
+    assert len(questions_form(FILM, 12, 4).read(reply)) == 12
 
 
 def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: Path) -> None:
     video = row(coloured(tmp_path / "film.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
-    settings = WholeSettings(see=Seen(fps=0.5, longest=96, transcript=True))
+    settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     seen, shown = Says([block(1, "1.0-2.0")]), Says([block(1, "1.0-2.0")])
-    run(video, seen, settings, Watch(VideoInput()))
+    run(video, seen, settings, VideoPreparer(VideoInput()))
     run(video, shown, settings)
     (clip,) = seen.asked[0].messages[-1].clips
     assert clip.span.start == 0.0
@@ -139,7 +139,7 @@ def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: P
     assert shown.asked[0].messages[-1].clips == ()
     assert len(shown.asked[0].messages[-1].images) == 6
     long = Says([block(1, "1.0-2.0")])
-    run(video, long, settings, Watch(VideoInput(max_seconds=10.0)))
+    run(video, long, settings, VideoPreparer(VideoInput(max_seconds=10.0)))
     assert len(long.asked[0].messages[-1].images) == 6
 
 

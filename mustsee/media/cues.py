@@ -33,6 +33,7 @@ _INNER = re.compile(
     r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
+MOST_ROWS = 500_000  # line breaks of a file; a day of rolling captions has 350,000
 ROLLED = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
@@ -42,6 +43,8 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
     import pysubs2
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if (rows := len(_ROW.findall(text))) > MOST_ROWS:
+        raise BadRow(f"unreadable subtitles: {rows:,} rows, more than {MOST_ROWS:,}")
     if kind in ("ass", "ssa") or "[Script Info]" in text[:2000]:
         options: dict[str, Any] = {"format_": "ssa" if "[V4 Styles]" in text else "ass"}
     else:

@@ -21,6 +21,7 @@ KEPT = (
     "h264.mkv/repeated/687",  # 524 frames in two seconds, each taken for a cut
     "h264.mkv/lying/694",  # a text stream that FFmpeg has no decoder for
     "plain.srt/bomb/twice",  # two cues of 500,000 rows, each row compared with each
+    "plain.vtt/bomb/6313",  # a million rows: 7 s
 )
 
 
@@ -43,7 +44,7 @@ def test_a_sound_file_of_each_kind_is_used(tmp_path: Path) -> None:
 def test_a_reader_that_dies_or_hangs_is_noticed_and_started_anew(tmp_path: Path) -> None:
     pipe = tmp_path / "endless.srt"
     os.mkfifo(pipe)  # whoever opens it waits for a writer
-    reader = mutants.Reader(seconds=10)
+    reader = mutants.Reader(seconds=4)
     try:
         fine = tmp_path / "fine.srt"
         fine.write_text(mutants.TEXTS["plain.srt"])
@@ -65,4 +66,11 @@ def test_subtitles_larger_than_any_are_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "film.srt"
     path.write_bytes(b"x" * (subtitles.LARGEST + 1))
     with pytest.raises(BadRow, match="16,000,000 bytes"):
+        subtitles.read(str(path))
+
+
+def test_subtitles_of_more_rows_than_any_are_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "film.srt"
+    path.write_text(mutants.TEXTS["plain.srt"] + "a\n" * 500_000)
+    with pytest.raises(BadRow, match=r"500,008 rows, more than 500,000"):
         subtitles.read(str(path))

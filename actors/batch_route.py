@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from actors.endpoint import Connection
+from actors.reply_bodies import UNREADABLE
 from mustsee.errors import Transient, hide_secrets
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _job(told: Any) -> Job:
             full=first.get("code") == FULL,
             created=_seconds(told.get("created_at")),
         )
-    except (LookupError, TypeError, AttributeError):
+    except UNREADABLE:
         raise Transient(f"the endpoint's batch is none: {hide_secrets(repr(told))[:80]}") from None
 
 
@@ -182,7 +183,8 @@ def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
 def _answer(told: Mapping[str, Any]) -> BatchEntry | None:
     response: Any = told.get("response")
     if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
-        return BatchEntry(status=int(response.get("status_code") or 200), body=response["body"])
+        status = response.get("status_code")
+        return BatchEntry(status=status if isinstance(status, int) else 200, body=response["body"])
     error: Any = told.get("error")
     if isinstance(error, Mapping):
         return BatchEntry(

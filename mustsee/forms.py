@@ -291,9 +291,23 @@ def _trimmed(reply: str) -> str:
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text, strict=False)
+        return _whole(text, json.loads(text, strict=False))
     except (ValueError, RecursionError):
         return None
+
+
+def whole_characters(text: str) -> str:
+    """A text with a question mark for each half of a character (a lone surrogate), which nothing
+    can store or send on.
+    """
+    return text.encode(errors="replace").decode()
+
+
+def _whole(text: str, value: Any) -> Any:
+    """A value read of JSON, in which an escape may name half of a character."""
+    if "\\u" not in text:
+        return value
+    return json.loads(whole_characters(json.dumps(value, ensure_ascii=False)))
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
@@ -302,6 +316,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
+            value = _whole(text, value)
         except RecursionError:  # deeper than any reply; each of its braces would be tried for long
             return
         except ValueError:

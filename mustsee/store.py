@@ -3,7 +3,7 @@
 A key is the hash of everything that decides a value. Writes are atomic (temporary file and rename,
 or one PUT), so that several processes may share a store and a kill leaves no half of a value. Every
 object begins with a checksum of its content and its name, which is checked whenever it is read: a
-damaged object is moved to `damaged/` and counts as absent.
+damaged object, or one that the disk cannot read, is moved to `damaged/` and counts as absent.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
 HEADER = 16  # bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
 FORM = "1"  # in the name of an object: objects of another form are not looked at
 DAMAGED = "damaged"  # the folder of objects that were set aside
+# Errors of a file that its disk gives no more. A disk that is lost altogether takes no file either,
+# which ends the run with the first object that is computed anew.
+LOST = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 MAX_DAMAGED = 100  # objects kept there; a further one is removed
 _ONE = pa.ipc.IpcReadOptions(use_threads=False)  # a row is small: handing it to threads costs more
 
@@ -186,6 +189,9 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno in LOST:
+                self._set_aside(kind, key, f"cannot be read: {error.strerror}")
+                return None
             raise MustseeError(
                 f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
                 "be read, or set store="

@@ -6,17 +6,24 @@ nothing that a strict reader would not.
 
 from __future__ import annotations
 
+import json
+import math
 import random
 import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from mustsee.errors import Unparsed
 from mustsee.extract import extract
-from mustsee.forms import Form
+from mustsee.forms import Form, in_lines
 from mustsee.thoughts import split_reasoning
+from ray_jobs.benches.loopback_schemas import instance
+from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, TOKENS
 from tests.test_forms import FORMS
 from tests.test_hostile import ANSWERS, MARKS, QUOTING
@@ -24,13 +31,14 @@ from tests.test_replies import CASES
 
 SLOWEST = 2.0  # seconds of CPU that one reply may take
 PIECES = (
-    *ANSWERS, *MARKS, *TOKENS, *FORGED, *RUNS, "```", "{", "}", "[", '"', "\\", "\x00", "\ud800",
+    *ANSWERS, *MARKS, *TOKENS, *FORGED, *RUNS, "```", "{", "}", "[", '"', "\\", "\x00", "\\ud800",
     "９", "A" * 500, "{" * 300, '{"a":' * 2000, "\u202e", "\r\n", "9" * 5000,
 )  # fmt: skip
 GOLDEN: list[tuple[str, Form[Any], str]] = [
     *((name, case.form, case.reply) for name, case in CASES.items()),
     *((name, case.form, case.lines) for name, case in QUOTING.items()),
 ]
+OPTIONS = {"A": "a cat", "B": "a dog", "C": "a fox"}
 _STRICT = re.compile(r"^\* ANSWER: ([A-Z](?: > [A-Z])*)$", re.MULTILINE)
 
 
@@ -53,21 +61,51 @@ def mutated(reply: str, rng: random.Random) -> str:
     return reply
 
 
+@cache
+def prompts() -> list[tuple[str, Form[Any], list[str]]]:
+    """Every prompt's form, with what an endpoint that keeps to its schema may reply, as JSON and in
+    lines.
+    """
+    found: list[tuple[str, Form[Any], list[str]]] = []
+    for name, call in calls().items():
+        schema = call.form.schema
+        reply = "" if schema is None else json.dumps(instance(schema))
+        found.append((name, call.form, [reply, in_lines(reply)] if reply else []))
+    return found
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The numbers and texts in what was read."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, part.name) for part in fields(value)]
+    elif isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value
+
+
 def tried(count: int, seed: int = 0) -> Counter[str]:
     """How many replies were read, and how many not. Raises AssertionError for one that takes too
-    long, or whose answer is not the only one that stands there.
+    long, whose answer is not the only one that stands there, or whose value cannot be stored.
     """
     rng, found = random.Random(seed), Counter[str]()
     others = [*FORMS.items()]
     for _ in range(count):
         name, form, reply = rng.choice(GOLDEN)
-        if rng.random() < 0.3:
+        if rng.random() < 0.2:
             name, form = rng.choice(others)
+        elif rng.random() < 0.6:
+            name, form, replies = rng.choice(prompts())
+            reply = rng.choice(replies or [reply])
         reply = mutated(reply, rng)
         begun = time.process_time()
         said = split_reasoning(reply).said
-        letter = extract(reply, ["a cat", "a dog", "a fox"]).letter
+        letter = extract(reply, [*OPTIONS.values()]).letter
         found["letter" if letter else "no letter"] += 1
+        assert letter is None or re.search(rf"\b{letter}\b|{OPTIONS[letter]}", reply, re.IGNORECASE)
         try:
             value = form.read(said)
             found["read"] += 1
@@ -75,6 +113,10 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
             value = None
             found["unparsed"] += 1
         assert time.process_time() - begun < SLOWEST, (name, reply[:200])
+        for leaf in leaves(value):
+            assert not isinstance(leaf, float) or math.isfinite(leaf), (name, reply[:200])
+            assert not isinstance(leaf, int) or abs(leaf) < 2**63, (name, reply[:200])
+            assert not isinstance(leaf, str) or leaf.encode() is not None, (name, reply[:200])
         strict = set(_STRICT.findall(said))
         if value is not None and name in ("ranking", "look"):
             assert len(strict) <= 1, (name, reply[:500], value)

@@ -144,3 +144,11 @@ def test_what_is_not_whole_is_not_guessed(form: Form[Any], reply: str) -> None:
 )  # fmt: skip
 def test_emphasis_goes_in_pairs(text: str, bare: str) -> None:
     assert plain(text) == bare
+
+
+def test_half_of_a_character_is_no_text_that_is_believed() -> None:
+    """Nothing could store it, or send it on in the next prompt."""
+    (draft,) = questions().read(
+        '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'
+    )
+    assert (draft.question, draft.answer) == ("Who ??", "\U0001f600")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
+from actors.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from mustsee.errors import Transient
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Video
@@ -65,19 +66,26 @@ class EmbeddingsClient:
         endpoint, wanted = self._config.endpoint, self._config.dimensions
         body = {"model": endpoint.model, "input": texts, "encoding_format": "base64"}
         more = {} if wanted is None else {"dimensions": wanted}
-        found = await self._connection.post("/embeddings", body | more)
+        return self.read(request, await self._connection.post("/embeddings", body | more))
+
+    def read(self, request: Request, found: Mapping[str, Any]) -> Reply:
+        """What came back, as `complete` gives and raises it."""
+        texts, endpoint = request.messages, self._config.endpoint
         try:
             data = sorted(found["data"], key=lambda item: item["index"])
             rows = np.stack([_read(item["embedding"]) for item in data])
-        except (LookupError, TypeError, ValueError):
+            if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+                raise ValueError(f"vectors of {rows.shape}")
+        except UNREADABLE:
             raise Transient(f"{self._connection.place}: the reply holds no vectors") from None
         if len(rows) != len(texts):
             raise Transient(f"{self._connection.place}: {len(rows)} vectors for {len(texts)} texts")
-        usage = found.get("usage") or {}
-        tokens = usage.get("prompt_tokens", round(self._config.estimate(request).tokens_in))
+        tokens = parse_tokens(parse_object(found.get("usage")).get("prompt_tokens"))
+        if tokens is None:
+            tokens = round(self._config.estimate(request).tokens_in)
         return Reply(
             text=encode_vectors(rows),
-            model=found.get("model") or endpoint.model,
+            model=parse_model(found, endpoint.model),
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
         )
@@ -87,7 +95,8 @@ def _read(vector: Any) -> NDArray[np.float32]:
     """A vector as the endpoint sends it: packed, or a list where it does not know packing."""
     if isinstance(vector, str):
         return np.frombuffer(base64.b64decode(vector), "<f4")
-    return np.asarray(vector, np.float32)
+    with np.errstate(over="ignore"):  # what is too large is infinite, and refused
+        return np.asarray(vector, np.float32)
 
 
 def encode_vectors(rows: NDArray[np.float32]) -> str:

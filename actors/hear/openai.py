@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.endpoint import CallEstimate, Endpoint
+from actors.endpoint import MOST_SAID, CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
+from actors.reply_bodies import UNREADABLE, parse_transcription
 from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
@@ -51,7 +52,7 @@ class Transcriptions:
         return f"transcriptions {self.endpoint.identity} language={self.language}"
 
     def usd(self, wav: bytes) -> float:
-        return (len(wav) - HEADER) / (2 * RATE) / 60 * self.usd_per_minute
+        return duration(wav) / 60 * self.usd_per_minute
 
     def estimate(self, request: Request) -> CallEstimate:
         return CallEstimate(usd=self.usd(request.messages[0].images[0]))
@@ -71,7 +72,9 @@ class TranscriptionsClient:
         return self._config.identity
 
     async def complete(self, request: Request) -> Reply:
-        """One call, tried once; a reply without a text is Transient, an empty text is silence."""
+        """One call, tried once; a reply without a text, or with times that are none, is Transient;
+        an empty text is silence.
+        """
         wav, config = request.messages[0].images[0], self._config
         more: dict[str, Any] = {} if config.language is None else {"language": config.language}
         found = await self._connection.call(
@@ -84,9 +87,12 @@ class TranscriptionsClient:
                 **more,
             )
         )
-        if getattr(found, "text", None) is None:
-            raise Transient(f"{config.endpoint.identity}: the transcription holds no text")
-        text = hide_secrets(json.dumps(found.model_dump(mode="json"), sort_keys=True))
+        try:
+            told = parse_transcription(found.model_dump(), duration(wav))
+        except UNREADABLE as error:
+            what = f"{config.endpoint.place}: no transcription: {type(error).__name__}: {error}"
+            raise Transient(what[:MOST_SAID]) from None
+        text = hide_secrets(json.dumps(told, sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 
 
@@ -96,7 +102,7 @@ class OpenAIHearing:
     file that the endpoint takes. `together`: chunks of one video in flight.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
@@ -158,6 +164,11 @@ def wav(sound: Sound) -> bytes:
         file.setframerate(RATE)
         file.writeframes(samples.tobytes())
     return held.getvalue()
+
+
+def duration(wav: bytes) -> float:
+    """Seconds of what `wav` gives."""
+    return (len(wav) - HEADER) / (2 * RATE)
 
 
 def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:

@@ -10,18 +10,26 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from actors.batches import BatchClient, BatchSettings, Count
 from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Connection, Endpoint
 from actors.part import hardware
+from actors.reply_bodies import (
+    UNREADABLE,
+    parse_logprobs,
+    parse_message,
+    parse_model,
+    parse_object,
+    parse_tokens,
+)
 from mustsee.errors import BadRow, Transient, UserError, hide_secrets
+from mustsee.forms import whole_characters
 from mustsee.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.run.limits import Limits
 from mustsee.run.picture_tokens import PictureTokens
 from mustsee.run.quota import Quota
 from mustsee.store import Store
-from mustsee.thoughts import SplitReply, split_reasoning
 
 REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
 
@@ -234,12 +242,12 @@ class OpenAIChat:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
             declined = message.get("refusal")
-            spoken = _spoken(message, opened=self._config.opens_thoughts)
-        except (LookupError, TypeError, AttributeError):
-            raise Transient(f"{where}: the reply holds no choices") from None
+            spoken = parse_message(message, opened=self._config.opens_thoughts)
+        except UNREADABLE:
+            raise Transient(f"{where}: the reply holds no choices with a text") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hide_secrets(str(declined)) if declined else spoken.said
+        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.said
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":
@@ -248,35 +256,39 @@ class OpenAIChat:
         used = self._used(request, completion, spoken.thoughts, text)
         return Reply(
             text=text,
-            model=completion.get("model") or self._config.model,
+            model=parse_model(completion, self._config.model),
             thoughts=spoken.thoughts,
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             tokens_thought=used.tokens_thought,
             usd=self.connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
             finish=finish if finish in ("length", "refusal") else "stop",
-            logprobs=_logprobs(choice) if request.sampling.top_logprobs else None,
+            logprobs=parse_logprobs(choice) if request.sampling.top_logprobs else None,
         )
 
     def _used(
         self, request: Request, completion: Mapping[str, Any], thoughts: str, text: str
     ) -> _Used:
-        """Tokens as the endpoint says, or estimated by characters where it says nothing. Gemini
-        counts thoughts in the total alone.
+        """Tokens as the endpoint says, or estimated by characters where it says nothing that can
+        be a number of tokens. Gemini counts thoughts in the total alone.
         """
-        usage = completion.get("usage") or {}
-        tokens_in = usage.get("prompt_tokens")
+        usage = parse_object(completion.get("usage"))
+        tokens_in = parse_tokens(usage.get("prompt_tokens"))
+        tokens_out = parse_tokens(usage.get("completion_tokens"))
         self._watched(request, tokens_in)
         if tokens_in is None:
             tokens_in = round(self._config.estimate(request).tokens_in)
-            tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
+            tokens_out = None
         else:
-            beyond = int(usage.get("total_tokens") or 0) - int(tokens_in)
-            tokens_out = max(int(usage.get("completion_tokens") or 0), beyond)
-        thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+            beyond = (parse_tokens(usage.get("total_tokens")) or 0) - tokens_in
+            tokens_out = max(tokens_out or 0, beyond) or tokens_out
+        if tokens_out is None:
+            tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
+        details = parse_object(usage.get("completion_tokens_details"))
+        thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        return _Used(int(tokens_in), tokens_out, int(thought))
+        return _Used(tokens_in, tokens_out, thought)
 
     def _watched(self, request: Request, tokens_in: int | None) -> None:
         """Some endpoints leave parts out that they do not know, and answer as if nothing had been
@@ -298,24 +310,6 @@ class _Used(NamedTuple):
     tokens_thought: int
 
 
-def _spoken(message: Mapping[str, Any], *, opened: bool = False) -> SplitReply:
-    """What an answer says and thinks, wherever the endpoint puts the thoughts: a field of the
-    message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), or, where it marks
-    none, tags at the beginning of the text. `opened`: the text begins in the midst of thoughts.
-    """
-    field_of_its_own = message.get("reasoning_content") or message.get("reasoning") or ""
-    content: Any = message.get("content") or ""
-    thoughts = [field_of_its_own] if isinstance(field_of_its_own, str) else []
-    if isinstance(content, list):
-        parts = cast(list[Mapping[str, Any]], content)
-        thoughts += [json.dumps(p["thinking"]) for p in parts if p.get("type") == "thinking"]
-        content = "".join(p["text"] for p in parts if p.get("type") == "text")
-    said = hide_secrets(str(content))
-    spoken = SplitReply(said=said) if any(thoughts) else split_reasoning(said, opened=opened)
-    told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
-    return SplitReply(said=spoken.said, thoughts=hide_secrets(told), unfinished=spoken.unfinished)
-
-
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:
     return f"data:{kind};base64," + base64.b64encode(content).decode()
 
@@ -333,13 +327,3 @@ def is_strict(schema: Any) -> bool:
                 return False
         return all(is_strict(value) for value in schema.values())
     return all(map(is_strict, schema)) if isinstance(schema, (list, tuple)) else True
-
-
-def _logprobs(choice: Mapping[str, Any]) -> tuple[Mapping[str, float], ...] | None:
-    """For each output token its alternatives, the chosen one among them."""
-    tokens = (choice.get("logprobs") or {}).get("content")
-    if tokens is None:
-        return None
-    return tuple(
-        {a["token"]: a["logprob"] for a in (*(t.get("top_logprobs") or ()), t)} for t in tokens
-    )

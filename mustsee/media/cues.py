@@ -33,6 +33,8 @@ _INNER = re.compile(
     r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
+# Of a file; a day of rolling captions has 350,000 line breaks, and 140,000 rows of text.
+MOST_BREAKS, MOST_ROWS = 500_000, 150_000
 ROLLED = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
@@ -42,6 +44,8 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
     import pysubs2
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if (breaks := len(_ROW.findall(text))) > MOST_BREAKS:
+        raise BadRow(f"unreadable subtitles: {breaks:,} line breaks, more than {MOST_BREAKS:,}")
     if kind in ("ass", "ssa") or "[Script Info]" in text[:2000]:
         options: dict[str, Any] = {"format_": "ssa" if "[V4 Styles]" in text else "ass"}
     else:
@@ -59,6 +63,8 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
         for event in sorted(events, key=lambda e: e.start)
         if not event.is_comment and not DRAWING.search(event.text)
     ]
+    if (rows := sum(len(cue.rows) for cue in cues)) > MOST_ROWS:
+        raise BadRow(f"unreadable subtitles: {rows:,} rows of text, more than {MOST_ROWS:,}")
     return heard(cues, sounds=sounds)
 
 

@@ -96,6 +96,7 @@ def _audio_pieces(
     file's own times run ahead by more than `GAP`.
     """
     import av
+    from av.error import FFmpegError
 
     picture = picture_stream(container)
     zero = start_time(stream if picture is None else picture)
@@ -113,7 +114,12 @@ def _audio_pieces(
         elif expected is None:
             expected = 0.0
         frame.pts = None
-        for part in resampler.resample(frame):
+        try:
+            parts = resampler.resample(frame)
+        except FFmpegError:  # a frame of a rate or a layout that is none: left out, as others are
+            resampler = None
+            continue
+        for part in parts:
             samples = np.clip(part.to_ndarray().reshape(-1), -1.0, 1.0).astype(np.float32)
             early = min(len(samples), max(0, round((start - expected) * rate)))
             if early < len(samples):

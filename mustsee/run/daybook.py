@@ -5,8 +5,9 @@ budget holds over all of them, and what was spent survives any kill. A call with
 and its reply is unknown: it counts with the most that it may have cost. On a local disk entries are
 appended (a process may be killed, but not the machine: nothing waits for the disk); on an object
 store a file of them is written whole again until it is large. The coordinator of a run that is
-started again under the same name goes on in the same files. What calls were billed, against what
-was estimated for them, is learnt from the same entries (`mustsee.run.budget`).
+started again under the same name goes on in the same files. Each entry carries its checksum. What
+calls were billed, against what was estimated for them, is learnt from the same entries
+(`mustsee.run.budget`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
+import xxhash
 from pyarrow import fs
 
 from mustsee.errors import MustseeError
@@ -209,7 +211,8 @@ class CallLog:
     def _enter(self, told: Mapping[str, Any]) -> None:
         self._entered += 1
         if self._place is not None:
-            self._lines.append(json.dumps(told, separators=(",", ":")).encode() + b"\n")
+            content = _content_of(told)
+            self._lines.append(b'%s,"sum":"%s"}\n' % (content[:-1], _checksum(content)))
 
     @property
     def entry_count(self) -> int:
@@ -283,6 +286,12 @@ class CallLog:
                 told = json.loads(line)
             except ValueError:  # a kill cut the last one off
                 continue
+            if not isinstance(told, dict):
+                continue
+            told = cast(dict[str, Any], told)
+            checksum = told.pop("sum", None)  # lines of earlier versions have none
+            if checksum not in (None, _checksum(_content_of(told)).decode()):
+                continue  # damaged: where it was a call's end, the call counts as lost
             if "sent" in told:
                 cost = CallCost(**{name: told[name] for name in COSTS if name in told})
                 self._open[told["sent"]] = SentCall(cost, told.get("by", ""))
@@ -320,6 +329,14 @@ def _unreadable(path: str, error: OSError) -> MustseeError:
         f"cannot read {path!r}, where earlier runs entered their calls: "
         f"{error.strerror or error}; make it readable, or choose another out="
     )
+
+
+def _content_of(told: Mapping[str, Any]) -> bytes:
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def _checksum(content: bytes) -> bytes:
+    return xxhash.xxh3_64_hexdigest(content).encode()
 
 
 def _told(entry: CallOutcome) -> dict[str, Any]:

@@ -109,6 +109,18 @@ def make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
+def show_judge_folder() -> None:
+    """Print where `make judge` has its Ray: as private as those of jobs, and apart from them, who
+    remove old sessions. Exits with 2 where the folder is somebody else's.
+    """
+    try:
+        make_private(_PRIVATE)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    print(_PRIVATE / "judge")
+
+
 def _start(what: str, tries: int, **options: Any) -> None:
     """Ray gives its own processes half a minute to start, which a busy machine may not keep."""
     import ray

@@ -63,6 +63,19 @@ def test_ray_s_sessions_are_in_a_folder_that_nobody_else_may_enter(tmp_path: Pat
     assert cluster._SESSIONS.parent == cluster._PRIVATE
 
 
+def test_the_judge_s_ray_is_there_too_and_apart_from_those_that_jobs_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster, "_PRIVATE", tmp_path / "mustsee-7")
+    cluster.show_judge_folder()
+    folder = Path(capsys.readouterr().out.strip())
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert folder not in (cluster._SESSIONS, *cluster._SESSIONS.parents)
+    recipe = (cluster.ROOT / "Makefile").read_text().partition("\njudge:")[2].partition("\n\n")[0]
+    assert "RAY_TMPDIR=$$(" in recipe
+    assert "show_judge_folder" in recipe
+
+
 def test_a_folder_of_somebody_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +87,8 @@ def test_a_folder_of_somebody_else_is_refused(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UserError, match="not a folder of yours"), cluster.connect_ray():
         pass
+    with pytest.raises(SystemExit, match="2"):
+        cluster.show_judge_folder()
     with pytest.raises(UserError, match="not a folder of yours"):
         cluster.make_private(file)
     monkeypatch.setattr(os, "getuid", lambda: 12345)

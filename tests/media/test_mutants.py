@@ -21,6 +21,9 @@ KEPT = (
     "h264.mkv/repeated/687",  # 524 frames in two seconds, each taken for a cut
     "h264.mkv/lying/694",  # a text stream that FFmpeg has no decoder for
     "plain.srt/bomb/twice",  # two cues of 500,000 rows, each row compared with each
+    "h264.mp4/swapped/7375",  # a frame of sound that the resampler refused
+    "plain.vtt/bomb/6313",  # a million rows: 7 s
+    "plain.vtt/bomb/7066",  # 400,000 speakers in a row: 9 s
 )
 
 
@@ -43,7 +46,7 @@ def test_a_sound_file_of_each_kind_is_used(tmp_path: Path) -> None:
 def test_a_reader_that_dies_or_hangs_is_noticed_and_started_anew(tmp_path: Path) -> None:
     pipe = tmp_path / "endless.srt"
     os.mkfifo(pipe)  # whoever opens it waits for a writer
-    reader = mutants.Reader(seconds=10)
+    reader = mutants.Reader(seconds=4)
     try:
         fine = tmp_path / "fine.srt"
         fine.write_text(mutants.TEXTS["plain.srt"])
@@ -66,3 +69,14 @@ def test_subtitles_larger_than_any_are_a_problem(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (subtitles.LARGEST + 1))
     with pytest.raises(BadRow, match="16,000,000 bytes"):
         subtitles.read(str(path))
+
+
+def test_subtitles_of_more_rows_than_any_are_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "film.srt"
+    for text, said in (
+        ("a\n" * 500_000, "500,007 line breaks, more than 500,000"),
+        ("- a." + " - a." * 160_000, "160,004 rows of text, more than 150,000"),
+    ):
+        path.write_text(mutants.TEXTS["plain.srt"].rstrip("\n") + f"\n{text}")
+        with pytest.raises(BadRow, match=said):
+            subtitles.read(str(path))

@@ -113,6 +113,7 @@ def test_entries_hold_no_more_than_they_need(out):
     entered(out, ("a", 1.0), end("a", again="it is empty"), end("b", tokens_thought=2))
     files = sorted(Path(out, FOLDER).iterdir())
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert all(len(line.pop("sum")) == 16 for line in lines)
     assert {"sent": "a", "by": "", **vars(cost(1.0))} in lines
     assert [line.get("again") for line in lines] == [None, "it is empty", None]
     assert not any("account" in line for line in lines)
@@ -153,3 +154,20 @@ def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
     assert names == sorted(names)
     assert len({name.partition("-")[0] for name in names}) == 5
     assert CallLog(out).runs == 5
+
+
+def test_a_damaged_line_is_believed_nothing(tmp_path: Path) -> None:
+    """Whichever bit of an entry flips, the call counts with what it cost or may have cost."""
+    out = str(tmp_path / "out")
+    entered(out, ("a", 1.0), end("a"))
+    (file,) = (tmp_path / "out" / FOLDER).iterdir()
+    sound = file.read_bytes()
+    for bit in range(8 * len(sound)):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        if sound[bit // 8] != ord("\n"):  # without it two entries are one that cannot be read
+            file.write_bytes(damaged)
+            assert CallLog(out).usd in (0.5, 1.0), bytes(damaged)
+    for line in (b"0", b"[]", b'"sent"', bytes(100)):
+        file.write_bytes(sound + line + b"\n")
+        assert CallLog(out).usd == 0.5

@@ -13,7 +13,6 @@ import math
 import random
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from mustsee.records import Question, Span, Video
 from mustsee.run.inputs import begun, read_videos
 from tests.support import mutants
 
-SECONDS = 5.0  # that one file may take
 ROWS: tuple[dict[str, Any], ...] = (
     {"uri": "a.mp4", "video_id": "a", "title": "One", "views": 12, "tags": ["x", "y"], "start": 0.5,
      "end": 2.0, "year": 1999, "mine": {"k": [1, 2]}},
@@ -209,36 +207,23 @@ def _strict_questions(path: Path) -> None:
 
 def read_all(wanted: Sequence[str], folder: Path) -> list[mutants.Read]:
     """What came of each mutant, in order."""
-    made, found = sources(folder), list[mutants.Read]()
-    reader = mutants.Reader(SECONDS, through)
+    made, reader = sources(folder), mutants.Reader(work=through)
     sound = folder / "videos.csv"
     sound.write_bytes(made["videos.csv"])
-    reader.read("imports", sound, seconds=120)
-    try:
-        for name in wanted:
-            path = folder / name.split(".")[0] / name.split("/")[0]
-            path.parent.mkdir(exist_ok=True)  # of its own: tables of films are read with others
-            path.write_bytes(mutant(name, made))
-            found.append(reader.read(name, path))
-    finally:
-        reader.close()
-    return found
+    reader.read("imports", sound, seconds=60)
+
+    def written(name: str) -> Path:
+        path = folder / name.split(".")[0] / name.split("/")[0]
+        path.parent.mkdir(exist_ok=True)  # of its own: tables of films are read with others
+        path.write_bytes(mutant(name, made))
+        return path
+
+    return mutants.read_each(wanted, reader, written)
 
 
 def main(count: int, first: int = 0) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        found = read_all(names(count, first), Path(folder))
-    outcomes = ("used", "problem", *mutants.FAULTS)
-    print(f"{'':18}", *(f"{o:>12}" for o in outcomes), f"{'slowest s':>12}")
-    for source in (*SOURCES, "all"):
-        mine = [r for r in found if source in (r.name.split("/")[0], "all")]
-        tally = Counter(r.outcome for r in mine)
-        slowest = max((r.seconds for r in mine), default=0.0)
-        print(f"{source:18}", *(f"{tally[o]:12}" for o in outcomes), f"{slowest:12.1f}")
-    for read in found:
-        if read.outcome in mutants.FAULTS:
-            print(f"{read.outcome}: {read.name} ({read.seconds:.1f} s)", read.reason)
-    return int(any(r.outcome in mutants.FAULTS for r in found))
+        return mutants.show(read_all(names(count, first), Path(folder)), SOURCES, part=0)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 from mustsee.errors import hide_secrets
 from mustsee.forms import whole_characters
-from mustsee.thoughts import Spoken, apart
+from mustsee.thoughts import SplitReply, split_reasoning
 
 MOST_TOKENS = 1_000_000_000  # of one call; what says more counts something else
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
-def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> Spoken:
+def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> SplitReply:
     """What an answer says and thinks, wherever the endpoint puts the thoughts: a field of the
     message (DeepSeek, vLLM, SGLang, OpenRouter), parts of the content (Mistral), or, where it marks
     none, tags at the beginning of the text. `opened`: the text begins in the midst of thoughts.
@@ -34,9 +34,9 @@ def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> Spoken
     if not isinstance(content, str):
         raise TypeError("the content is no text")
     said = hide_secrets(whole_characters(content))
-    spoken = Spoken(said=said) if any(thoughts) else apart(said, opened=opened)
+    spoken = SplitReply(said=said) if any(thoughts) else split_reasoning(said, opened=opened)
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
-    return Spoken(
+    return SplitReply(
         said=spoken.said,
         thoughts=hide_secrets(whole_characters(told)),
         unfinished=spoken.unfinished,

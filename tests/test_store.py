@@ -257,14 +257,14 @@ def test_an_object_store_keeps_the_checksum_in_the_object(tmp_path: Path) -> Non
 def test_an_object_that_the_disk_cannot_read_counts_as_absent_and_is_named_once(
     tmp_path: Path,
 ) -> None:
-    found: list[Damage] = []
+    found: list[StoreDamage] = []
     store = Store(str(tmp_path), on_damage=found.append)
     store.put("llm", "ab12", b"value")
     path = Path(store._path("llm", "ab12"))
     path.unlink()
     path.symlink_to("/proc/self/mem")  # opened like any file, and its first byte is an EIO
     assert store.get("llm", "ab12") is None
-    assert found == [Damage("llm/ab/ab12.1", "cannot be read: Input/output error")]
+    assert found == [StoreDamage("llm/ab/ab12.1", "cannot be read: Input/output error")]
     store.put("llm", "ab12", b"value")
     assert store.get("llm", "ab12") == b"value"
     assert len(found) == 1

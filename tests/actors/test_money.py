@@ -127,7 +127,7 @@ def test_a_call_that_two_killed_runs_made_stays_unknown_once_when_its_reply_is_f
     coordinator = Coordinator(out=str(tmp_path))
     for _ in range(3):
         coordinator.exchange("o", [replace(done("a", 0.05), outcome="cached")], [])
-    for book in (coordinator.daybook, Daybook(str(tmp_path))):
+    for book in (coordinator.daybook, CallLog(str(tmp_path))):
         spent = book.spent(book.now)
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 1)
 

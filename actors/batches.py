@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.batch_route import BatchEntry, BatchRoute, Job, line
 from actors.part import NamesModels
 from mustsee.errors import BadRow, Transient, UserError
@@ -122,7 +122,7 @@ class BatchClient:
         self._joined: dict[str, dict[str, _Waiting]] = {}
         self._answers: dict[str, BatchEntry] = {}  # of batches that are over, not yet asked for
 
-    async def ask(self, key: str, request: Request) -> Ask | None:
+    async def ask(self, key: str, request: Request) -> AdmissionRequest | None:
         """What the coordinator is to admit, apart from the limits of direct calls; None: no batch.
 
         Raises UserError where batches are wanted always and the endpoint has none.
@@ -134,7 +134,7 @@ class BatchClient:
         if self._none_such or key in self._direct:
             return None
         estimate = self._config.estimate(request)
-        return Ask(
+        return AdmissionRequest(
             key=key,
             account=f"{self._config.account} by batch",
             prompt=request.prompt,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from actors.admission import Ask, Grant
+from actors.admission import AdmissionRequest, Grant
 from actors.crews import HelperQuotas
 from actors.lifeline import LivenessServer
 from mustsee.errors import MustseeError
@@ -119,7 +119,7 @@ class Coordinator:
             self._journal.add("enroll", account, limits)
 
     def exchange(
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[Ask]
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
     ) -> list[Grant]:
         """Settle the calls that ended, answer those that want to start: one message for many calls
         of one owner.
@@ -210,7 +210,7 @@ class Coordinator:
         if flight.account in self._rates and flight.call is not None:
             self._rates[flight.account].release(flight.tokens - used, now)
 
-    def _answer(self, ask: Ask, owner: str, now: float) -> Grant:
+    def _answer(self, ask: AdmissionRequest, owner: str, now: float) -> Grant:
         flight = self._flights.get(ask.key)
         if _sender(owner) in self._gone:
             return Grant("hold", 1.0)  # it was killed, and nobody listens
@@ -338,7 +338,7 @@ class RemoteLogCoordinator(Coordinator):
     _writing: asyncio.Lock | None = None
 
     async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[Ask]
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
     ) -> list[Grant]:
         grants = super().exchange(owner, entries, asks)
         self._writing = self._writing or asyncio.Lock()

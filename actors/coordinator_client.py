@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from actors.admission import Ask, Grant
+from actors.admission import AdmissionRequest, Grant
 from actors.coordinator import Coordinator, own_error
 from mustsee.run.ledger import CallOutcome
 
@@ -25,7 +25,7 @@ class CoordinatorClient:
     def __init__(self, coordinator: Any, owner: Callable[[], str]) -> None:
         self._coordinator, self._owner = coordinator, owner
         self._entries: list[tuple[CallOutcome, asyncio.Future[None]]] = []
-        self._asks: list[tuple[Ask, asyncio.Future[Grant]]] = []
+        self._asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]] = []
         self._sending: set[asyncio.Task[None]] = set()
 
     async def report(self, entry: CallOutcome) -> None:
@@ -34,7 +34,7 @@ class CoordinatorClient:
         self._entries.append((entry, future))
         await future
 
-    async def ask(self, ask: Ask) -> Grant:
+    async def ask(self, ask: AdmissionRequest) -> Grant:
         """Whether a call may start."""
         future: asyncio.Future[Grant] = self._wake()
         self._asks.append((ask, future))
@@ -59,7 +59,7 @@ class CoordinatorClient:
     async def _exchange(
         self,
         entries: list[tuple[CallOutcome, asyncio.Future[None]]],
-        asks: list[tuple[Ask, asyncio.Future[Grant]]],
+        asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]],
     ) -> None:
         message = self._owner(), [entry for entry, _ in entries], [ask for ask, _ in asks]
         try:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.batches import Batchable, BatchClient, Count
 from actors.coordinator import Coordinator, call_coordinator
 from actors.coordinator_client import CoordinatorClient
@@ -276,7 +276,7 @@ class Gateway:
         """One direct try, in the room of a connection, once the coordinator admits it."""
         if self._meter is not None:
             estimate = self._meter.estimate(request)
-            ask = Ask(
+            ask = AdmissionRequest(
                 key=key,
                 account=self._meter.endpoint.account,
                 prompt=request.prompt,
@@ -297,7 +297,7 @@ class Gateway:
         self._took[key] = time.monotonic() - began
         return reply
 
-    async def _admitted(self, ask: Ask) -> Reply | None:
+    async def _admitted(self, ask: AdmissionRequest) -> Reply | None:
         """Wait until the call may be made; the reply, where an equal call was made elsewhere.
         Raises BudgetSpent and NoAnswer.
         """

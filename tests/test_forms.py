@@ -39,7 +39,7 @@ from mustsee.text import LETTERS
 from ray_jobs.benches.loopback_schemas import as_object, instance
 from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls
-from tests.support.looker import question
+from tests.support.verifier import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {

@@ -151,7 +151,7 @@ class Votes:
         return seconds / len(self.plan.times) if self.plan.times else seconds
 
 
-class Verifier:
+class VerifierSession:
     """One question, its film, and the model that looks: what was asked and said is recorded.
 
     `name`: of the filter that the verdicts are given to.
@@ -166,7 +166,7 @@ class Verifier:
         name: str = NAME,
     ) -> None:
         self.question, self.video, self.poll, self.name = question, video, poll, name
-        self.asker, self.seed = vetting.askers["looker"], vetting.seed
+        self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
         self.film = stretch(video)
         self.pictures = vetting.film.pictures

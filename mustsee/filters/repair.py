@@ -1,6 +1,6 @@
 """Repair: a question that fell is mended with the reasons that were given, and vetted anew.
 
-The guessers' and the looker's explanations are paid for; here they go back to a writer, with the
+The guessers' and the verifier's explanations are paid for; here they go back to a writer, with the
 one instruction that fits the fault (`prompts/filters/repair.j2`). It is the one way in which the
 house mends: CinePile 2.0's refinement of what is guessed is this, with settings of its own.
 """
@@ -58,7 +58,7 @@ class FailedWording:
 class RepairRule:
     """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
     null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
-    evidence, and of the stretches that the looker named; null: none. `words`: of what is said.
+    evidence, and of the stretches that the verifier named; null: none. `words`: of what is said.
     `far`: a question whose moments lie at least so many seconds apart keeps that. `kinds`: those
     that a mended question may turn into; none: it stays what it was. `narrator`: probability from
     which a line of an audio description is the narrator's.

@@ -1,4 +1,4 @@
-"""What a looker that is no model can measure on the pictures that it is shown: words, colours,
+"""What a verifier that is no model can measure on the pictures that it is shown: words, colours,
 light, bars; and where something is said in the lines that it is given.
 
 Nothing here knows what was measured when the questions were written.

@@ -1,4 +1,4 @@
-"""What can be read in pictures that a looker is shown: each that differs is read once, several at
+"""What can be read in pictures that a verifier is shown: each that differs is read once, several at
 the same time.
 """
 

@@ -1,5 +1,5 @@
-"""The looker without a model: it answers questions of forms that it knows from what it measures on
-the pictures shown, and gives no verdict on others: those nobody has looked at.
+"""The verifier without a model: it answers questions of forms that it knows from what it measures
+on the pictures shown, and gives no verdict on others: those nobody has looked at.
 
 A form is a pattern of the question's text with a rule that says which options fit. One option that
 fits is the answer; none, or pictures that leave a doubt, are "cannot be told"; several are "more
@@ -70,7 +70,9 @@ def _answer(question: str, options: tuple[str, ...], shown: ShownEvidence) -> Fi
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, shown)
-    raise BadRow("the rules cannot measure what the question asks for; vet/looker=openai can look")
+    raise BadRow(
+        "the rules cannot measure what the question asks for; vet/verifier=openai can look"
+    )
 
 
 def _why(count: int) -> str:

@@ -1,5 +1,5 @@
-"""The looker without a model, where there are no options: the forms of question whose answer is to
-be read, heard or measured as it stands. What else there is to read, hear or see there makes it
+"""The verifier without a model, where there are no options: the forms of question whose answer is
+to be read, heard or measured as it stands. What else there is to read, hear or see there makes it
 "several"; other forms get no verdict.
 """
 
@@ -33,14 +33,14 @@ Rule = Callable[[re.Match[str], ShownEvidence], FittingAnswers]
 
 
 def in_words(request: Request) -> str:
-    """`* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with the places as the looker with options
+    """`* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with the places as the verifier with options
     names them. Raises BadRow for a question of another form.
     """
     variables = request.variables
     found, jpegs = FittingAnswers(), request.messages[-1].images
     rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
     if rule is None:
-        raise BadRow("the rules cannot tell in words what is asked; vet/looker=openai can")
+        raise BadRow("the rules cannot tell in words what is asked; vet/verifier=openai can")
     if jpegs:
         seen = pictures(variables["frames"], jpegs)
         found = rule[0](rule[1], ShownEvidence(pictures=seen, lines=tuple(variables["lines"])))

@@ -135,7 +135,7 @@ class _Card:
         return y
 
     def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """By filter, how its runs ended: guessers should be wrong, the looker right."""
+        """By filter, how its runs ended: guessers should be wrong, the verifier right."""
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
         names = dict.fromkeys(v.filter for v in self.question.verdicts)

@@ -3,8 +3,9 @@ and found where a fault was planted in it?
 
     python -m ray_jobs.bench what=enrich [json=figures.json]
 
-The films and the looker are those of `what=sight`; the writer (`enrich_model`) plants a known fault
-in half of what it makes. Between them the run's own part `enrich` and its gateway, in one process.
+The films and the verifier are those of `what=sight`; the writer (`enrich_model`) plants a known
+fault in half of what it makes. Between them the run's own part `enrich` and its gateway, in one
+process.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class EnrichedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class EnrichBench:
-    """`journeys`: how many of the films, those in colour; `noise`: share of the looker's replies
+    """`journeys`: how many of the films, those in colour; `noise`: share of the verifier's replies
     that are spoilt; `seed`: of films, questions and runs.
     """
 
@@ -92,8 +93,8 @@ class EnrichBench:
             columns=COLUMNS,
             rows=tuple(rows),
             notes=(
-                f"half of what is made has a fault; {self.noise:.0%} of the looker's replies are "
-                f"noise; {calls:.1f} calls for each, of the writer, the looker and the guesser",
+                f"half of what is made has a fault; {self.noise:.0%} of the verifier's replies are "
+                f"noise; {calls:.1f} calls for each, of the writer, the verifier and the guesser",
                 *(f"not as known: {_told(m)}" for m in wrong),
             ),
         )
@@ -138,7 +139,7 @@ class EnrichBench:
         judge = JudgeConfig(engine=Lexical(measure="token_recall"),
                             record="assets/judge_token_recall.json")  # fmt: skip
         blind = BlindGuess(name="blind", prompt="filters/blind")
-        vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
+        vet = Vet(filters=(Sight(), blind), guesser=llm, verifier=llm, judge=judge, seed=self.seed)
         return Enrich(
             vet=vet, writer=llm, grader=llm, twins=True, groups=GroupSettings(most=3),
             traces=Traces(most=4), seed=self.seed,

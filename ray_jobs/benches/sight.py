@@ -163,7 +163,7 @@ class VettingRun:
 class SightBench:
     """`journeys`: how many of the films; `noise`: share of the model's replies that are spoilt;
     `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
-    tokens in and out; `seed`: of films, questions and runs; `watches`: the looker is shown films.
+    tokens in and out; `seed`: of films, questions and runs; `watches`: the verifier is shown films.
     """
 
     journeys: int = 8
@@ -285,7 +285,7 @@ class SightBench:
             filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
             repair=RepairRule() if name == "repair" else None,
             guesser=model,
-            looker=model,
+            verifier=model,
             repairer=model,
             subset="mma",
             seed=self.seed,

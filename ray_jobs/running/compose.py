@@ -31,7 +31,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
-from ray_jobs.running import presets
+from ray_jobs.running import presets, renamed
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
@@ -64,6 +64,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job as it is written: what refers to other keys is not resolved."""
     _check_words(name, overrides)
+    renamed.check_overrides(overrides)
     with readable():
         given = presets.expand(CONF, name, overrides)
         parsed = OverridesParser.create().parse_overrides(given)

@@ -41,8 +41,8 @@ _EASY = (
     "(vet.repair.rounds), or a lower min_failures under vet.filters in conf/vet"
 )
 ADVICE = {
-    "sight": "read its replies in the report: try another model that looks (vet/looker=openai "
-    "vet.looker.model=...) or another writer (llm=)",
+    "sight": "read its replies in the report: try another model that looks (vet/verifier=openai "
+    "vet.verifier.model=...) or another writer (llm=)",
     "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
     "blind": _EASY,
     "asr": f"{_EASY}; films that say all they show are of no use here",
@@ -154,8 +154,8 @@ def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
         )
     if unseen := record.counts.get(NOT_LOOKED_AT, 0):
         yield (
-            f"{unseen} questions were looked at by nobody: vet.looker takes no pictures; "
-            "vet/looker=openai can look"
+            f"{unseen} questions were looked at by nobody: vet.verifier takes no pictures; "
+            "vet/verifier=openai can look"
         )
     language = record.config.get("language", ENGLISH)
     if language != ENGLISH and record.questions.made:

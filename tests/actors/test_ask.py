@@ -105,5 +105,5 @@ def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
     assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
-    paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
+    paid: Any = replace(VET, filters=(*FILTERS, Sight()), verifier=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.coordinator import Coordinator
 from actors.coordinator_client import GATHER
 from actors.endpoint import CallEstimate
@@ -220,7 +220,7 @@ def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     time = Time()
     coordinator = Coordinator(clock=time)
-    ask = Ask(key="k", account="fake", prompt="test")
+    ask = AdmissionRequest(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
     coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
@@ -258,7 +258,9 @@ def test_retry_after_is_waited_for_by_everybody(tmp_path):
     assert total(coordinator)["retry_after_seconds"] == 20.0
     coordinator.exchange("x", [CallOutcome(outcome="retry", model="m", prompt="p", retry_after=9.0,
                               account="fake")], [])  # fmt: skip
-    grant = coordinator.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
+    grant = coordinator.exchange(
+        "y", [], [AdmissionRequest(key="other", account="fake", prompt="p")]
+    )[0]
     assert grant.answer == "hold"
     assert grant.wait == pytest.approx(9.0, abs=0.2)
 
@@ -327,7 +329,7 @@ def test_requests_per_minute_hold_across_gateways():
     starts: list[float] = []
     while waiting:
         time.now, key = heapq.heappop(waiting)
-        ask = Ask(key=key, account="fake", prompt="p")
+        ask = AdmissionRequest(key=key, account="fake", prompt="p")
         (grant,) = coordinator.exchange(key[0], [], [ask])
         if grant.answer == "go":
             starts.append(time.now + grant.wait)
@@ -339,11 +341,11 @@ def test_requests_per_minute_hold_across_gateways():
 def test_tokens_not_used_are_given_back(tmp_path):
     coordinator = Coordinator(clock=lambda: 0.0)
     coordinator.enroll("fake", Limits(tokens_per_minute=6000))
-    ask = Ask(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
+    ask = AdmissionRequest(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
     assert coordinator.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
     done = CallOutcome(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
     coordinator.exchange("o", [done], [])
-    second = Ask(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
+    second = AdmissionRequest(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
     assert coordinator.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
 
 
@@ -379,7 +381,7 @@ def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
     began = time.process_time()
     for i in range(2000):
         coordinator.exchange(
-            "o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
+            "o", [], [AdmissionRequest(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
         )
         coordinator.exchange("o", [CallOutcome(outcome="done", model="m", prompt="p", key=str(i),
                                   account="a", usd=1e-6)], [])  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.coordinator import REUNION, Coordinator, RemoteLogCoordinator
 from mustsee.errors import BudgetSpent
 from mustsee.llm import Reply
@@ -26,8 +26,8 @@ from mustsee.run.record import WorkTimes
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
 
-def ask(key: str, usd: float = 0.1, **more) -> Ask:
-    return Ask(key=key, account="a", prompt="p", usd=usd, **more)
+def ask(key: str, usd: float = 0.1, **more) -> AdmissionRequest:
+    return AdmissionRequest(key=key, account="a", prompt="p", usd=usd, **more)
 
 
 def done(key: str, usd: float = 0.1) -> CallOutcome:

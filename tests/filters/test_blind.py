@@ -23,10 +23,10 @@ from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
 from ray_jobs.running.launch import build, compose
-from tests.support.looker import SCENE, Looker, Stills
-from tests.support.looker import question as kite
-from tests.support.looker import row as looked_at
 from tests.support.neptune_film import Rules, asker, film
+from tests.support.verifier import SCENE, ScriptedVerifier, Stills
+from tests.support.verifier import question as kite
+from tests.support.verifier import row as looked_at
 
 BLIND = BlindGuess(name="blind", prompt="filters/blind")
 ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)
@@ -333,9 +333,11 @@ def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_
         ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
         ({}, "NONE"),
     ):
-        asker = Asker(llm=Looker(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1)
+        asker = Asker(
+            llm=ScriptedVerifier(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1
+        )
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
-        askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
+        askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
         vetting = VettingContext(askers=askers, film=Stills(video))
         done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
         found += done.questions or ()

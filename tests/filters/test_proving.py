@@ -77,7 +77,7 @@ def test_questions_of_known_kind_end_as_known(
 def test_questions_without_options_end_as_known(
     known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
-    """The looker answers in words; the judge compares them with the known answer."""
+    """The verifier answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
     written = [
         (film, replace(k, question=replace(k.question, options=(), answer_index=None)))
@@ -102,7 +102,7 @@ def test_questions_without_options_end_as_known(
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
-def test_a_looker_that_watches_comes_to_the_same(
+def test_a_verifier_that_watches_comes_to_the_same(
     known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """Films in place of pictures, on the shorter film: it finds there what pictures show."""

@@ -41,7 +41,7 @@ def test_a_yes_never_exceeds_what_there_is(wanted: list[tuple[int, int]], nodes:
 
 
 def test_a_model_that_guesses_at_its_own_questions_is_named() -> None:
-    others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.looker": "openai a"}
+    others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.verifier": "openai a"}
     assert own_judges(others) == ()
     (line,) = own_judges({**others, "vet.guesser": "openai a"})
     assert line.startswith("The same model writes and filters the questions")

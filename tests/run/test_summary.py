@@ -31,7 +31,7 @@ def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a
         sight=FilterCounts(asked=20, dropped=17, marked=0, reason="cannot be told"),
         blind=FilterCounts(asked=3, dropped=0, marked=1),
     )
-    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/looker="):
+    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/verifier="):
         assert part in line
 
 

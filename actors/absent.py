@@ -14,7 +14,7 @@ from mustsee.conditions.film import VideoFrames
 from mustsee.llm import Asker, Sampling
 from mustsee.media.video import film
 from mustsee.prompts import ENGLISH
-from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, looked_for
+from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.store import identity
 from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
@@ -105,7 +105,7 @@ class Absent:
                 return video
             plan = plan_of(video)
             film = VideoFrames(Video(video_id=plan.background, uri=plan.background))
-            return await looked_for(video, plan, film, asker, self.look, self.seed)
+            return await search_background(video, plan, film, asker, self.look, self.seed)
 
         return check
 

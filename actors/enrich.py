@@ -67,7 +67,7 @@ class Enrich:
             )
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether there is anything to make."""
         return self.twins or self.groups.most > 0 or self.traces.most > 0
 
@@ -145,7 +145,7 @@ def _passed(question: Question) -> bool:
     """Whether a question has options, a known answer, and passed whatever could tell of it."""
     known = bool(question.options) and question.answer_index is not None
     first = question.sibling_of is None
-    return known and first and question.drop is None and not question.unvetted_by
+    return known and first and question.drop is None and not question.unverified_by
 
 
 def _new(made: Sequence[Question], video: Video) -> tuple[Question, ...]:

@@ -16,8 +16,12 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}  # seconds, seconds, times
-SECONDS = 10.0  # in which a lifeline is to be tied
+KEEPALIVE_OPTIONS = {
+    "TCP_KEEPIDLE": 5,
+    "TCP_KEEPINTVL": 2,
+    "TCP_KEEPCNT": 3,
+}  # seconds, seconds, times
+CONNECT_TIMEOUT_S = 10.0  # in which a lifeline is to be tied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,7 @@ class LivenessConnection:
     """A sender's end. Raises OSError where the coordinator cannot be reached."""
 
     def __init__(self, address: tuple[str, int], sender: str) -> None:
-        self.socket = socket.create_connection(address, timeout=SECONDS)
+        self.socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         _probed(self.socket)
         self.socket.sendall(f"{sender}\n".encode())
         self.socket.setblocking(False)
@@ -77,6 +81,6 @@ class LivenessConnection:
 
 def _probed(end: socket.socket) -> None:
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in PROBES.items():
+    for name, value in KEEPALIVE_OPTIONS.items():
         if hasattr(socket, name):
             end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -73,7 +73,7 @@ def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPr
 
 def compute_pieces_here(part: ChunkedPart) -> Each:
     """A film's pieces done one after the other, here."""
-    return functools.partial(map, part.piecework())
+    return functools.partial(map, part.open_chunked())
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,14 @@ class ChunkedPart(Protocol):
 
     result: ClassVar[type]
 
-    def piecework(self) -> Callable[[Any], Any]: ...
+    def open_chunked(self) -> Callable[[Any], Any]: ...
 
 
 class Skippable(Part, Protocol):
     """A part whose stage the job leaves out where it has nothing to do."""
 
     @property
-    def on(self) -> bool: ...
+    def is_on(self) -> bool: ...
 
 
 @runtime_checkable

@@ -63,7 +63,7 @@ class Neptune:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
             run.stage("vet", self.vet)
-            if self.enrich.on:
+            if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"neptune": layout.write}, extra=self._analysis)
 

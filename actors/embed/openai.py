@@ -119,7 +119,7 @@ class OpenAIEmbedder:
         llm = run.llm(self.model)
 
         async def embed(video: Video) -> Video:
-            texts = pieces(video, self.characters)
+            texts = split_text(video, self.characters)
             if not texts:
                 return dataclasses.replace(video, embedding=())
             found: list[NDArray[np.float32]] = []
@@ -135,7 +135,7 @@ class OpenAIEmbedder:
         return embed
 
 
-def pieces(video: Video, characters: int) -> list[str]:
+def split_text(video: Video, characters: int) -> list[str]:
     """The video's text in pieces of at most `characters`, broken between lines or sentences where
     they are short enough.
     """

@@ -20,9 +20,9 @@ from mustsee.evaluate.rubric import in_levels
 from mustsee.filters.looks import VerifierSession, VoteRule
 from mustsee.filters.repair import pictures
 from mustsee.filters.vetting import VettingContext, mark_unverified
-from mustsee.forms import Form, form, many, number, record, words
+from mustsee.forms import Form, form, list_of, number, record, words
 from mustsee.llm import Asker
-from mustsee.questions.drafts import SLACK, fields, spans
+from mustsee.questions.drafts import END_TOLERANCE_S, fields, spans
 from mustsee.questions.replies import is_none
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 
@@ -82,7 +82,7 @@ async def add_trace(
     """The question with its trace, if it has one that holds; one that fell, or of which a filter
     could tell nothing, as it is. Raises Transient.
     """
-    if question.drop is not None or question.unvetted_by or not question.answer:
+    if question.drop is not None or question.unverified_by or not question.answer:
         return question
     try:
         made = await _written(question, video, writer, settings, vetting)
@@ -187,7 +187,10 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
     """
 
     def step(start: float, end: float, text: str) -> Step:
-        if not film.start - SLACK <= start <= end <= film.end + SLACK or end < 0:
+        if (
+            not film.start - END_TOLERANCE_S <= start <= end <= film.end + END_TOLERANCE_S
+            or end < 0
+        ):
             raise Unparsed(f"a step at {start:g}-{end:g} s lies outside of the video")
         if not text:
             raise Unparsed(f"the step at {start:g}-{end:g} s has no text")
@@ -222,7 +225,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
     )
     shape = record(
         whole,
-        steps=many(one, "the steps in their order; none where the answer would be NONE"),
+        steps=list_of(one, "the steps in their order; none where the answer would be NONE"),
         conclusion=words("why this answers the question"),
     )
     return form(text=parse_trace, shape=shape)

@@ -18,8 +18,8 @@ from mustsee.conditions.seen import Condition, FramePlan, common, plan
 from mustsee.filters.looks import VerifierSession
 from mustsee.records import Span
 
-LOOKS = 2  # that must all be right
-UNREAD = 2  # replies that cannot be read, for which others are asked
+REQUIRED_LOOKS = 2  # that must all be right
+MAX_UNPARSED_LOOKS = 2  # replies that cannot be read, for which others are asked
 BLIND = FramePlan(spans=())
 
 
@@ -43,7 +43,7 @@ async def fewest(
     session: VerifierSession,
     see: Condition,
     ladders: Sequence[Sequence[FramePlan]],
-    looks: int = LOOKS,
+    looks: int = REQUIRED_LOOKS,
 ) -> FewestFound:
     """The rung with the fewest pictures, of those the one that shows least of the film, from which
     all of `looks` looks are right.
@@ -79,7 +79,7 @@ async def trim_frames(session: VerifierSession, see: Condition, shown: FramePlan
     gap = sum(s.seconds for s in shown.spans) / max(1, len(shown.times))
     for part in (_from, _until):
         rungs = [part(shown, count, gap) for count in range(1, len(shown.times) + 1)]
-        place, _ = await _lowest(session, see, rungs[:-1], LOOKS)
+        place, _ = await _lowest(session, see, rungs[:-1], REQUIRED_LOOKS)
         shown = rungs[-1] if place is None else rungs[place]
     return FewestFound(shown=shown)
 
@@ -142,7 +142,7 @@ async def _right(session: VerifierSession, see: Condition, planned: FramePlan, l
     while right < looks:
         look = await session.look(planned, (images, ()), see, right + unread)
         session.record((look,))
-        if look.choice is None and unread < UNREAD:
+        if look.choice is None and unread < MAX_UNPARSED_LOOKS:
             unread += 1
         elif look.choice != session.answer:
             return False

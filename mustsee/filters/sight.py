@@ -41,7 +41,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.seen import BORDER, Condition, ConditionName, merge_spans, whole_shots
+from mustsee.conditions.seen import (
+    BORDER_TOLERANCE_S,
+    Condition,
+    ConditionName,
+    merge_spans,
+    whole_shots,
+)
 from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest, spread_rungs, trim_frames
 from mustsee.filters.looks import (
@@ -60,11 +66,16 @@ from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
 
 AMBIGUOUS = "more than one option fits"
-UNTOLD = "too few looks could be read"
+TOO_FEW_LOOKS = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a verifier without eyes
-SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
-MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
-NEARER = 2  # looks from nearer at most, each at the pictures between those before
+SPARSE_GAP_S = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
+LOOK_OFFSETS = (
+    0.5,
+    0.0,
+    0.25,
+    0.75,
+)  # of the stretch between two pictures, shown one after another
+MAX_NEARER_LOOKS = 2  # looks from nearer at most, each at the pictures between those before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +163,7 @@ class _Sighting:
             verdicts=(*self.question.verdicts, *self.session.verdicts),
             metrics={**self.question.metrics, **self.metrics},
         )
-        if reason == UNTOLD:
+        if reason == TOO_FEW_LOOKS:
             return mark_unverified(told, NAME)
         return replace(
             told,
@@ -167,7 +178,7 @@ class _Sighting:
     async def _fault(self) -> str | None:
         found = await self._on(self.question.evidence)
         if found is None or self._unread(found):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if found.ambiguous:
             return AMBIGUOUS
         fallen = None
@@ -188,15 +199,15 @@ class _Sighting:
 
     async def _on_the_whole(self, found: Votes) -> str | None:
         """Why the question falls after a look at the whole film; null: its evidence is mended."""
-        whole = await self._search("whole", expected=found.other)
+        whole = await self._search("whole", expected=found.wrong_option)
         if whole is None or self._unread(whole):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if whole.ambiguous:
             return AMBIGUOUS
         if whole.right:
             return await self._repaired(whole)
-        other = whole if whole.other is not None else found
-        if other.other is not None:
+        other = whole if whole.wrong_option is not None else found
+        if other.wrong_option is not None:
             return f"answer disputed: {other.words!r} is chosen"
         return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
 
@@ -208,33 +219,37 @@ class _Sighting:
         moments between are shown.
         """
         far = None
-        for number, at in enumerate(MOMENTS, 1):
+        for number, at in enumerate(LOOK_OFFSETS, 1):
             far = await self.session.votes(
                 replace(self.settings.whole, at=at), cuts, condition, expected
             )
             if far is None or far.chosen != CANNOT:
                 return far
-            near = await self.session.nearer(far, self.settings.near) if far.gap > BORDER else None
+            near = (
+                await self.session.nearer_votes(far, self.settings.near)
+                if far.gap > BORDER_TOLERANCE_S
+                else None
+            )
             if near is not None and near.chosen is not None:
                 return near
-            if far.gap <= SPARSE * number:
+            if far.gap <= SPARSE_GAP_S * number:
                 break
             expected = CANNOT
         return far
 
     async def _repaired(self, seen: Votes) -> str | None:
         """The verifier's own spans take the place of those named before, if they hold."""
-        for _ in range(NEARER):
-            if seen.gap <= BORDER:
+        for _ in range(MAX_NEARER_LOOKS):
+            if seen.gap <= BORDER_TOLERANCE_S:
                 break
-            nearer = await self.session.nearer(seen, self.settings.near, self.session.answer)
+            nearer = await self.session.nearer_votes(seen, self.settings.near, self.session.answer)
             if nearer is None or not nearer.right or not nearer.named_spans:
                 break
             seen = nearer
         named = merge_spans(seen.named_spans, self.session.film)
         again = await self._on(named) if named else None
         if again is not None and self._unread(again):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if again is not None and again.ambiguous:
             return AMBIGUOUS
         if again is None or not again.right:
@@ -261,7 +276,7 @@ class _Sighting:
         if without is None or not without.read:
             return None
         self.metrics["sight_without"] = without.share
-        if without.ambiguous or without.other is not None:
+        if without.ambiguous or without.wrong_option is not None:
             both = merge_spans((*evidence, *without.named_spans), self.session.film)
             together = await self.session.votes(self.settings.see, both)
             if together is not None and together.ambiguous:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-GROUP = 1024  # as in the questions.parquet of a run
+ROW_GROUP_ROWS = 1024  # as in the questions.parquet of a run
 
 
 class JsonItems:
@@ -52,7 +52,7 @@ class Parquet(Generic[T]):
         path: Path,
         table: Callable[[Sequence[T]], pa.Table],
         *,
-        group: int = GROUP,
+        group: int = ROW_GROUP_ROWS,
         compression: str = "zstd",
     ) -> None:
         import pyarrow.parquet as pq

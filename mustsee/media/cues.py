@@ -33,7 +33,7 @@ _INNER = re.compile(
     r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
-ROLLED = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
+MAX_ROLLED_ROWS = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
 
@@ -59,7 +59,7 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
         for event in sorted(events, key=lambda e: e.start)
         if not event.is_comment and not DRAWING.search(event.text)
     ]
-    return heard(cues, sounds=sounds)
+    return lines_of_cues(cues, sounds=sounds)
 
 
 def _tidy(text: str) -> str:
@@ -156,7 +156,7 @@ def _marks(raw: str) -> tuple[tuple[str, float | None], ...]:
     )
 
 
-def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
+def lines_of_cues(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
     """Transcript lines from cues in order of their start."""
     found: list[Line] = []
     cues = [cue for cue in cues if cue.rows]
@@ -221,7 +221,7 @@ def _repeated(last: Cue, cue: Cue) -> int:
     if cue.start - last.end > 0.5:
         return 0
     before, now = _texts(last), _texts(cue)
-    shared = range(min(len(before), len(now), ROLLED), 0, -1)
+    shared = range(min(len(before), len(now), MAX_ROLLED_ROWS), 0, -1)
     return next((k for k in shared if before[-k:] == now[:k]), 0)
 
 

@@ -17,7 +17,7 @@ from mustsee.offline.moments import likeness, sentence
 from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.questions.checks import normal, words
 
-NEAR = 12.0  # seconds from what is said to what is read with it
+MAX_READ_WITH_S = 12.0  # seconds from what is said to what is read with it
 BEFORE_CARD = 0.85  # likeness from which two readings are of the same words
 
 
@@ -79,7 +79,7 @@ def _missing(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
 
 def _at_words(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
     said = shown.times_spoken(match[1])
-    near = [p for p in shown.pictures if any(abs(p.time - t) < NEAR for t in said)]
+    near = [p for p in shown.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
     return _all_read(near, ())
 
 

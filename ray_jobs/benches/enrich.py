@@ -62,7 +62,7 @@ class EnrichedResult:
         return self.found is not None and (self.found.drop or "").startswith("blind:")
 
     @property
-    def as_known(self) -> bool:
+    def is_as_known(self) -> bool:
         """Kept where it is sound, unless guessed; of a wrong variant, only that is left out."""
         if self.fault == "a wrong variant":
             return self.is_guessed or (self.is_kept and not (self.found and self.found.variants))
@@ -87,7 +87,7 @@ class EnrichBench:
             for what, faults in KINDS.items()
             for fault in (model.SOUND, *faults)
         ]
-        wrong = [m for m in found if not m.as_known]
+        wrong = [m for m in found if not m.is_as_known]
         return BenchTable(
             title=f"made of {len({m.source.question_id for m in found})} sound questions",
             columns=COLUMNS,
@@ -107,7 +107,7 @@ class EnrichBench:
         with Loopback(reply=model.EnrichReplies(self.noise)) as server:
             part = self.part(server.url)
             done = [asyncio.run(self.enrich_row(part, f, folder)) for f in shown]
-        found = [m for video, _ in done for m in made_of(video)]
+        found = [m for video, _ in done for m in enriched_results(video)]
         return found, sum(calls for _, calls in done) / max(1, len(found))
 
     async def enrich_row(
@@ -155,7 +155,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 NAMES = {OPEN: "twin"}
 
 
-def made_of(video: Video) -> list[EnrichedResult]:
+def enriched_results(video: Video) -> list[EnrichedResult]:
     """What was made of a film's questions, the twins that were not, and each one's trace."""
     asked = {q.question_id: q for q in video.questions or ()}
     first = [q for q in asked.values() if q.sibling_of is None]
@@ -176,7 +176,7 @@ def made_of(video: Video) -> list[EnrichedResult]:
 
 def _row(what: str, fault: str, some: Sequence[EnrichedResult]) -> tuple[Cell, ...]:
     sums = (sum(m.is_kept for m in some), sum(m.is_guessed for m in some))
-    return what, fault, len(some), *sums, sum(m.as_known for m in some)
+    return what, fault, len(some), *sums, sum(m.is_as_known for m in some)
 
 
 def _told(made: EnrichedResult) -> str:

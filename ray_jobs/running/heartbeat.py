@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 
 from mustsee.run.report import clock
 
-EVERY = 15.0  # seconds between two lines of a plain log
+HEARTBEAT_S = 15.0  # seconds between two lines of a plain log
 
 Told = str | Callable[[], str]
 
@@ -38,7 +38,7 @@ class Heartbeat:
         step = _steps[-1] if _steps else _between[0]
         if step is None:
             self._spoken = now
-        if now - self._spoken < EVERY or step is None:
+        if now - self._spoken < HEARTBEAT_S or step is None:
             return None
         self._spoken = now
         told = step if isinstance(step, str) else step()

@@ -103,10 +103,10 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
 
 
 def test_nothing_is_made_unless_it_is_set() -> None:
-    assert not part().on
-    assert part(twins=True).on
-    assert part(groups=GroupSettings(most=1)).on
-    assert part(traces=Traces(most=1)).on
+    assert not part().is_on
+    assert part(twins=True).is_on
+    assert part(groups=GroupSettings(most=1)).is_on
+    assert part(traces=Traces(most=1)).is_on
 
 
 @pytest.mark.parametrize(

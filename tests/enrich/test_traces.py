@@ -105,7 +105,7 @@ def test_a_look_that_errs_does_not_decide() -> None:
 def test_what_cannot_be_read_is_neither() -> None:
     for found, _ in (made({"It falls": ["?"]}), made(graded="Good, all in all.")):
         assert found.trace is None
-        assert found.unvetted_by == ("trace",)
+        assert found.unverified_by == ("trace",)
         assert "trace_passed" not in found.metrics
 
 

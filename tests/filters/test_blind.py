@@ -126,7 +126,7 @@ def test_no_letter_is_no_vote_and_the_camera_wearer_is_no_option() -> None:
     for reply in unread:
         llm = Rules({"filters/pick": lambda r, said=reply: said})
         (found,) = vetted(row(question()), llm, PICK)
-        assert (found.drop, found.unvetted_by) == (None, ("blind",))
+        assert (found.drop, found.unverified_by) == (None, ("blind",))
 
 
 def test_what_a_model_knows_without_the_video_is_dropped() -> None:
@@ -228,7 +228,7 @@ def test_a_run_that_cannot_be_read_is_no_vote() -> None:
     (found,) = vetted(
         row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
     )
-    assert (found.drop, found.unvetted_by) == (None, ("blind",))
+    assert (found.drop, found.unverified_by) == (None, ("blind",))
     assert "blind_passed" not in found.metrics
     assert "mma" not in found.subsets
 
@@ -449,7 +449,7 @@ def test_without_options_the_guess_is_in_words(
     assert found.metrics.get("blind_passed") == passed
     assert [v.correct for v in found.verdicts] == list(right)
     assert (found.drop is not None) == (passed == 0.0)
-    assert found.unvetted_by == (() if passed is not None else ("blind",))
+    assert found.unverified_by == (() if passed is not None else ("blind",))
     alone = asyncio.run(BLIND(open_ended, video, replace(vetting, judge=None)))
     assert alone == open_ended
 

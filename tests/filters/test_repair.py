@@ -17,7 +17,7 @@ from mustsee.filters.repair import (
     RepairRule,
     explanations,
     fault_of,
-    others,
+    other_questions,
     repair_form,
 )
 from mustsee.filters.sight import AMBIGUOUS, Sight
@@ -196,10 +196,10 @@ def test_the_films_other_questions_are_shown_and_its_own_earlier_wording_is_not(
         question(question_id="r", question="Who opens the door?"),
         question(question_id="s", question="Who has left?", drop="check: an empty text"),
     )
-    assert others(film, asked) == ("Who opens the door?",)
+    assert other_questions(film, asked) == ("Who opens the door?",)
     before = json.dumps({"question_id": "r", "verdicts": 0})
     mended = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
-    assert others(film, mended) == ()
+    assert other_questions(film, mended) == ()
 
 
 def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mustsee.conditions.film import VideoFrames
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, told_by
+from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, look_form
 from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import Judges, VettingContext, ignore_count
 from mustsee.llm import Asker, Request
@@ -240,7 +240,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
     )
-    told = told_by(5).read(reply)
+    told = look_form(5).read(reply)
     assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
     assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
     assert told.where == (Span(9.0, 12.0),)
@@ -250,7 +250,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
 def test_an_answer_in_words_is_read(words: str) -> None:
-    told = told_by(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
+    told = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
     assert (told.choice, told.words) == (said, words.strip("*"))
 
@@ -258,7 +258,7 @@ def test_an_answer_in_words_is_read(words: str) -> None:
 @given(st.text())
 def test_any_text_is_a_look_or_unparsed(text: str) -> None:
     try:
-        told = told_by(3).read(text)
+        told = look_form(3).read(text)
     except Unparsed:
         return
     assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
@@ -278,7 +278,7 @@ def test_any_text_is_a_look_or_unparsed(text: str) -> None:
 )
 def test_what_is_no_look_is_unparsed(reply: str) -> None:
     with pytest.raises(Unparsed):
-        told_by(5).read(reply)
+        look_form(5).read(reply)
 
 
 EVERY: list[Choice | None] = [None, 0, 1, 2, CANNOT, SEVERAL]

@@ -68,7 +68,7 @@ def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
 def test_what_all_filters_read_is_in_the_subset() -> None:
     """Else the tests below would show nothing."""
     (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
-    assert (found.drop, found.subsets, found.unvetted_by) == (None, ("mma",), ())
+    assert (found.drop, found.subsets, found.unverified_by) == (None, ("mma",), ())
 
 
 @pytest.mark.parametrize("name", PROMPTS)
@@ -77,7 +77,7 @@ def test_nonsense_to_one_filter_drops_and_mends_nothing(name: str) -> None:
     some = [question(question_id=f"q{n}", question=f"Which colour is kite {n}?") for n in range(3)]
     for found in vetted(llm, *some):
         assert (found.drop, found.subsets, found.repairs) == (None, (), ())
-        assert found.unvetted_by == (name,)
+        assert found.unverified_by == (name,)
         assert f"{name}_passed" not in found.metrics
         others = {f"{other}_passed" for other in (*PROMPTS, "giveaways") if other != name}
         assert {key: found.metrics[key] for key in others} == dict.fromkeys(others, 1.0)
@@ -105,7 +105,7 @@ def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fat
     found = asyncio.run(replace(BLIND, all_runs=True)(question(), film, vetting))
     assert (found.drop is not None) == (fate == "fallen")
     assert found.metrics.get("blind_passed") == {"passed": 1.0, "fallen": 0.0}.get(fate)
-    assert found.unvetted_by == (("blind",) if fate == "open" else ())
+    assert found.unverified_by == (("blind",) if fate == "open" else ())
 
 
 def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> None:
@@ -163,7 +163,7 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
             for one, name in zip(known[1:], ("gone", "lost"), strict=True)
         ),
     ]
-    assert all(one.unvetted_by == ("sight",) and one.drop is None for one in found)
+    assert all(one.unverified_by == ("sight",) and one.drop is None for one in found)
     write_tables(tmp_path, found)
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]

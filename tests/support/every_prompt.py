@@ -37,7 +37,7 @@ from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_f
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.no_question import NoQuestionSettings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
-from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for
+from mustsee.recipes.mlvu.absent import AbsenceLook, search_background
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.people import perceive_people
@@ -115,7 +115,7 @@ async def _all(heard: Heard) -> None:
     video = Video(video_id="v", uri="v.mp4", segments=(needle,))
     await ask_needle(video, heard, NeedleSettings())
     plan = InsertionPlan(background="film.mp4", end=60.0)
-    await looked_for(video, plan, verifier.Stills(verifier.row()), heard, AbsenceLook())
+    await search_background(video, plan, verifier.Stills(verifier.row()), heard, AbsenceLook())
     _judged(heard)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))

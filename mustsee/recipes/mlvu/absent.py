@@ -30,7 +30,7 @@ class AbsenceLook:
     longest: int = 512
 
 
-async def looked_for(
+async def search_background(
     video: Video,
     plan: InsertionPlan,
     film: VideoFrames,

@@ -15,7 +15,7 @@ from mustsee.errors import Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for, sightings
+from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
 from mustsee.synth.absence import Absence, shows
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
@@ -122,7 +122,7 @@ def looked(video, sees: Sees):
     asker = Asker(llm=sees, prompts=Prompts())
     plan = plan_of(video)
     return asyncio.run(
-        looked_for(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
+        search_background(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
     )
 
 

@@ -1,6 +1,5 @@
-"""Names and comments say what they are: a function is a verb and its object, or the noun that it
-returns; a class has one meaning in the whole package; a comment of the configuration defines its
-key instead of going on with it as if it were a sentence.
+"""Names say what they are: a function is a verb and its object, or the noun that it
+returns, and a class has one meaning in the whole package.
 """
 
 import ast
@@ -26,10 +25,6 @@ WORDS = ("embed", "mapping", "ranking", "sampling", "string", "training")  # a v
 ALLOWED = {  # name -> why it stays
     "after": "a key of conf/filters: the stage after which a filter looks at a video",
 }
-CONTINUES = re.compile(
-    "(?:that|which|who|whom|whose|of (?:it|them|these|those|what)|"
-    r"(?:from|by|to|in|at|with) which)\b"
-)
 
 
 def is_bare(name: str) -> bool:
@@ -65,13 +60,3 @@ def test_bare_names_are_recognised() -> None:
         assert is_bare(name), name
     for name in ("embed", "string", "speed", "ring", "split_lines", "key", "known_keys", "feed"):
         assert not is_bare(name), name
-
-
-def test_comments_of_the_configuration_define_their_key() -> None:
-    continued: list[str] = []
-    for path in sorted(CONF.rglob("*.yaml")):
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            comment = re.match(r"\s*[\w.]+:[^#]*\s#\s+(.*)", line)
-            if comment and CONTINUES.match(comment[1]):
-                continued.append(f"{path.relative_to(ROOT)}:{number} {comment[1]}")
-    assert continued == []

@@ -388,8 +388,8 @@ def start_coordinator(
 
 
 def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
-    """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says, and
-    TimeoutError after `timeout` seconds.
+    """What the coordinator's actor answered. Raises MustseeError alone, as `mustsee_error` says,
+    and TimeoutError after `timeout` seconds.
     """
     import ray
     from ray.exceptions import RayError

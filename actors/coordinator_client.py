@@ -1,7 +1,7 @@
 """The coordinator's client: messages of one gateway's many calls, sent in batches.
 
-A call asks before it starts and is reported when it ends. What comes within `GATHER` seconds is one
-message, so that thousands of calls a second cost the coordinator a few hundred messages.
+A call asks before it starts and is reported when it ends. What comes within `GATHER_S` seconds is
+one message, so that thousands of calls a second cost the coordinator a few hundred messages.
 """
 
 from __future__ import annotations

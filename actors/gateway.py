@@ -386,8 +386,8 @@ class Gateway:
 
 
 def align_to_step(wait: float, now: float) -> float:
-    """So many seconds, and on to the next `STEP` of the clock that shows `now`: calls that start at
-    about the same time wake the sender once.
+    """So many seconds, and on to the next `START_STEP_S` of the clock that shows `now`: calls that
+    start at about the same time wake the sender once.
     """
     return math.ceil((now + wait) / START_STEP_S) * START_STEP_S - now
 

@@ -2,7 +2,8 @@
 
 Each process that has calls in flight holds a connection to the coordinator. The system closes it
 however the process ends, and at no other time: one that is starved of CPU still has it. Where a
-whole machine is gone, or the network, the connection's own probes (`PROBES`) find that out.
+whole machine is gone, or the network, the connection's own probes (`KEEPALIVE_OPTIONS`) find that
+out.
 """
 
 from __future__ import annotations

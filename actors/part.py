@@ -114,7 +114,7 @@ class Part(Protocol):
 
 
 class ChunkedPart(Protocol):
-    """A part that does a long film piece by piece. `piecework` loads its model and returns what
+    """A part that does a long film piece by piece. `open_chunked` loads its model and returns what
     makes a record of the class `result` of each piece, whatever it did before. A piece can be
     pickled, and `mustsee.store.identity` tells it from any other.
     """

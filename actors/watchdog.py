@@ -19,7 +19,7 @@ REPLY_TIMEOUT_S = 15.0  # seconds: a coordinator that answers later is as good a
 @contextlib.contextmanager
 def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[None]:
     """After `seconds` in the block, `tell` and kill this process. Where the block lets no other
-    thread run, nothing is told: the process ends `SLACK` later, as any that is killed.
+    thread run, nothing is told: the process ends `REPLY_TIMEOUT_S` later, as any that is killed.
     """
     if seconds is None:
         yield

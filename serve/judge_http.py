@@ -59,7 +59,7 @@ class Backend(Protocol):
 
 
 def create_app(backend: Backend, keys: Keys, limits: RequestLimits) -> FastAPI:
-    """The app. Bearer keys on every route but those of `judge_guard.OPEN`."""
+    """The app. Bearer keys on every route but those of `judge_guard.OPEN_PATHS`."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
     metrics, start = Metrics(), Start(backend)
     app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics)

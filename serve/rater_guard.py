@@ -49,8 +49,8 @@ class RequestRate:
 
 
 class RaterGuard:
-    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over `BODY` is
-    refused.
+    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over
+    `MAX_BODY_BYTES` is refused.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], policy: str = POLICY) -> None:

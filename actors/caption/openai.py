@@ -258,7 +258,7 @@ def stretches(video: Video) -> dict[Keyframe, Span]:
 
 def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
     """The frames of each shot in which captions of neighbours share fewer than `agree` of their
-    words (of the shorter caption's). At most `TOGETHER` at once.
+    words (of the shorter caption's). At most `MAX_FRAMES_TOGETHER` at once.
     """
     shots: dict[int, list[Keyframe]] = {}
     for keyframe in told:

@@ -104,7 +104,7 @@ def vectors(reply: str) -> NDArray[np.float32]:
 @dataclass(frozen=True, kw_only=True)
 class OpenAIEmbedder:
     """The mean vector of a video's pieces of text (title, lines, captions), of length 1; empty
-    where there is no text. `characters`: the longest piece. `pieces`: texts in one request.
+    where there is no text. `characters`: the longest piece. `split_text`: texts in one request.
     """
 
     version: ClassVar[str] = "1"

@@ -183,7 +183,9 @@ def films(
     dataset: str,
     looks: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> list[SharedVideo]:
-    """Films that another dataset has, too. `looks`: address -> descriptors of `LOOKS` pictures."""
+    """Films that another dataset has, too. `looks`: address -> descriptors of `COMPARED_FRAMES`
+    pictures.
+    """
     ids = {v.video_id for v in others} | {v.source for v in others if v.source}
     digests = {v.digest: v.video_id for v in others if v.digest}
     seen = [(v.video_id, looks[v.uri]) for v in others if looks and v.uri in looks]

@@ -142,9 +142,10 @@ def lines_within(
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
-    """What to cut so that nothing is left of the evidence: it, with `BORDER` on both sides, and all
-    of every shot that it lies in, as a slide stays on the screen long after what was said of it.
-    Where the shots would take most of the film (one that was never cut), the evidence alone.
+    """What to cut so that nothing is left of the evidence: it, with `BORDER_TOLERANCE_S` on both
+    sides, and all of every shot that it lies in, as a slide stays on the screen long after what was
+    said of it. Where the shots would take most of the film (one that was never cut), the evidence
+    alone.
     """
     near = tuple(Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence)
     within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))

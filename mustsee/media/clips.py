@@ -66,9 +66,9 @@ def copy_span(
 ) -> ClipFile | None:
     """The stretch as it is coded, from the last keyframe before it, `lead` seconds before at most.
 
-    None where there is no such keyframe, the codecs are others than `COPIED`, or it takes more than
-    `most` bytes. It may end some frames late, by those that its last pictures refer to. Raises
-    BadRow and Transient.
+    None where there is no such keyframe, the codecs are others than `COPIED_CODECS`, or it takes
+    more than `most` bytes. It may end some frames late, by those that its last pictures refer to.
+    Raises BadRow and Transient.
     """
     with film(uri) as watched:
         if watched.stream is None:

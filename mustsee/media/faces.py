@@ -36,8 +36,8 @@ Find = Callable[[Image], list[Face]]
 
 
 def detector(file: Path, score: float) -> Find:
-    """A function from BGR pixels, `SIDE` wide or high, to the faces of at least that score (0 to
-    1), the surest first. `file`: the weights.
+    """A function from BGR pixels, `MODEL_PIXELS` wide or high, to the faces of at least that score
+    (0 to 1), the surest first. `file`: the weights.
     """
     import cv2
 

@@ -110,9 +110,9 @@ class _Line:
 
 
 class TextFinder:
-    """Reads the frames of a film, or of a stretch of it, while they go by: one every `STEP` seconds
-    from the time `first` on (null: the first frame's). Of those before `since` none is read, but
-    what is read later may have been there already.
+    """Reads the frames of a film, or of a stretch of it, while they go by: one every `LOOK_STEP_S`
+    seconds from the time `first` on (null: the first frame's). Of those before `since` none is
+    read, but what is read later may have been there already.
     """
 
     def __init__(

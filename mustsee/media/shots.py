@@ -73,7 +73,7 @@ class ExaminedFrame:
 
 
 class CutFinder:
-    """Finds hard cuts while thumbnails go by, up to `LATEST` seconds late."""
+    """Finds hard cuts while thumbnails go by, up to `MAX_WAIT_S` seconds late."""
 
     def __init__(self, rules: ShotRules) -> None:
         self._rules = rules
@@ -157,8 +157,9 @@ class ShotFinder:
     and goes within that time is no shot.
 
     Of the stretch `since` <= time < `until` the same cuts are found as in the whole film: those
-    sixths are counted from the film's zero, and what is seen from `CONTEXT` before it to `CONTEXT`
-    behind it decides. A fade belongs to where it begins, and is `due` until it has ended.
+    sixths are counted from the film's zero, and what is seen from `CONTEXT_S` before it to
+    `CONTEXT_S` behind it decides. A fade belongs to where it begins, and is `due` until it has
+    ended.
     """
 
     def __init__(

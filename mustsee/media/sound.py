@@ -95,7 +95,7 @@ def _audio_pieces(
     container: InputContainer, stream: Any, rate: int, start: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
     """(time, samples) in order, nothing before `start`; times follow the sample count unless the
-    file's own times run ahead by more than `GAP`.
+    file's own times run ahead by more than `MAX_DRIFT_S`.
     """
     import av
 

@@ -92,7 +92,7 @@ def film(uri: str, threads: int = 1) -> Generator[VideoStream]:
 class VideoStream:
     """An open container and its picture stream. `broken` counts the packets and frames left out so
     far because they could not be decoded or have an impossible time. Raises BadRow for a picture of
-    more than `LARGEST` pixels.
+    more than `MAX_FRAME_PIXELS` pixels.
     """
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:

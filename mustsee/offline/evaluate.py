@@ -63,8 +63,8 @@ def _covered(candidate: str, wanted: str) -> float:
 
 
 def retell_lines(request: Request) -> str:
-    """The lines of the transcript in their order, up to `LONGEST` words: the nearest to a scene's
-    task, or evenly spread ones where it is about the whole.
+    """The lines of the transcript in their order, up to `MAX_SUMMARY_WORDS` words: the nearest to a
+    scene's task, or evenly spread ones where it is about the whole.
     """
     given = request.variables
     lines = [x.split("] ")[-1] for x in (given["transcript"] or "").splitlines() if terms(x)]

@@ -44,7 +44,7 @@ class Limits:
 
 
 class Bucket:
-    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST` seconds' worth, and
+    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST_S` seconds' worth, and
     at least one).
 
     In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start. `held`:

@@ -55,7 +55,7 @@ class Search:
     A few refusals well below the top are no limit of ours, unless they come with a time at which to
     come again: they change nothing, and as many are expected at the top. A window that is refused
     again before it is back at its top is cut deeper each time. Where nothing is answered any more,
-    what is let go falls to `SLOWEST`; with the first answer it doubles again up to where it was.
+    what is let go falls to `MIN_RATE`; with the first answer it doubles again up to where it was.
     """
 
     def __init__(self, start: float = START_RATE) -> None:

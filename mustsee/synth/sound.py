@@ -132,7 +132,7 @@ def has_sound(uri: str) -> bool:
 
 
 def samples(stretches: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Samples]:
-    """The whole as blocks of `BLOCK` samples (the last one shorter), (n, 2) each.
+    """The whole as blocks of `AAC_FRAME_SAMPLES` samples (the last one shorter), (n, 2) each.
 
     `fade`: how many samples at the beginning of a stretch are mixed with what the one before would
     have gone on with. Holds one block, and the sources that are still needed.

@@ -26,7 +26,7 @@ _between: list[str | None] = ["at work"]  # what it does where no step is named
 
 
 class Heartbeat:
-    """Says what the job `name` does, `EVERY` seconds, as `beat` is called often enough."""
+    """Says what the job `name` does, `HEARTBEAT_S` seconds, as `beat` is called often enough."""
 
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name, self._now = name, now

@@ -3,7 +3,7 @@
 A block costs Ray tens of milliseconds in each stage, whatever is in it; to look a row up takes a
 quarter of one. So a run looks its rows up where the job runs, a block here and a block there, so
 that it soon meets what is missing wherever in the list that is, and gives Ray those rows alone: the
-first after `PATIENCE` seconds, the others in portions, which are looked up while Ray works.
+first after `PATIENCE_S` seconds, the others in portions, which are looked up while Ray works.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Lookups:
         return sum(rest.num_rows for rest in self._waiting.values())
 
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
-        """Yields finished rows until there is a portion of others to be had, or `PATIENCE` has
+        """Yields finished rows until there is a portion of others to be had, or `PATIENCE_S` has
         ended, and returns that, the longest films first: no rows where all is done.
         """
         begun = time.monotonic()
@@ -130,7 +130,7 @@ def look_up_rows(
     before: Sequence[Stage] = (),
     without: Collection[str] = (),
 ) -> Iterator[LookedUpBlock]:
-    """The rows, `BLOCK` at a time: those that are finished as the last stage leaves them, the
+    """The rows, `BLOCK_ROWS` at a time: those that are finished as the last stage leaves them, the
     others as they came, or as the stages `before` left them, all of whose results the store has.
 
     Finished ones are counted as reused. `without`: columns that nobody needs of them, such as

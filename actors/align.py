@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
-from mustsee.align.place import MatchOptions, align, between
+from mustsee.align.place import MatchOptions, align, lines_heard_between
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
@@ -27,8 +27,8 @@ from mustsee.store import digest, identity, resolve
 from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
-KEPT = 16  # descriptions with their vectors, some MB each, that a worker holds
-SOUND = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv", "webm", "mka")
+MAX_DESCRIPTIONS = 16  # descriptions with their vectors, some MB each, that a worker holds
+AUDIO_SUFFIXES = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv", "webm", "mka")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class Align:
         listen = cache(lambda: self.hear.open(run))
         lock = Lock()
 
-        @lru_cache(KEPT)
+        @lru_cache(MAX_DESCRIPTIONS)
         def description(uri: str) -> Description:
             return Description(self.lines(uri, run, listen), encode)
 
@@ -103,14 +103,16 @@ class Align:
                 )
             with lock:
                 found_in = description(uri)
-            clip = transcript.from_zero(video.lines or (), video.start or 0.0)
+            clip = transcript.shift_to_zero(video.lines or (), video.start or 0.0)
             found = align(clip, found_in, encode, duration=video.duration, options=self.options)
             if found.span is None:
                 return replace(video, drop=f"align: {found.refused}")
             end = found.span.end
             if video.duration is not None:
                 end = max(end, found.offset + found.rate * video.duration)
-            lines = between(found_in.lines, min(found.span.start, max(0.0, found.offset)), end)
+            lines = lines_heard_between(
+                found_in.lines, min(found.span.start, max(0.0, found.offset)), end
+            )
             visual = visual_probability(lines, clip=clip, found=found, model=model)
             scene = scene_of(found, lines, visual)
             text = scene_lines(scene)
@@ -194,7 +196,7 @@ def descriptions_in(source: str) -> dict[str, str]:
         files = [
             (PurePosixPath(path).stem, f"{root}{path}")
             for path in filter(is_text, files_under(filesystem, path))
-            if _suffix(path) in (*FORMATS, *TABLES, *SOUND)
+            if _suffix(path) in (*FORMATS, *TABLES, *AUDIO_SUFFIXES)
         ]
         # "Some Film.en.vtt" is Some Film's; "Dr. No.srt" is not that of a film called "Dr"
         found = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}

@@ -14,7 +14,7 @@ from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.conditions.watch import VideoPreparer
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.questions.none import why_none
+from mustsee.questions.none import no_questions_reason
 from mustsee.records import Video
 from mustsee.store import identity
 
@@ -114,7 +114,9 @@ class Ask:
             done = await self.recipe(video, seen, self.settings)
             if not done.questions:
                 by, reads = seen.llm.identity, self.settings.reads
-                done = replace(done, unasked=why_none(done, by, reads, self.settings.area))
+                done = replace(
+                    done, unasked=no_questions_reason(done, by, reads, self.settings.area)
+                )
             if cut := sum(segment.words_cut > 0 for segment in done.segments or ()):
                 run.count("dense captions cut", cut)
             return done

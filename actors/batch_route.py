@@ -22,10 +22,10 @@ T = TypeVar("T")
 CHAT = "/v1/chat/completions"  # what a line asks; the address itself is the endpoint's own
 TAG = "mustsee"  # the name in a batch's metadata under which ours are found again
 NONE_SUCH = (404, 405, 501)  # statuses of a route, or of a batch, that is not there
-TRANSFER = 1800.0  # seconds for 200 MB on a slow line
-PAGE = 100  # batches in one answer of the list, the most that OpenAI gives
-OVER = ("completed", "failed", "expired", "cancelled")
-FULL = "token_limit_exceeded"  # OpenAI's code for: too much of yours is waiting already
+TRANSFER_TIMEOUT_S = 1800.0  # seconds for 200 MB on a slow line
+LIST_PAGE_SIZE = 100  # batches in one answer of the list, the most that OpenAI gives
+FINISHED_STATES = ("completed", "failed", "expired", "cancelled")
+QUEUE_FULL_CODE = "token_limit_exceeded"  # OpenAI's code for: too much of yours is waiting already
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ class Job:
     created: float = 0.0
 
     @property
-    def over(self) -> bool:
-        return self.status in OVER
+    def is_over(self) -> bool:
+        return self.status in FINISHED_STATES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,9 @@ class BatchRoute:
         content = b"".join(lines)
         file = await self._connection.call(
             lambda client: client.files.create(
-                file=("calls.jsonl", content), purpose="batch", timeout=TRANSFER
+                file=("calls.jsonl", content), purpose="batch", timeout=TRANSFER_TIMEOUT_S
             ),
-            TRANSFER,
+            TRANSFER_TIMEOUT_S,
         )
         body = {
             "input_file_id": file.id,
@@ -85,7 +85,7 @@ class BatchRoute:
         found: list[Job] = []
         after = ""
         while True:
-            address = f"/batches?limit={PAGE}" + (f"&after={after}" if after else "")
+            address = f"/batches?limit={LIST_PAGE_SIZE}" + (f"&after={after}" if after else "")
             page = await self._if_there(lambda client, a=address: client.get(a, cast_to=object))
             if page is None:
                 return found or None
@@ -120,7 +120,9 @@ class BatchRoute:
         return [str(line["custom_id"]) for line in _lines(await self._content(job.input))]
 
     async def _content(self, file: str) -> bytes:
-        read = await self._if_there(lambda c: c.files.content(file, timeout=TRANSFER), TRANSFER)
+        read = await self._if_there(
+            lambda c: c.files.content(file, timeout=TRANSFER_TIMEOUT_S), TRANSFER_TIMEOUT_S
+        )
         return b"" if read is None else read.content
 
     async def _if_there(
@@ -157,7 +159,7 @@ def _job(told: Any) -> Job:
             input=str(told.get("input_file_id") or ""),
             files=tuple(str(f) for f in files if f),
             why=hide_secrets(str(first.get("message") or first.get("code") or "")),
-            full=first.get("code") == FULL,
+            full=first.get("code") == QUEUE_FULL_CODE,
             created=_seconds(told.get("created_at")),
         )
     except UNREADABLE:

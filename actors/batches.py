@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 KIND = "batches"  # the store's folder of what was sent
 LOOK_BACK = 3 * 86400.0  # seconds: older batches are not waited for, nor are their files kept long
-GRACE = 900.0  # seconds that a batch may take to be cancelled; OpenAI says ten minutes
-SKEW = 300.0  # seconds between our clock and that of the endpoint or the store
-GROWTH = 1.5  # of the pause between two looks at a batch
+CANCEL_TIMEOUT_S = 900.0  # seconds that a batch may take to be cancelled; OpenAI says ten minutes
+MAX_CLOCK_SKEW_S = 300.0  # seconds between our clock and that of the endpoint or the store
+POLL_GROWTH = 1.5  # of the pause between two looks at a batch
 
 Count = Callable[[str, int], None]
 
@@ -161,7 +161,7 @@ class BatchClient:
                 raise self._chat.connection.refusal(answer.status, told)
             reply = self._chat.read(request, answer.body)
         except BadRow as error:
-            if self._chat.knows_no_schema(request, error):
+            if self._chat.refuses_schema(request, error):
                 raise Transient(str(error)) from None
             raise
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
@@ -273,7 +273,7 @@ class BatchClient:
         for pause in self._pauses():
             job = await self._state(job)
             age = time.time() - job.created
-            if job.over or age > self._rules.deadline + GRACE:
+            if job.is_over or age > self._rules.deadline + CANCEL_TIMEOUT_S:
                 return job
             if age > self._rules.deadline and not cancelled:
                 with contextlib.suppress(Transient):  # then at the next look
@@ -305,7 +305,7 @@ class BatchClient:
         pause, longest = self._rules.pauses
         while True:
             yield pause
-            pause = min(longest, GROWTH * pause)
+            pause = min(longest, POLL_GROWTH * pause)
 
     async def _note(self, job: Job, keys: list[str]) -> None:
         """Write down which calls a batch holds."""
@@ -340,7 +340,7 @@ class BatchClient:
             if unknown and job.status != "failed":
                 await self._note(job, await self._route.keys(job))
                 self._count("batches found", 1)
-        self._looked, self._begun = now - SKEW, True
+        self._looked, self._begun = now - MAX_CLOCK_SKEW_S, True
 
     async def _told(self, name: str) -> Any:
         """What is written down of a batch; None where it was damaged."""

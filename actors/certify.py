@@ -1,4 +1,4 @@
-"""Temporal certificates: a looker shown clips that grow until it answers rightly."""
+"""Temporal certificates: a verifier shown clips that grow until it answers rightly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mustsee.conditions.seen import Condition, FramePlan, spread
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.filters.fewest import fewest
-from mustsee.filters.looks import OPEN, PROMPT, Verifier, VoteRule
+from mustsee.filters.looks import OPEN, PROMPT, VerifierSession, VoteRule
 from mustsee.filters.vetting import VettingContext, judgeable
 from mustsee.judge.judge import JudgeConfig
 from mustsee.llm import Asker, Sampling
@@ -33,7 +33,7 @@ class Certify:
     """Each question with a known answer gets a verdict of the filter "certificate" with the clip
     that it needs, `metrics.min_frames` and `min_seconds` of it, and a verdict for each look.
 
-    `looker`: the model that is asked, with the prompt of `sight`: it may say that it cannot be
+    `verifier`: the model that is asked, with the prompt of `sight`: it may say that it cannot be
     told. `see`: size of the pictures; with `transcript` it is told what is said within the clip,
     and no more. `judge`: says whether an answer in words is right; null: questions without options
     are left out.
@@ -44,7 +44,7 @@ class Certify:
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    looker: LlmConfig
+    verifier: LlmConfig
     see: Condition = field(default_factory=lambda: Condition(condition="evidence", fps=1.0))
     steps: CertificateSteps = field(default_factory=CertificateSteps)
     judge: JudgeConfig | None = None
@@ -61,9 +61,9 @@ class Certify:
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.looker, TakesImages) and not self.looker.looks:
+        if isinstance(self.verifier, TakesImages) and not self.verifier.looks:
             raise UserError(
-                f"{self.looker.identity} takes no pictures, and a certificate is made by a model "
+                f"{self.verifier.identity} takes no pictures, and a certificate is made by a model "
                 "that looks: set llm= to one that does"
             )
 
@@ -72,7 +72,7 @@ class Certify:
         return {
             "class": "Certify",
             "version": self.version,
-            "looker": identity(self.looker),
+            "verifier": identity(self.verifier),
             "see": identity(self.see),
             "steps": identity(self.steps),
             "judge": identity(self.judge),
@@ -86,7 +86,7 @@ class Certify:
 
     def open(self, run: RunContext) -> Opened:
         asker = Asker(
-            llm=run.llm(self.looker),
+            llm=run.llm(self.verifier),
             prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,
@@ -95,7 +95,7 @@ class Certify:
 
         async def work(video: Video) -> Video:
             vetting = VettingContext(
-                askers={"looker": asker},
+                askers={"verifier": asker},
                 film=VideoFrames(video),
                 seed=self.seed,
                 count=run.count,
@@ -122,23 +122,25 @@ class Certify:
             known = judgeable(question, vetting)
         if question.drop is not None or not known:
             return question
-        eye = Verifier(question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS)
-        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(eye.film)]
+        session = VerifierSession(
+            question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS
+        )
+        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.film)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
-        found = await fewest(eye, see, ladders, 1 + self.steps.verifiers)
-        clip = found.shown and _clip(found.shown, eye.film)
+        found = await fewest(session, see, ladders, 1 + self.steps.verifiers)
+        clip = found.shown and _clip(found.shown, session.film)
         certificate = Certificate(
             question_id=question.question_id,
             video_id=question.video_id,
-            duration=eye.film.seconds,
+            duration=session.film.seconds,
             clip=clip,
             most_wrong=found.failed,
-            calls=len(eye.verdicts),
-            unanswered=sum(v.correct is None for v in eye.verdicts),
+            calls=len(session.verdicts),
+            unanswered=sum(v.correct is None for v in session.verdicts),
         )
         verdict = Verdict(
             filter=FILTER,
-            model=self.looker.identity,
+            model=self.verifier.identity,
             seed=self.seed,
             passed=clip is not None,
             detail=json.dumps(dump(certificate), sort_keys=True),
@@ -147,7 +149,7 @@ class Certify:
         told = {"min_frames": float(clip.frames), "min_seconds": clip.span.seconds} if clip else {}
         return replace(
             question,
-            verdicts=(*others, *eye.verdicts, verdict),
+            verdicts=(*others, *session.verdicts, verdict),
             metrics={**question.metrics, **told},
         )
 

@@ -12,7 +12,7 @@ from actors.ask import SAMPLING, prompts_in
 from actors.part import LlmConfig, Opened, RunContext
 from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, ROOT, Prompts
-from mustsee.questions.none import why_none
+from mustsee.questions.none import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
@@ -80,7 +80,9 @@ class AskScene:
             split = video.split or "train"
             questions = (replace(q, subsets=(*q.subsets, split)) for q in asked.questions or ())
             by = " + ".join(dict.fromkeys(a.llm.identity for a in askers.values()))
-            why = None if asked.questions else why_none(asked, by, self.reads, "cinepile")
+            why = (
+                None if asked.questions else no_questions_reason(asked, by, self.reads, "cinepile")
+            )
             return replace(asked, questions=tuple(questions), unasked=why)
 
         return work

@@ -31,15 +31,15 @@ from mustsee.run import other_runs
 from mustsee.run.budget import Budget, HeldAmount
 from mustsee.run.daybook import CallLog, check_readable, run_name
 from mustsee.run.journal import RestartLog
-from mustsee.run.ledger import AGAIN, CallOutcome, UsageTotals
+from mustsee.run.ledger import RETRY_OUTCOMES, CallOutcome, UsageTotals
 from mustsee.run.limits import Admission, Limits, Rates
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
 from mustsee.store import StoreDamage, is_local
 
 BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
-OVERRAN = 1 << 30  # as a number of deaths: the row took longer than it may
-RESTARTS = 10  # of the actor: one that dies time and again will not live
-REUNION = 30.0  # seconds in which those who have calls in flight come back to a restarted one
+OVERRAN_DEATHS = 1 << 30  # as a number of deaths: the row took longer than it may
+MAX_RESTARTS = 10  # of the actor: one that dies time and again will not live
+REUNION_S = 30.0  # seconds in which those who have calls in flight come back to a restarted one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,50 +73,52 @@ class Coordinator:
         self._other_runs = other_runs.OtherRuns(store, run)
         self._limit, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
-        self._flights: dict[str, _Flight] = {}
-        self._gone: set[str] = set()  # senders whose worker is
-        self._awaited: set[str] = set()  # senders who were there before a restart, ...
-        self._until = math.inf  # ... and are until then
-        self._from_store = UsageTotals()  # what the daybook does not hold
+        self._calls_in_flight: dict[str, _Flight] = {}
+        self._orphaned: set[str] = set()  # senders whose worker is
+        self._expected: set[str] = set()  # senders who were there before a restart, ...
+        self._reunion_deadline = math.inf  # ... and are until then
+        self._store_totals = UsageTotals()  # what the daybook does not hold
         self._stages: dict[str, StageCounts] = {}
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
-        self._alone: dict[str, int] = {}  # row -> how often begun by itself without an end
+        self._starts_alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
-        self._damaged: dict[str, str] = {}  # objects of the store, and what is wrong with each
-        self._crews = HelperQuotas()
+        self._damaged_objects: dict[
+            str, str
+        ] = {}  # objects of the store, and what is wrong with each
+        self._helper_quotas = HelperQuotas()
         self._aborted: RunAbort | None = None
-        self._lifelines: LivenessServer | None = None
-        self._journal = RestartLog()
+        self._liveness: LivenessServer | None = None
+        self._restart_log = RestartLog()
         kept = RestartLog(journal)
         for name, arguments in kept.read_entries():
             getattr(self, name)(*arguments)
-        self._journal = kept
+        self._restart_log = kept
 
     @cached_property
-    def daybook(self) -> CallLog:
+    def call_log(self) -> CallLog:
         """Opened when first used: who uses it is told why it cannot be read."""
         found = CallLog(*self._book)
         self._budget = Budget(self._limit, found.history)
         for key, sent in found.calls_in_flight.items():  # by a predecessor
-            self._flights[key] = _Flight(owner=sent.by, account="")
+            self._calls_in_flight[key] = _Flight(owner=sent.by, account="")
             self._budget.start(key, self._budget.resume(sent.cost))
-            self._awaited.add(_sender(sent.by))
-        self._until = self._clock() + REUNION
+            self._expected.add(_sender(sent.by))
+        self._reunion_deadline = self._clock() + REUNION_S
         return found
 
-    def lifelines(self) -> tuple[str, int]:
+    def liveness_address(self) -> tuple[str, int]:
         """Where senders tie theirs."""
         import ray
 
-        self._lifelines = self._lifelines or LivenessServer(ray.util.get_node_ip_address())
-        return self._lifelines.address
+        self._liveness = self._liveness or LivenessServer(ray.util.get_node_ip_address())
+        return self._liveness.address
 
-    def enroll(self, account: str, limits: Limits) -> None:
+    def register_account(self, account: str, limits: Limits) -> None:
         """Make an account's limits known; other limits for a known account replace the old ones."""
         known = self._rates.get(account)
         if known is None or known.limits != limits:
             self._rates[account] = Rates(limits, self._clock())
-            self._journal.add("enroll", account, limits)
+            self._restart_log.add("register_account", account, limits)
 
     def exchange(
         self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
@@ -124,7 +126,7 @@ class Coordinator:
         """Settle the calls that ended, answer those that want to start: one message for many calls
         of one owner.
         """
-        now, daybook = self._clock(), self.daybook
+        now, daybook = self._clock(), self.call_log
         self._look_round(now)
         for entry in entries:
             self._settle(entry, owner, now)
@@ -137,14 +139,14 @@ class Coordinator:
 
     def _look_round(self, now: float) -> None:
         """Learn who is gone."""
-        for sign in self._lifelines.signs() if self._lifelines else ():
-            self._awaited.discard(sign.sender)
+        for sign in self._liveness.signs() if self._liveness else ():
+            self._expected.discard(sign.sender)
             if sign.here:
-                self._gone.discard(sign.sender)  # the network had been, not the sender
+                self._orphaned.discard(sign.sender)  # the network had been, not the sender
             else:
                 self.release_worker(sign.sender, sign.still)
-        if self._awaited and now > self._until:
-            for sender in list(self._awaited):
+        if self._expected and now > self._reunion_deadline:
+            for sender in list(self._expected):
                 self.release_worker(sender)
 
     def release_worker(self, sender: str, still: Collection[str] = ()) -> None:
@@ -153,44 +155,46 @@ class Coordinator:
         count with the most that they may have cost.
         """
         now, kept = self._clock(), frozenset(still)
-        self._gone.add(sender)
-        self._awaited.discard(sender)
-        for key in [k for k, f in self._flights.items() if _sender(f.owner) == sender]:
+        self._orphaned.add(sender)
+        self._expected.discard(sender)
+        for key in [k for k, f in self._calls_in_flight.items() if _sender(f.owner) == sender]:
             if key not in kept:
                 self._release(key, now, used=0.0)
-                self.daybook.lose(key)
+                self.call_log.record_lost(key)
 
     def _settle(self, entry: CallOutcome, owner: str, now: float) -> None:
-        flight = self._flights.get(entry.key)
-        if entry.outcome == "done" and flight is None and entry.key in self.daybook.done:
+        flight = self._calls_in_flight.get(entry.key)
+        if entry.outcome == "done" and flight is None and entry.key in self.call_log.done:
             return  # sent again by Ray: the predecessor had it, and died before it said so
         if entry.outcome == "cached" and flight is not None and flight.owner != owner:
-            if _sender(flight.owner) not in self._gone:
+            if _sender(flight.owner) not in self._orphaned:
                 self.from_store(entry)  # its owner is about to report it
                 return
             entry, owner = replace(entry, outcome="done"), flight.owner
-        elif entry.outcome == "cached" and self.daybook.is_unreported(entry.key):
-            self.daybook.rejoin(entry.key)  # paid for by one that did not live to say so
+        elif entry.outcome == "cached" and self.call_log.is_unreported(entry.key):
+            self.call_log.record_found(entry.key)  # paid for by one that did not live to say so
             entry = replace(entry, outcome="done")
         own = flight is not None and flight.owner == owner
         expected = self._budget.release(entry.key) if own else None
-        if not self.daybook.record_end(entry, expected):
+        if not self.call_log.record_end(entry, expected):
             self.from_store(entry)
             return
-        self.daybook.now.add(entry)
+        self.call_log.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None:
             if entry.quotas:
                 rates.record_quotas(entry.quotas, now)
             rates.said = entry.said or rates.said
-            if entry.outcome in AGAIN and entry.retry_after is not None:
+            if entry.outcome in RETRY_OUTCOMES and entry.retry_after is not None:
                 rates.pause(entry.retry_after, now)
         if flight is None or flight.owner != owner:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
         self._release(entry.key, now, used=used)
-        if entry.outcome in AGAIN:  # the call is still its owner's, but holds nothing meanwhile
-            self._flights[entry.key] = _Flight(owner=owner, account=entry.account)
+        if (
+            entry.outcome in RETRY_OUTCOMES
+        ):  # the call is still its owner's, but holds nothing meanwhile
+            self._calls_in_flight[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
             if entry.outcome == "done" and entry.seconds:
                 rates.record_answer(flight.call, entry.prompt, entry.seconds)
@@ -201,43 +205,43 @@ class Coordinator:
 
     def from_store(self, entry: CallOutcome) -> None:
         """Count a call that cost nothing."""
-        self._from_store.add(entry)
-        self._journal.add("from_store", entry)
+        self._store_totals.add(entry)
+        self._restart_log.add("from_store", entry)
 
     def _release(self, key: str, now: float, used: float) -> None:
-        flight = self._flights.pop(key)
+        flight = self._calls_in_flight.pop(key)
         self._budget.release(key)
         if flight.account in self._rates and flight.call is not None:
             self._rates[flight.account].release(flight.tokens - used, now)
 
     def _answer(self, ask: AdmissionRequest, owner: str, now: float) -> Grant:
-        flight = self._flights.get(ask.key)
-        if _sender(owner) in self._gone:
+        flight = self._calls_in_flight.get(ask.key)
+        if _sender(owner) in self._orphaned:
             return Grant("hold", 1.0)  # it was killed, and nobody listens
         if self._other_runs.is_in_flight(ask.key) if flight is None else flight.owner != owner:
             return Grant("elsewhere", 0.25)
         if flight is not None:  # it goes another way now
             self._release(ask.key, now, used=0.0)
         if ask.joined:
-            self.daybook.rejoin(ask.key)
+            self.call_log.record_found(ask.key)
         cost = ask.cost
         if ask.joined:
             held = self._budget.resume(cost)
         else:
-            spent = self.daybook.now.total.usd + self.daybook.usd
+            spent = self.call_log.now.total.usd + self.call_log.usd
             held = self._budget.consider(cost, spent, batched=ask.batched)
         if not isinstance(held, HeldAmount):
             return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
-        tokens = ask.tokens_in + self.daybook.now.expected_out(ask.prompt, ask.tokens_out)
+        tokens = ask.tokens_in + self.call_log.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
         if rates is not None:
-            if rates.dead(ask.patience, now):
+            if rates.is_silent(ask.patience, now):
                 return Grant("dead")
             admitted = rates.admit(tokens, now)
             if not admitted.go:
                 return Grant("hold", admitted.wait)
-        self._flights[ask.key] = _Flight(
+        self._calls_in_flight[ask.key] = _Flight(
             owner=owner,
             account=ask.account,
             tokens=tokens,
@@ -245,7 +249,7 @@ class Coordinator:
             batched=ask.batched,
         )
         self._budget.start(ask.key, held)
-        self.daybook.sent(ask.key, cost, owner)
+        self.call_log.record_sent(ask.key, cost, owner)
         return Grant("go", admitted.wait)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
@@ -255,56 +259,56 @@ class Coordinator:
         were begun together the first is blamed: a plain part works in their order. Where a worker
         has died with any, nothing is begun: the rows are to be begun one by one.
         """
-        self._journal.add("begin", rows)
+        self._restart_log.add("begin", rows)
         lost = [row for row in rows if row in self._together]
         if lost:
             self._together.difference_update(lost)
-            self._alone[lost[0]] = self._alone.get(lost[0], 0) + 1
-        deaths = [self._alone.get(row, 0) for row in rows]
+            self._starts_alone[lost[0]] = self._starts_alone.get(lost[0], 0) + 1
+        deaths = [self._starts_alone.get(row, 0) for row in rows]
         if len(rows) == 1:
-            self._alone[rows[0]] = deaths[0] + 1
+            self._starts_alone[rows[0]] = deaths[0] + 1
         elif not any(deaths):
             self._together.update(rows)
         return deaths
 
-    def overran(self, row: str, beside: Sequence[str]) -> None:
+    def record_overrun(self, row: str, beside: Sequence[str]) -> None:
         """A worker ends, for this row took too long. Those begun `beside` it are not to blame."""
-        self._journal.add("overran", row, beside)
+        self._restart_log.add("record_overrun", row, beside)
         self._together.difference_update(beside)
-        self._alone[row] = OVERRAN
+        self._starts_alone[row] = OVERRAN_DEATHS
 
     def event(
         self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
         """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
-        self._journal.add("event", stage, outcome, took, row, rows)
+        self._restart_log.add("event", stage, outcome, took, row, rows)
         self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, took, rows)
         if row is not None:
             self._together.discard(row)
-            self._alone.pop(row, None)
+            self._starts_alone.pop(row, None)
 
     def count(self, name: str, n: int = 1) -> None:
         """Add to a counter of the run."""
-        self._journal.add("count", name, n)
+        self._restart_log.add("count", name, n)
         self._counts[name] = self._counts.get(name, 0) + n
 
     def note_damage(self, damage: StoreDamage) -> None:
         """Note a damaged object of the store, which nobody will find any more."""
-        self._journal.add("note_damage", damage)
-        self._damaged[damage.path] = damage.reason
+        self._restart_log.add("note_damage", damage)
+        self._damaged_objects[damage.path] = damage.reason
 
-    def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
-        """As `HelperQuotas.hire`. Who is restarted learns it anew from those that ask again."""
-        return self._crews.hire(stage, film, wanted, most)
+    def acquire_helpers(self, stage: str, film: str, wanted: int, most: int) -> int:
+        """As `HelperQuotas.acquire`. Who is restarted learns it anew from those that ask again."""
+        return self._helper_quotas.acquire(stage, film, wanted, most)
 
-    def disband(self, stage: str, film: str) -> None:
-        """As `HelperQuotas.disband`."""
-        self._crews.disband(stage, film)
+    def release_helpers(self, stage: str, film: str) -> None:
+        """As `HelperQuotas.release`."""
+        self._helper_quotas.release(stage, film)
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
-        self._journal.add("abort", error, message)
+        self._restart_log.add("abort", error, message)
         self._aborted = self._aborted or RunAbort(error=error, message=message)
 
     def snapshot(self) -> Snapshot:
@@ -312,14 +316,14 @@ class Coordinator:
         held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
             held.update(rates.held_seconds)
-        trouble = {account: rates.trouble(now) for account, rates in self._rates.items()}
+        trouble = {account: rates.trouble_message(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
             counts=dict(self._counts),
-            damaged=dict(self._damaged),
-            llm=self.daybook.now.plus(self._from_store),
-            spent=self.daybook.spent(self.daybook.now),
-            in_batches=sum(flight.batched for flight in self._flights.values()),
+            damaged=dict(self._damaged_objects),
+            llm=self.call_log.now.plus(self._store_totals),
+            spent=self.call_log.spent(self.call_log.now),
+            in_batches=sum(flight.batched for flight in self._calls_in_flight.values()),
             held=held,
             trouble={account: said for account, said in trouble.items() if said},
             aborted=self._aborted,
@@ -342,10 +346,10 @@ class RemoteLogCoordinator(Coordinator):
     ) -> list[Grant]:
         grants = super().exchange(owner, entries, asks)
         self._writing = self._writing or asyncio.Lock()
-        mine = self.daybook.entry_count
+        mine = self.call_log.entry_count
         async with self._writing:
-            if self.daybook.kept_count < mine:
-                await asyncio.to_thread(self.daybook.write, *self.daybook.take())
+            if self.call_log.kept_count < mine:
+                await asyncio.to_thread(self.call_log.write, *self.call_log.take())
         return grants
 
 
@@ -378,14 +382,14 @@ def start_coordinator(
     actor: Any = ray.remote(kind)
     options = {"num_cpus": 0, "scheduling_strategy": here}
     if out is not None:
-        options |= {"max_restarts": RESTARTS, "max_task_retries": -1}
+        options |= {"max_restarts": MAX_RESTARTS, "max_task_retries": -1}
     started = actor.options(**options).remote
     return started(budget_usd, out=out, run=run, journal=journal, store=store)
 
 
 def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
-    """What the coordinator's actor answered. Raises MustseeError alone, as `own_error` says, and
-    TimeoutError after `timeout` seconds.
+    """What the coordinator's actor answered. Raises MustseeError alone, as `mustsee_error` says,
+    and TimeoutError after `timeout` seconds.
     """
     import ray
     from ray.exceptions import RayError
@@ -393,10 +397,10 @@ def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
     try:
         return ray.get(reference, timeout=timeout)
     except RayError as error:
-        raise own_error(error) from None
+        raise mustsee_error(error) from None
 
 
-def own_error(error: Exception) -> Exception:
+def mustsee_error(error: Exception) -> Exception:
     """What an error of a message to the coordinator's actor means for the run."""
     from ray.exceptions import RayActorError, RayTaskError
 

@@ -1,7 +1,7 @@
 """The coordinator's client: messages of one gateway's many calls, sent in batches.
 
-A call asks before it starts and is reported when it ends. What comes within `GATHER` seconds is one
-message, so that thousands of calls a second cost the coordinator a few hundred messages.
+A call asks before it starts and is reported when it ends. What comes within `GATHER_S` seconds is
+one message, so that thousands of calls a second cost the coordinator a few hundred messages.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.admission import AdmissionRequest, Grant
-from actors.coordinator import Coordinator, own_error
+from actors.coordinator import Coordinator, mustsee_error
 from mustsee.run.ledger import CallOutcome
 
-GATHER = 0.005  # seconds for which messages are gathered into one
+GATHER_S = 0.005  # seconds for which messages are gathered into one
 
 
 class CoordinatorClient:
@@ -43,7 +43,7 @@ class CoordinatorClient:
     def _wake(self) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         if not self._entries and not self._asks:
-            loop.call_later(GATHER, self._send)
+            loop.call_later(GATHER_S, self._send)
         return loop.create_future()
 
     def _send(self) -> None:
@@ -70,7 +70,7 @@ class CoordinatorClient:
         except Exception as error:
             for _, future in (*entries, *asks):
                 if not future.done():
-                    future.set_exception(own_error(error))
+                    future.set_exception(mustsee_error(error))
             return
         for _, future in entries:
             if not future.done():

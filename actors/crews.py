@@ -11,7 +11,7 @@ class HelperQuotas:
     def __init__(self) -> None:
         self._helpers: dict[str, dict[str, int]] = {}
 
-    def hire(self, stage: str, film: str, wanted: int, most: int) -> int:
+    def acquire(self, stage: str, film: str, wanted: int, most: int) -> int:
         """Helpers that a film may have, of those that it wants in all. It is asked again for each
         piece: where others have come since, they are fewer, and the film is to let some go.
         """
@@ -20,6 +20,6 @@ class HelperQuotas:
         films[film] = max(0, min(wanted, most - 1 - others))
         return films[film]
 
-    def disband(self, stage: str, film: str) -> None:
+    def release(self, stage: str, film: str) -> None:
         """A film is done, and has no helpers any more."""
         self._helpers.get(stage, {}).pop(film, None)

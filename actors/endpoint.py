@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.part import hardware
-from actors.trial import html_page, is_html, lists_nothing, no_credit, wrong_address
+from actors.trial import html_page, is_html, no_credit, serves_web_page, wrong_address
 from mustsee.errors import (
     BadRow,
     Busy,
@@ -31,7 +31,7 @@ from mustsee.errors import (
 )
 from mustsee.run.ledger import Price, price, require_price
 from mustsee.run.limits import Limits
-from mustsee.run.quota import Quota, told_quotas
+from mustsee.run.quota import Quota, quotas_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -43,8 +43,8 @@ Prices = Mapping[str, Sequence[float]]
 CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
 
 MOST_SAID = 300  # characters of an endpoint's error message that are passed on
-AGAIN = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
-BUSY = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
+RETRYABLE_STATUS = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
+BUSY_STATUS = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +184,8 @@ class Connection:
             async with self._room, asyncio.timeout(self.endpoint.timeout):  # noqa: SIM117
                 async with session.post(url, data=data, proxy=self._proxy) as response:
                     raw, status = await response.read(), response.status
-                    wait = None if status < 400 else asked_to_wait(response.headers)
-                    self.quotas = told_quotas(response.headers)
+                    wait = None if status < 400 else retry_after_s(response.headers)
+                    self.quotas = quotas_in(response.headers)
         except TimeoutError as error:
             seconds = f"{self.endpoint.timeout:g} s"
             raise Transient(f"{self.place}: no answer within {seconds}") from error
@@ -211,7 +211,7 @@ class Connection:
         """What an HTML page in place of a reply means: a fault of the moment where the endpoint has
         answered before, or lists its models; else it is no endpoint.
         """
-        if not self._answered and await asyncio.to_thread(lists_nothing, self.endpoint):
+        if not self._answered and await asyncio.to_thread(serves_web_page, self.endpoint):
             return UserError(html_page(self.place))
         return Transient(f"{self.place}: an HTML page in place of a reply")
 
@@ -288,8 +288,8 @@ class Connection:
         code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
         if lacks := no_credit(self.place, status, body):
             return NoCredit(lacks)
-        if status >= 500 or status in AGAIN:
-            kind = Busy if status in BUSY else Transient
+        if status >= 500 or status in RETRYABLE_STATUS:
+            kind = Busy if status in BUSY_STATUS else Transient
             return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
         refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
         if status in (401, 403) or refused:
@@ -329,10 +329,10 @@ def retry_after(error: APIStatusError) -> float | None:
     """Seconds, from `retry-after-ms`, or from `retry-after` as seconds or as a date; a date counts
     from the endpoint's own clock where it tells it.
     """
-    return asked_to_wait(error.response.headers)
+    return retry_after_s(error.response.headers)
 
 
-def asked_to_wait(headers: Mapping[str, str]) -> float | None:
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds, as `retry_after` says."""
     try:
         if "retry-after-ms" in headers:

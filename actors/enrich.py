@@ -34,7 +34,7 @@ class Enrich:
     comes to the answer of each question that stays, twins and siblings too.
 
     What the `writer` makes is vetted by `vet`, whose judge also grades the twins; what falls there
-    stays, dropped. The steps of a trace are looked at by the looker of `vet`, and all of it is
+    stays, dropped. The steps of a trace are looked at by the verifier of `vet`, and all of it is
     graded by the `grader`. With nothing to make the job leaves this stage out. What bears identity:
     what is made, the writer and the grader, the texts of their prompts, and all of `vet`.
     """
@@ -58,16 +58,16 @@ class Enrich:
     def __post_init__(self) -> None:
         if self.twins and self.vet.judge is None:
             raise UserError("enrich.twins=true needs a judge: set enrich/vet/judge=mini")
-        if self.traces.most and self.vet.looker is None:
-            raise UserError("enrich.traces needs a looker: set enrich/vet/looker=openai")
-        if self.traces.most and _blind(self.vet.looker):
+        if self.traces.most and self.vet.verifier is None:
+            raise UserError("enrich.traces needs a verifier: set enrich/vet/verifier=openai")
+        if self.traces.most and _blind(self.vet.verifier):
             raise UserError(
-                f"enrich.vet.looker={self.vet.looker!r} takes no pictures, so nobody could look at "
-                "the steps of enrich.traces: set enrich/vet/looker= to a model that does"
+                f"enrich.vet.verifier={self.vet.verifier!r} takes no pictures, which the "
+                "steps of enrich.traces need: set enrich/vet/verifier= to a model that does"
             )
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether there is anything to make."""
         return self.twins or self.groups.most > 0 or self.traces.most > 0
 
@@ -96,8 +96,8 @@ class Enrich:
 
     def open(self, run: RunContext) -> Opened:
         writing, vetted = asker_of(self, self.writer, run), self.vet.open(run)
-        grading, looker = asker_of(self, self.grader, run), self.vet.looker
-        looking = self.vet.asker(looker, run) if self.traces.most and looker else None
+        grading, verifier = asker_of(self, self.grader, run), self.vet.verifier
+        looking = self.vet.asker(verifier, run) if self.traces.most and verifier else None
         judge = ConfiguredJudge(self.vet.judge, run).equivalent if self.vet.judge else None
         shown, near = self.groups, self.traces.near
         if _blind(self.writer):
@@ -127,7 +127,7 @@ class Enrich:
             asked = _grouped((*(video.questions or ()), *(done.questions or ())))
             if looking is None:
                 return replace(video, questions=asked)
-            askers, grader = {"looker": looking.with_provenance()}, grading.with_provenance()
+            askers, grader = {"verifier": looking.with_provenance()}, grading.with_provenance()
             vetting = VettingContext(askers=askers, film=film, seed=self.seed, count=run.count)
             how = replace(self.traces, near=near)
             steps = (traces.add_trace(q, video, writer, grader, how, vetting) for q in asked)
@@ -145,7 +145,7 @@ def _passed(question: Question) -> bool:
     """Whether a question has options, a known answer, and passed whatever could tell of it."""
     known = bool(question.options) and question.answer_index is not None
     first = question.sibling_of is None
-    return known and first and question.drop is None and not question.unvetted_by
+    return known and first and question.drop is None and not question.unverified_by
 
 
 def _new(made: Sequence[Question], video: Video) -> tuple[Question, ...]:

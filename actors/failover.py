@@ -16,8 +16,8 @@ from typing import Protocol
 from mustsee.errors import KeyRefused, MustseeError, NoAnswer, NoCredit, Transient
 from mustsee.llm import Llm, Reply, Request
 
-AGAIN = 60.0  # seconds after which an account that was out of order is asked again
-OUT = (NoAnswer, NoCredit, KeyRefused)
+RETRY_ACCOUNT_AFTER_S = 60.0  # seconds after which an account that was out of order is asked again
+ACCOUNT_ERRORS = (NoAnswer, NoCredit, KeyRefused)
 
 
 class FailoverRoute(Llm, Protocol):
@@ -50,8 +50,8 @@ class Failover:
                 continue
             try:
                 reply = await way.complete(request)
-            except OUT as error:
-                self._out[way.identity] = self._clock() + AGAIN, str(error)
+            except ACCOUNT_ERRORS as error:
+                self._out[way.identity] = self._clock() + RETRY_ACCOUNT_AFTER_S, str(error)
             except Transient as error:
                 failed = error
             else:

@@ -37,9 +37,11 @@ from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
 LONGEST_BACKOFF = 30.0  # seconds
-STEP = 0.02  # seconds, in which a worker's calls start
-UNBOUNDED = 1 << 30  # calls at once of a model that is no endpoint
-AHEAD = 1 / 16  # of the calls in flight: so many more wait in the sender for one of them to end
+START_STEP_S = 0.02  # seconds, in which a worker's calls start
+UNBOUNDED_CALLS = 1 << 30  # calls at once of a model that is no endpoint
+WAITING_SHARE = (
+    1 / 16
+)  # of the calls in flight: so many more wait in the sender for one of them to end
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -64,7 +66,7 @@ class ReportsQuotas(Protocol):
     def quotas(self) -> Mapping[str, Quota]: ...
 
 
-def told_by(llm: object) -> Mapping[str, Quota]:
+def reported_quotas(llm: object) -> Mapping[str, Quota]:
     """What a model's last reply told of its limits."""
     return llm.quotas if isinstance(llm, ReportsQuotas) else {}
 
@@ -148,10 +150,12 @@ class Gateway:
         meter = config if isinstance(config, MeteredModel) else None
         if meter is not None:
             if isinstance(coordinator, Coordinator):
-                coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
+                coordinator.register_account(meter.endpoint.account, meter.endpoint.limits)
             else:
                 endpoint = meter.endpoint
-                call_coordinator(coordinator.enroll.remote(endpoint.account, endpoint.limits))
+                call_coordinator(
+                    coordinator.register_account.remote(endpoint.account, endpoint.limits)
+                )
         batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
         sender = sender if meter is not None else None
         return cls(
@@ -195,8 +199,8 @@ class Gateway:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._flying = loop, {}
-            most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED
-            ahead = int(AHEAD * most) if self._sender is not None else 0
+            most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED_CALLS
+            ahead = int(WAITING_SHARE * most) if self._sender is not None else 0
             self._room = asyncio.Semaphore(most + ahead)
             self._client = CoordinatorClient(self._coordinator, self._owner)
 
@@ -329,7 +333,7 @@ class Gateway:
                 break
         if grant.wait > 0:
             now = asyncio.get_running_loop().time()
-            await self._sleep(on_time(grant.wait, now) if self._sender else grant.wait)
+            await self._sleep(align_to_step(grant.wait, now) if self._sender else grant.wait)
         return None
 
     def _entry(
@@ -355,7 +359,11 @@ class Gateway:
 
     def _told_quotas(self) -> Mapping[str, Quota] | None:
         """What the endpoint told of its limits since this was asked last."""
-        told = told_by(self._llm) if self._sender is None else self._sender.quotas(self._known_as)
+        told = (
+            reported_quotas(self._llm)
+            if self._sender is None
+            else self._sender.quotas(self._known_as)
+        )
         fresh, self._told = told is not self._told, told
         return told if fresh and told else None
 
@@ -377,11 +385,11 @@ class Gateway:
         return None if value is None else replace(load(Reply, json.loads(value)), cached=True)
 
 
-def on_time(wait: float, now: float) -> float:
-    """So many seconds, and on to the next `STEP` of the clock that shows `now`: calls that start at
-    about the same time wake the sender once.
+def align_to_step(wait: float, now: float) -> float:
+    """So many seconds, and on to the next `START_STEP_S` of the clock that shows `now`: calls that
+    start at about the same time wake the sender once.
     """
-    return math.ceil((now + wait) / STEP) * STEP - now
+    return math.ceil((now + wait) / START_STEP_S) * START_STEP_S - now
 
 
 def keep(store: Store, key: str, reply: Reply) -> None:

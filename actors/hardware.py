@@ -8,7 +8,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 
-LEAST = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
+MIN_RESOURCES = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Hardware:
 
     def check(self, key: str) -> None:
         """Raises UserError, naming the key in conf, for numbers that no pool can have."""
-        for name, least in LEAST.items():
+        for name, least in MIN_RESOURCES.items():
             if (value := getattr(self, name)) < least:
                 raise UserError(f"{key}.{name}={value!r}: at least {least}")
         given = self.workers if isinstance(self.workers, int) else dict(self.workers)

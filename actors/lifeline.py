@@ -2,7 +2,8 @@
 
 Each process that has calls in flight holds a connection to the coordinator. The system closes it
 however the process ends, and at no other time: one that is starved of CPU still has it. Where a
-whole machine is gone, or the network, the connection's own probes (`PROBES`) find that out.
+whole machine is gone, or the network, the connection's own probes (`KEEPALIVE_OPTIONS`) find that
+out.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}  # seconds, seconds, times
-SECONDS = 10.0  # in which a lifeline is to be tied
+KEEPALIVE_OPTIONS = {
+    "TCP_KEEPIDLE": 5,
+    "TCP_KEEPINTVL": 2,
+    "TCP_KEEPCNT": 3,
+}  # seconds, seconds, times
+CONNECT_TIMEOUT_S = 10.0  # in which a lifeline is to be tied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +66,7 @@ class LivenessConnection:
     """A sender's end. Raises OSError where the coordinator cannot be reached."""
 
     def __init__(self, address: tuple[str, int], sender: str) -> None:
-        self.socket = socket.create_connection(address, timeout=SECONDS)
+        self.socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         _probed(self.socket)
         self.socket.sendall(f"{sender}\n".encode())
         self.socket.setblocking(False)
@@ -77,6 +82,6 @@ class LivenessConnection:
 
 def _probed(end: socket.socket) -> None:
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in PROBES.items():
+    for name, value in KEEPALIVE_OPTIONS.items():
         if hasattr(socket, name):
             end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -27,7 +27,7 @@ from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.pictures import Thumbnails, TimedFrame
 from mustsee.media.samples import FrameSampler, SampleSteps
-from mustsee.media.shots import CONTEXT, USUAL_FPS, ShotFinder, ShotRules, shots_between
+from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
 from mustsee.records import Frame, Video
 
@@ -121,7 +121,7 @@ class Look:
 
         return look
 
-    def piecework(self) -> Callable[[LookWindow], WindowResult]:
+    def open_chunked(self) -> Callable[[LookWindow], WindowResult]:
         """Loads the detectors."""
         import cv2
 
@@ -177,7 +177,7 @@ class Look:
             if watched.stream is None:
                 raise BadRow(f"no video stream in {window.uri!r}")
             pictures = (
-                watched.pictures(max(window.begin, start - CONTEXT), stop)
+                watched.pictures(max(window.begin, start - CONTEXT_S), stop)
                 if finder
                 else self._sparse(window)
             )
@@ -185,7 +185,7 @@ class Look:
                 cuts = finder.see(picture) if finder else ()
                 if picture.time >= end:
                     late += cuts
-                    if finder and (finder.due or picture.time < end + CONTEXT):
+                    if finder and (finder.due or picture.time < end + CONTEXT_S):
                         continue
                     break
                 sampler.see(picture)

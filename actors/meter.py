@@ -27,7 +27,7 @@ class Meter:
         self._seen = (clock(), cpu())
         self._each = (0.0, 0.0)  # what a row is charged that was there from the beginning
 
-    def stint(self) -> RowWork:
+    def row_work(self) -> RowWork:
         """Of a row that has come, and may have to wait for its turn."""
         return RowWork(self)
 

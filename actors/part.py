@@ -73,7 +73,7 @@ def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPr
 
 def compute_pieces_here(part: ChunkedPart) -> Each:
     """A film's pieces done one after the other, here."""
-    return functools.partial(map, part.piecework())
+    return functools.partial(map, part.open_chunked())
 
 
 @dataclass(frozen=True)
@@ -114,21 +114,21 @@ class Part(Protocol):
 
 
 class ChunkedPart(Protocol):
-    """A part that does a long film piece by piece. `piecework` loads its model and returns what
+    """A part that does a long film piece by piece. `open_chunked` loads its model and returns what
     makes a record of the class `result` of each piece, whatever it did before. A piece can be
     pickled, and `mustsee.store.identity` tells it from any other.
     """
 
     result: ClassVar[type]
 
-    def piecework(self) -> Callable[[Any], Any]: ...
+    def open_chunked(self) -> Callable[[Any], Any]: ...
 
 
 class Skippable(Part, Protocol):
     """A part whose stage the job leaves out where it has nothing to do."""
 
     @property
-    def on(self) -> bool: ...
+    def is_on(self) -> bool: ...
 
 
 @runtime_checkable

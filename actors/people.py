@@ -18,15 +18,15 @@ from mustsee.store import identity
 @dataclass(frozen=True, kw_only=True)
 class People:
     """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
-    the `looker` sees them: an impression, no fact about anybody. `looker` null: nobody looks.
+    the `llm` sees them: an impression, no fact about anybody. `llm` null: nobody looks.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
 
-    looker: LlmConfig | None = None
+    llm: LlmConfig | None = None
     pictures: int = 8
     seed: int = 0
     prompts: str | None = None
@@ -36,13 +36,13 @@ class People:
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        return {"looker": self.looker} if self.looker is not None else {}
+        return {"llm": self.llm} if self.llm is not None else {}
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.looker, TakesImages) and not self.looker.looks:
+        if isinstance(self.llm, TakesImages) and not self.llm.looks:
             raise UserError(
-                f"people.looker={self.looker!r} takes no pictures: set people/looker= to a model "
+                f"people.llm={self.llm!r} takes no pictures: set people/llm= to a model "
                 "that does, or people=none"
             )
 
@@ -51,15 +51,15 @@ class People:
         return {
             "class": "People",
             "version": self.version,
-            "looker": identity(self.looker),
+            "llm": identity(self.llm),
             "prompt": prompts_in(self.prompts, self.language).digest(PROMPT),
             "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
         }
 
     def open(self, run: RunContext) -> Opened:
-        assert self.looker is not None, "the job leaves this stage out"
+        assert self.llm is not None, "the job leaves this stage out"
         asker = Asker(
-            llm=run.llm(self.looker),
+            llm=run.llm(self.llm),
             prompts=prompts_in(self.prompts, self.language),
             sampling=self.sampling,
             tries=self.tries,

@@ -43,9 +43,9 @@ class ChunkRunner:
 
     def __call__(self, part: ChunkedPart) -> Each:
         """As `RunContext.pieces`: loads the part's model."""
-        work = part.piecework()
+        work = part.open_chunked()
 
-        def each(pieces: Iterable[Any]) -> Iterator[Any]:
+        def each_chunk(pieces: Iterable[Any]) -> Iterator[Any]:
             left = iter(pieces)
             first = list(islice(left, 2))
             if len(first) < 2:
@@ -53,10 +53,10 @@ class ChunkRunner:
                 return
             film = self.key(part, first[0])
             with contextlib.ExitStack() as held:
-                held.callback(self.coordinator.disband.remote, self.stage, film)
+                held.callback(self.coordinator.release_helpers.remote, self.stage, film)
                 yield from ChunkPool(self, part, film, held).results(chain(first, left), work)
 
-        return each
+        return each_chunk
 
     def key(self, part: ChunkedPart, piece: Any) -> str:
         """Of a piece's result in the store, in the form that it has now."""
@@ -66,9 +66,11 @@ class ChunkRunner:
     def helper_quota(self, film: str, wanted: int) -> int:
         """How many helpers the film may have, of so many."""
         most = self.hardware.max_workers
-        return call_coordinator(self.coordinator.hire.remote(self.stage, film, wanted, most))
+        return call_coordinator(
+            self.coordinator.acquire_helpers.remote(self.stage, film, wanted, most)
+        )
 
-    def room(self) -> int:
+    def free_workers(self) -> int:
         """How many more workers of this stage the cluster has room for."""
         import ray
 
@@ -92,14 +94,14 @@ class Helper:
     def __init__(self, part: ChunkedPart, here: str) -> None:
         if os.path.isdir(here):
             os.chdir(here)
-        self._work, self._meter = part.piecework(), Meter()
+        self._work, self._meter = part.open_chunked(), Meter()
 
     def ready(self) -> None:
         """Answers when the model is loaded."""
 
     def work(self, piece: Any) -> tuple[Any, WorkTimes]:
         """The result of a piece, and what it took."""
-        stint = self._meter.stint()
+        stint = self._meter.row_work()
         stint.begin()
         return self._work(piece), stint.end()
 
@@ -205,7 +207,9 @@ class ChunkPool:
 
         hard = self._pieces.hardware
         actor: Any = ray.remote(Helper)
-        more = min(self._pieces.room() - len(self._coming), hard.max_workers - 1 - self._hired)
+        more = min(
+            self._pieces.free_workers() - len(self._coming), hard.max_workers - 1 - self._hired
+        )
         allowed = self._pieces.helper_quota(self._film, self._helpers + max(more, 0))
         for _ in range(allowed - self._helpers):
             helper = actor.options(

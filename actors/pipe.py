@@ -11,8 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-READ = 1 << 20  # bytes at once
-HEADER = 8  # bytes that say how long what follows is
+READ_BYTES = 1 << 20  # bytes at once
+HEADER_BYTES = 8  # bytes that say how long what follows is
 
 
 class Pipe:
@@ -27,7 +27,9 @@ class Pipe:
         self._socket, self._got, self._ended = end, got, ended
         self._waiting: list[Any] = []
         self._in, self._out, self._full = bytearray(), bytearray(), False
-        self._room = bytearray(READ)  # one for all reads: as much memory costs more than the read
+        self._room = bytearray(
+            READ_BYTES
+        )  # one for all reads: as much memory costs more than the read
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this loop from now on; what is half sent or half read goes on there."""
@@ -44,7 +46,7 @@ class Pipe:
         if self._waiting:
             packed = pickle.dumps(self._waiting, protocol=pickle.HIGHEST_PROTOCOL)
             self._waiting = []
-            self._out += len(packed).to_bytes(HEADER, "big") + packed
+            self._out += len(packed).to_bytes(HEADER_BYTES, "big") + packed
         self._write()
 
     def _write(self) -> None:
@@ -77,11 +79,11 @@ class Pipe:
             self._ended()
             return
         self._in += memoryview(self._room)[:size]
-        while len(self._in) >= HEADER:
-            end = HEADER + int.from_bytes(self._in[:HEADER], "big")
+        while len(self._in) >= HEADER_BYTES:
+            end = HEADER_BYTES + int.from_bytes(self._in[:HEADER_BYTES], "big")
             if len(self._in) < end:
                 return
-            messages = pickle.loads(memoryview(self._in)[HEADER:end])
+            messages = pickle.loads(memoryview(self._in)[HEADER_BYTES:end])
             del self._in[:end]
             for message in messages:
                 self._got(message)

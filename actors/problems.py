@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from actors.coordinator import OVERRAN
+from actors.coordinator import OVERRAN_DEATHS
 from mustsee.errors import MustseeError
 from mustsee.records import Problem
 
@@ -21,7 +21,7 @@ def problem_from_error(stage: str, error: Exception) -> Problem:
 
 def problem_from_deaths(stage: str, deaths: int, most: float | None) -> Problem:
     """Of so many workers that died with the row, which was allowed `most` seconds."""
-    if deaths >= OVERRAN:
+    if deaths >= OVERRAN_DEATHS:
         message = (
             f"it took longer than {most:g} s, the limit of a film of this length "
             f"(cluster.stages.{stage}.limit), and its worker was ended: something hangs, or the "

@@ -39,10 +39,12 @@ from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
 from mustsee.text import LETTERS
 
-TYPICAL = 4.0  # characters per token of English text; the gateway reserves more than it expects
-QUIET = 0.006  # seconds without a new call after which all that can be asked has been asked
+CHARS_PER_TOKEN = (
+    4.0  # characters per token of English text; the gateway reserves more than it expects
+)
+QUIET_S = 0.006  # seconds without a new call after which all that can be asked has been asked
 FIRST, SPEED = 0.7, 70.0  # seconds to the first token, tokens a second: assumed of an endpoint
-SPOKEN = 2.3  # words a second, in what stands in for a transcription (140 a minute)
+WORDS_PER_SECOND = 2.3  # words a second, in what stands in for a transcription (140 a minute)
 NARRATION = (
     "First we put the water on and wait until it boils. My brother built this table from the wood "
     "of an old door. The second box holds the small screws, and the long ones are over there. "
@@ -92,7 +94,7 @@ class SimulatedClock:
         while came != self._came or self._threads.busy:
             came = self._came
             started = time.monotonic()
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(QUIET_S)
             if not self._threads.busy:
                 self.slept += time.monotonic() - started
 
@@ -133,8 +135,8 @@ class RuleStandIn:
         text, words = await self._said(request)
         estimate = self.config.estimate(request)
         characters = sum(len(m.text) for m in request.messages)
-        over = characters / CHARACTERS_PER_TOKEN - characters / TYPICAL
-        tokens_in, tokens_out = estimate.tokens_in - over, words / TYPICAL
+        over = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
+        tokens_in, tokens_out = estimate.tokens_in - over, words / CHARS_PER_TOKEN
         usd = self.config.endpoint.price.usd(tokens_in, tokens_out)
         if not estimate.tokens_in:  # paid by the minute
             tokens_in, usd = 0.0, estimate.usd
@@ -190,7 +192,7 @@ def _heard(wav: bytes) -> str:
     seconds = len(wav) / 32_000
     words = itertools.cycle(NARRATION.split())
     starts = range(0, max(1, int(seconds)), 3)
-    said = [" ".join(itertools.islice(words, round(3 * SPOKEN))) for _ in starts]
+    said = [" ".join(itertools.islice(words, round(3 * WORDS_PER_SECOND))) for _ in starts]
     segments = [
         {"start": float(start), "end": min(start + 3.0, seconds), "text": text, "avg_logprob": -0.1}
         for start, text in zip(starts, said, strict=True)
@@ -246,7 +248,7 @@ class LocalSession(Session):
         return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
 
 
-def rules_alone(store: str, call_seconds: float | None) -> LocalSession:
+def open_rules_session(store: str, call_seconds: float | None) -> LocalSession:
     """A session in which nothing is asked and nothing is stored."""
     return LocalSession(
         store=ReadOnlyStore(store),

@@ -31,7 +31,7 @@ START = (
 )
 
 
-STARTS = 3  # of a sender that is killed before it has begun
+MAX_STARTS = 3  # of a sender that is killed before it has begun
 NO_QUOTAS: Mapping[str, Quota] = {}
 
 
@@ -135,7 +135,7 @@ class Sender:
             self._tying: set[asyncio.Task[None]] = set()
             if self._pipe is not None:
                 self._pipe.attach(loop)
-        for _ in range(STARTS):
+        for _ in range(MAX_STARTS):
             if self._pipe is not None:
                 return
             async with self._starting:
@@ -143,7 +143,7 @@ class Sender:
                     await self._start(loop)
         if self._pipe is None:
             raise MustseeError(
-                f"the process that makes a worker's calls was killed {STARTS} times when it "
+                f"the process that makes a worker's calls was killed {MAX_STARTS} times when it "
                 "started; see whether this machine has memory left. What is finished is kept: the "
                 "same command goes on from here"
             )

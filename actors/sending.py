@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from actors.gateway import MeteredModel, keep, told_by
+from actors.gateway import MeteredModel, keep, reported_quotas
 from actors.lifeline import LivenessConnection
 from actors.pipe import Pipe
 from actors.sender import (
@@ -30,11 +30,13 @@ from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Llm, Reply
 from mustsee.store import Store, is_local, resolve
 
-THREADS = 16  # that store replies
-GATHER = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
+STORE_THREADS = 16  # that store replies
+GATHER_SHARE = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
 LONGEST_GATHER = 0.05  # seconds; ... handed on together: each alone would wake three processes
-PAUSE = 1.0  # seconds before a lifeline that could not be tied is tried again
-RESERVE = 4 << 20  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
+RECONNECT_AFTER_S = 1.0  # seconds before a lifeline that could not be tied is tried again
+RESERVED_BYTES = (
+    4 << 20
+)  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
 FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
 FULL_PAUSE_S = 0.5  # between two tries
 Came = tuple[CallEnded, str, Reply, float]  # an end, its key, its reply, the seconds that it took
@@ -49,7 +51,7 @@ class SenderProcess:
         self._models: dict[int, tuple[Llm, asyncio.Semaphore]] = {}
         self._out: dict[int, str] = {}  # calls by number, and their keys
         self._tasks: set[asyncio.Task[None]] = set()
-        self._threads = ThreadPoolExecutor(THREADS)
+        self._threads = ThreadPoolExecutor(STORE_THREADS)
         self._came: list[Came] = []
         self._takes = 0.0  # seconds, of late
         self._lifeline: LivenessConnection | None = None
@@ -74,7 +76,7 @@ class SenderProcess:
             self._models[message.number] = message.config.open(), room
         elif isinstance(message, CoordinatorRestarted):
             if self._tie(message.address):
-                self._loop.call_later(PAUSE, self._pipe.send, CoordinatorLost())
+                self._loop.call_later(RECONNECT_AFTER_S, self._pipe.send, CoordinatorLost())
         elif isinstance(message, SenderStart):
             self._name, self._store = message.name, Store(message.store)
             self._on_disk = is_local(message.store)
@@ -147,7 +149,7 @@ class SenderProcess:
     def _ended(self, call: Call) -> CallEnded:
         """A call's end, with what its endpoint told of its limits."""
         llm, _ = self._models[call.model]
-        return CallEnded(call.number, None, model=call.model, quotas=told_by(llm) or None)
+        return CallEnded(call.number, None, model=call.model, quotas=reported_quotas(llm) or None)
 
     def _keep(self) -> None:
         """Store what came, one after the other on a disk, side by side where each takes its time;
@@ -176,7 +178,7 @@ def gather_seconds(takes: float, out: int) -> float:
     """Seconds for which replies are gathered while so many calls are out, each of which takes so
     many seconds: none where no second one is to be expected meanwhile.
     """
-    wait = min(GATHER * takes, LONGEST_GATHER)
+    wait = min(GATHER_SHARE * takes, LONGEST_GATHER)
     return wait if out * wait > takes else 0.0
 
 
@@ -191,7 +193,7 @@ class DiskReserve:
             folder = resolve(root)[1]
             os.makedirs(folder, exist_ok=True)
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-            os.posix_fallocate(self._file.fileno(), 0, RESERVE)
+            os.posix_fallocate(self._file.fileno(), 0, RESERVED_BYTES)
 
     def release(self) -> None:
         """Make room."""

@@ -13,7 +13,7 @@ from actors.coordinator import call_coordinator
 from actors.hardware import Hardware
 from actors.part import RunContext
 from actors.pieces import ChunkRunner
-from actors.watchdog import SLACK, kill_after
+from actors.watchdog import REPLY_TIMEOUT_S, kill_after
 from mustsee.errors import MustseeError
 from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import Store
@@ -42,7 +42,10 @@ class Session:
     ) -> contextlib.AbstractContextManager[None]:
         """The block may take so long for this row. `beside`: those begun together with it."""
         return kill_after(
-            seconds, lambda: call_coordinator(self.coordinator.overran.remote(row, beside), SLACK)
+            seconds,
+            lambda: call_coordinator(
+                self.coordinator.record_overrun.remote(row, beside), REPLY_TIMEOUT_S
+            ),
         )
 
     def event(
@@ -66,12 +69,12 @@ class Session:
         def count(name: str, n: int) -> None:
             self.coordinator.count.remote(name, n)
 
-        async def lifelines() -> tuple[str, int]:
+        async def liveness_address() -> tuple[str, int]:
             return await asyncio.to_thread(
-                lambda: call_coordinator(self.coordinator.lifelines.remote())
+                lambda: call_coordinator(self.coordinator.liveness_address.remote())
             )
 
-        sender = Sender(self.store.root, lifelines)
+        sender = Sender(self.store.root, liveness_address)
         return RunContext(
             store=self.store,
             llm=lambda config: Gateway.connect(

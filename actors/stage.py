@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 Filter = Callable[[Video], str | None]
-KEPT = ("video_id", "uri", "duration", "drop", "problem", "lineage")
+PASSED_ON_COLUMNS = ("video_id", "uri", "duration", "drop", "problem", "lineage")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Stage:
     filters: tuple[Filter, ...] = ()
     forget: tuple[str, ...] = ()
 
-    def on(self, cores: float) -> Stage:
+    def sized_for(self, cores: float) -> Stage:
         """This stage on a cluster of so many cores."""
         if not computes(self.part):
             return self
@@ -135,7 +135,9 @@ class StageWorker:
         part = stage.part
         threaded = isinstance(part, Threaded) and part.threaded
         self._turn = contextlib.nullcontext() if threaded else threading.Lock()
-        self._columns = tuple(dict.fromkeys((*KEPT, *part.reads, *part.needs, *part.writes)))
+        self._columns = tuple(
+            dict.fromkeys((*PASSED_ON_COLUMNS, *part.reads, *part.needs, *part.writes))
+        )
 
     @cached_property
     def _identity(self) -> Any:
@@ -227,7 +229,7 @@ class StageWorker:
             return self._killed(task, deaths)
         with self._opening:
             opened = self._opened
-        stint = self._meter.stint()
+        stint = self._meter.row_work()
         try:
             limit = self.stage.hardware.seconds(task.row.duration)
             with self._turn, self.session.row_deadline(limit, task.name, beside):

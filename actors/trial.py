@@ -24,10 +24,10 @@ from mustsee.errors import UserError, hide_secrets
 if TYPE_CHECKING:
     from actors.endpoint import Endpoint
 
-SECONDS = 10.0  # for one request of the trial
-LISTED = 8  # models named in a message
-REFUSED = (401, 403)
-DOWN = (500, 502, 504)  # of a proxy whose server does not answer, ...
+TRIAL_TIMEOUT_S = 10.0  # for one request of the trial
+MAX_LISTED_MODELS = 8  # models named in a message
+REFUSED_STATUS = (401, 403)
+DOWN_STATUS = (500, 502, 504)  # of a proxy whose server does not answer, ...
 TRIES, PAUSE_S = 3, 1.0  # ... asked so often, with a pause in between
 NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # codes of an error
 
@@ -71,12 +71,12 @@ def wrong_address(base_url: str) -> str | None:
     return None
 
 
-def at_home(base_url: str) -> bool:
+def is_local_address(base_url: str) -> bool:
     """Whether the address is this machine's own."""
     return urlsplit(base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
+def refusal(endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S) -> str | None:
     """Why no call can succeed from this process, in a sentence; None where one may."""
     try:
         key = endpoint.key()
@@ -89,7 +89,7 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
             f"{place}: no answer ({listing.reason}); check base_url= (it usually ends in /v1), and "
             "that the server is up"
         )
-    if listing.status in REFUSED:
+    if listing.status in REFUSED_STATUS:
         return endpoint.refused_key(listing.status)
     if broken := _broken(endpoint, listing):
         return broken
@@ -102,9 +102,9 @@ def refusal(endpoint: Endpoint, seconds: float = SECONDS) -> str | None:
     return _unlisted(endpoint, key, place, names, seconds)
 
 
-def lists_nothing(endpoint: Endpoint) -> bool:
+def serves_web_page(endpoint: Endpoint) -> bool:
     """Whether what is at the address is a web page also where the models should be listed."""
-    return _ask(endpoint, endpoint.key(), "/models", SECONDS).html
+    return _ask(endpoint, endpoint.key(), "/models", TRIAL_TIMEOUT_S).html
 
 
 def html_page(place: str) -> str:
@@ -131,7 +131,7 @@ def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
     """Why an answer is none of an endpoint that works."""
     if said := no_credit(endpoint.place, listing.status, _error(listing.body)):
         return None if _has_fallback(endpoint) else said
-    if listing.status in DOWN:
+    if listing.status in DOWN_STATUS:
         page = ": an HTML page" if listing.html else ""
         return (
             f"{endpoint.place}: HTTP {listing.status}{page}, {TRIES} times: something answers in "
@@ -182,7 +182,7 @@ def _unlisted(
         return html_page(place)
     if lacks := no_credit(place, said.status, _error(said.body)):
         return None if _has_fallback(endpoint) else lacks
-    if said.status in REFUSED:
+    if said.status in REFUSED_STATUS:
         return endpoint.refused_key(said.status)
     if said.status in (404, 405) or "model_not_found" in json.dumps(said.body):
         if names:
@@ -199,8 +199,8 @@ def _unlisted(
 def _no_such_model(place: str, model: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.5)
     meant = f"; did you mean {near[0]!r}?" if near else "."
-    shown = ", ".join(sorted(names)[:LISTED])
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    shown = ", ".join(sorted(names)[:MAX_LISTED_MODELS])
+    more = f" and {len(names) - MAX_LISTED_MODELS} more" if len(names) > MAX_LISTED_MODELS else ""
     return f"{place}: there is no such model{meant} There are: {shown}{more}"
 
 
@@ -218,7 +218,7 @@ def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> Tri
     """As `_ask`, once more where a proxy says that its server is down."""
     answer = _ask(endpoint, key, path, seconds)
     for _ in range(TRIES - 1):
-        if answer.status not in DOWN:
+        if answer.status not in DOWN_STATUS:
             break
         time.sleep(PAUSE_S)
         answer = _ask(endpoint, key, path, seconds)

@@ -27,7 +27,7 @@ class Vet:
     """Filters on the questions that no check has dropped, in their order (`mustsee.filters`).
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
-    vet.guesser.model=...`; filters of a `looker` that takes no pictures are left out, and that is
+    vet.guesser.model=...`; filters of a `verifier` that takes no pictures are left out, and that is
     counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
     filter passes belongs to `subset`. `watch`: models that take films are shown them;
     else pictures. `judge`: says of questions without options
@@ -46,7 +46,7 @@ class Vet:
     guesser_2: LlmConfig | None = None
     guesser_3: LlmConfig | None = None
     reader: LlmConfig | None = None
-    looker: LlmConfig | None = None
+    verifier: LlmConfig | None = None
     repairer: LlmConfig | None = None
     judge: JudgeConfig | None = None
     watch: bool = True
@@ -69,8 +69,8 @@ class Vet:
     @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do what they are asked."""
-        blind = isinstance(self.looker, TakesImages) and not self.looker.looks
-        return tuple(f for f in self.filters if not (blind and "looker" in f.roles))
+        blind = isinstance(self.verifier, TakesImages) and not self.verifier.looks
+        return tuple(f for f in self.filters if not (blind and "verifier" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -13,13 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 
-SLACK = 15.0  # seconds: a coordinator that answers later is as good as dead
+REPLY_TIMEOUT_S = 15.0  # seconds: a coordinator that answers later is as good as dead
 
 
 @contextlib.contextmanager
 def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[None]:
     """After `seconds` in the block, `tell` and kill this process. Where the block lets no other
-    thread run, nothing is told: the process ends `SLACK` later, as any that is killed.
+    thread run, nothing is told: the process ends `REPLY_TIMEOUT_S` later, as any that is killed.
     """
     if seconds is None:
         yield
@@ -33,7 +33,9 @@ def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[Non
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
-    faulthandler.dump_traceback_later(seconds + SLACK, exit=True, file=sys.__stderr__ or 2)
+    faulthandler.dump_traceback_later(
+        seconds + REPLY_TIMEOUT_S, exit=True, file=sys.__stderr__ or 2
+    )
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus, unquote
 
-SHORTEST = 8  # characters of a secret that is looked for: "none" is a word, not a key
+MIN_SECRET_CHARS = 8  # characters of a secret that is looked for: "none" is a word, not a key
 # USER:PASSWORD@ of an address; keys of S3 hold slashes, which are no port's
 _ACCOUNT = re.compile(
     r"""(?<=://)([^\s/?#@'"<>:]*):((?!\d+/)(?:(?!://)[^\s?#'"<>])*)(?=@)""",
@@ -26,8 +26,8 @@ def secret(value: str) -> str:
     """The value itself, which `hide_secrets` knows from now on in this process, in URLs and in
     base64, too.
     """
-    if len(value) >= SHORTEST and value not in _secrets:
-        _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= SHORTEST)
+    if len(value) >= MIN_SECRET_CHARS and value not in _secrets:
+        _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= MIN_SECRET_CHARS)
     return value
 
 

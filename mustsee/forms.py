@@ -190,7 +190,7 @@ def one_of(values: Sequence[str], about: str) -> Shape[str]:
     return Shape({"type": "string", "enum": list(values), "description": about}, read)
 
 
-def many(each: Shape[T], about: str) -> Shape[tuple[T, ...]]:
+def list_of(each: Shape[T], about: str) -> Shape[tuple[T, ...]]:
     """Any number of things of one shape."""
 
     def read(value: Any, where: str) -> tuple[T, ...]:
@@ -229,7 +229,7 @@ def record(make: Callable[..., T], **parts: Shape[Any]) -> Shape[T]:
     return Shape(schema, read)
 
 
-def only(name: str, part: Shape[T]) -> Shape[T]:
+def object_with(name: str, part: Shape[T]) -> Shape[T]:
     """An object with one part: what a list must stand in, since a schema's root is an object."""
 
     def single_value(**parts: T) -> T:

@@ -17,7 +17,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.forms import Form
 from mustsee.prompts import Prompts
 from mustsee.records import Span, Video
-from mustsee.thoughts import half_marked
+from mustsee.thoughts import has_only_closing_tag
 
 T = TypeVar("T")
 HALF_MARKED = (
@@ -284,7 +284,7 @@ class Asker:
             try:
                 if reply.finish == "refusal":
                     raise Unparsed("it declines to answer")
-                if form.schema is None and half_marked(reply.text):
+                if form.schema is None and has_only_closing_tag(reply.text):
                     raise Unparsed(HALF_MARKED)
                 return form.read(reply.text)
             except Unparsed as error:

@@ -234,7 +234,7 @@ class Question:
         return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
 
     @property
-    def unvetted_by(self) -> tuple[str, ...]:
+    def unverified_by(self) -> tuple[str, ...]:
         """The filters that could tell nothing of it (`metrics.<filter>_unvetted`)."""
         return tuple(k.removesuffix(UNVETTED) for k in self.metrics if k.endswith(UNVETTED))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-FEW = 10  # clusters; the percentiles of resamples of fewer cannot reach far enough
+MIN_CLUSTERS = 10  # clusters; the percentiles of resamples of fewer cannot reach far enough
 LEAST_YOUDEN = 0.1  # a judge with sensitivity + specificity <= 1.1 tells almost nothing
 
 
@@ -174,7 +174,7 @@ def bootstrap(
     low, high = _resampled(value, found, count, level)
     return Estimate(
         value=value, low=max(within[0], low), high=min(within[1], high), n=n, clusters=count,
-        method="bootstrap t" if count < FEW else "bootstrap",
+        method="bootstrap t" if count < MIN_CLUSTERS else "bootstrap",
         se=float(found.std(ddof=1)) if len(found) > 1 else 0.0,
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ def bootstrap(
 def _resampled(value: float, found: Floats, count: int, level: float) -> tuple[float, float]:
     """The interval that resamples of `count` clusters tell (see `bootstrap`)."""
     reach = _t(level, count - 1) * math.sqrt(count / (count - 1))
-    if count < FEW:
+    if count < MIN_CLUSTERS:
         half = reach * (float(found.std(ddof=1)) if len(found) > 1 else 0.0)
         return value - half, value + half
     low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])

@@ -29,8 +29,10 @@ from mustsee.errors import DiskFull, MustseeError, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
-HEADER = 16  # bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
-FORM = "1"  # in the name of an object: objects of another form are not looked at
+HEADER_BYTES = (
+    16  # bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
+)
+FORMAT_VERSION = "1"  # in the name of an object: objects of another form are not looked at
 DAMAGED = "damaged"  # the folder of objects that were set aside
 # Errors of a file that its disk gives no more. A disk that is lost altogether takes no file either,
 # which ends the run with the first object that is computed anew.
@@ -174,7 +176,7 @@ class Store:
         return isinstance(self._place[0], fs.LocalFileSystem)
 
     def _path(self, kind: str, key: str) -> str:
-        return f"{self._place[1]}/{kind}/{key[:2]}/{key}.{FORM}"
+        return f"{self._place[1]}/{kind}/{key[:2]}/{key}.{FORMAT_VERSION}"
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The value, or None. Raises MustseeError when the store cannot be read."""
@@ -196,8 +198,8 @@ class Store:
                 f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
                 "be read, or set store="
             ) from error
-        content = memoryview(value)[HEADER:]
-        if value[:HEADER] == _header(kind, key, content):
+        content = memoryview(value)[HEADER_BYTES:]
+        if value[:HEADER_BYTES] == _header(kind, key, content):
             return content
         self._set_aside(kind, key, _reason(value))
         return None
@@ -258,10 +260,10 @@ class Store:
         """The keys of a kind's values that were stored since a UNIX time."""
         place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)
         return sorted(
-            info.base_name.removesuffix(f".{FORM}")
+            info.base_name.removesuffix(f".{FORMAT_VERSION}")
             for info in self._place[0].get_file_info(place)
             if info.type == fs.FileType.File
-            and info.base_name.endswith(f".{FORM}")
+            and info.base_name.endswith(f".{FORMAT_VERSION}")
             and info.mtime.timestamp() >= since
         )
 
@@ -292,7 +294,7 @@ def _reason(value: bytes) -> str:
     """What is wrong with an object that does not fit its checksum."""
     if not value:
         return "empty"
-    if len(value) < HEADER:
+    if len(value) < HEADER_BYTES:
         return f"cut off after {len(value)} bytes"
     return f"{len(value)} bytes that do not fit their checksum"
 

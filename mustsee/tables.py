@@ -69,7 +69,7 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
                 found = cells(row, number)
                 yield {k: (v if v != "" else None) for k, v in found.items() if k}
     except (pa.ArrowException, ValueError, OverflowError, csv.Error, OSError) as error:
-        raise UserError(f"cannot read the table {path!r}: {in_a_line(error)}") from error
+        raise UserError(f"cannot read the table {path!r}: {one_line_error(error)}") from error
 
 
 def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
     return row
 
 
-def in_a_line(error: Exception) -> str:
+def one_line_error(error: Exception) -> str:
     """What a library says of a file, which may be several lines."""
     return " ".join(str(error).split())
 

@@ -28,7 +28,7 @@ LETTERS_PER_WORD = 2  # the mean length of a Chinese word, for want of a diction
 _SPACED = rf"[^\W_{_RANGES}]+"
 WORD = re.compile(rf"{UNSPACED.pattern}|{_SPACED}(?:['’]{_SPACED})*")
 _MEASURED = re.compile(rf"\s*([{_RANGES}]|[^\s{_RANGES}]+)")
-STOP = frozenset(
+STOP_WORDS = frozenset(
     re.split(
         r"\s+",
         "a about above after again all also although always am an and any are aren't as at "
@@ -103,9 +103,9 @@ def stem(word: str) -> str:
 def terms(text: str) -> list[str]:
     """The stems of the words that carry meaning; number words as digits."""
     return [
-        str(NUMBERS[w]) if w in NUMBERS and w not in STOP else stem(w)
+        str(NUMBERS[w]) if w in NUMBERS and w not in STOP_WORDS else stem(w)
         for w in words(text)
-        if w not in STOP
+        if w not in STOP_WORDS
     ]
 
 
@@ -150,7 +150,7 @@ class TermVectors:
         return (self._vectors @ self._rows([Counter(terms(text))]).T).toarray()[:, 0]
 
     @cached_property
-    def mutual(self) -> NDArray[np.float64]:
+    def cosines(self) -> NDArray[np.float64]:
         """Cosine of each text to each."""
         return (self._vectors @ self._vectors.T).toarray()
 
@@ -168,7 +168,7 @@ def summary(sentences: Sequence[str], most: int) -> list[int]:
     """
     if not sentences:
         return []
-    mutual = TermVectors(sentences).mutual
+    mutual = TermVectors(sentences).cosines
     centre = mutual.mean(axis=1)
     chosen: list[int] = []
     room = most
@@ -255,10 +255,10 @@ def nouns(text: str) -> list[str]:
             if word not in _BEFORE_NOUNS and word not in NUMBERS:
                 continue
             start = place + 1
-            while start < len(said) and said[start] in STOP:
+            while start < len(said) and said[start] in STOP_WORDS:
                 start += 1  # "the first pancake", "the whole family"
             end = start
-            while end < len(said) and said[end] not in STOP and said[end] not in NUMBERS:
+            while end < len(said) and said[end] not in STOP_WORDS and said[end] not in NUMBERS:
                 end += 1
             closed = end == len(said) or said[end] in _AFTER_NOUNS
             run = said[max(start, end - 2) : end] if closed else said[start : start + 1]

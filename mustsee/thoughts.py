@@ -64,12 +64,12 @@ def split_reasoning(text: str, *, opened: bool = False) -> SplitReply:
     return SplitReply(said=said, thoughts="\n".join(t for t in found if t))
 
 
-def leaves_open(prompt: str) -> bool:
+def ends_in_open_tag(prompt: str) -> bool:
     """Whether a prompt ends with the opening tag of thoughts, as some chat templates write it."""
     return re.search(rf"(?:{_OPENS.pattern})\s*$", prompt, re.IGNORECASE) is not None
 
 
-def half_marked(text: str) -> bool:
+def has_only_closing_tag(text: str) -> bool:
     """Whether a text has the closing tag of thoughts on a line of its own, and no opening one: what
     comes of a server that does not tell thoughts apart, where the chat template opens them.
     """

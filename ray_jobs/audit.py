@@ -26,7 +26,7 @@ from actors.answer.battery import Battery, ConditionAnswerer, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
 from mustsee.audit import page, repeats, show, versions
-from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, why_not
+from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_because
 from mustsee.audit.clean import write_clean
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
@@ -99,7 +99,9 @@ class AuditJob:
         stand = [q for q in reading if q.drop is None]
         if askable_questions(stand):
             return
-        why = Counter(reading.unusable_reasons.get(q.question_id) or why_not(q) for q in stand)
+        why = Counter(
+            reading.unusable_reasons.get(q.question_id) or unusable_because(q) for q in stand
+        )
         told = ", ".join(f"{what} ({n})" for what, n in why.most_common()) or "there are none"
         hint = ""
         if reading.layout == "table" and self.table is None:

@@ -56,7 +56,7 @@ class CinePile:
             run.stage("align", self.align)
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
-            if self.enrich.on:
+            if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
 
             def write(kept: Questions, folder: Path, videos: Iterable[Video]) -> None:

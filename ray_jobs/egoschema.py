@@ -151,7 +151,7 @@ class EgoSchema:
             run.stage("vet", self.vet)
             if self.no_question:
                 run.stage("analyse", self.analysis)
-            if self.enrich.on:
+            if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             if self.cut:
                 run.stage("synth", self.make)

@@ -202,7 +202,7 @@ def whole(video: Video) -> Video:
     """
     own = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
     if own and video.source not in (None, video.video_id):
-        lines = video.lines and transcript.from_zero(video.lines, video.start or 0.0)
+        lines = video.lines and transcript.shift_to_zero(video.lines, video.start or 0.0)
         return dataclasses.replace(video, start=None, end=None, lines=lines)
     return video
 

@@ -47,7 +47,7 @@ class JudgeCalibrate:
     notes: str = ""
 
     def __call__(self) -> int:
-        trials.here(self.judge)
+        trials.check_here(self.judge)
         sources = dataclasses.replace(
             self.sources, bem=tuple(self.sources.bem), evouna=tuple(self.sources.evouna)
         )

@@ -306,7 +306,7 @@ class Mlvu:
             run.stage("ask", self.ask)
             run.stage("vet", self.vet)
             run.together(self.balance)
-            if self.enrich.on:
+            if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"mlvu": self.write}, extra=notes)
 

@@ -44,10 +44,10 @@ class Neptune:
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
-        if self.people.looker is None and set(People.writes) & set(self.diversity.strata):
+        if self.people.llm is None and set(People.writes) & set(self.diversity.strata):
             raise UserError(
                 f"diversity.strata={list(self.diversity.strata)!r}: nobody looks at the people: "
-                "set people=looker"
+                "set people=model"
             )
         videos = read_videos(self.videos)
         with self.run.open("neptune") as run:
@@ -56,14 +56,14 @@ class Neptune:
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
             run.stage("caption", self.caption, filters=filters["caption"])
-            if self.people.looker is not None:
+            if self.people.llm is not None:
                 run.stage("people", self.people)
             run.stage("embed", self.embed, filters=filters["embed"], forget=["keyframes"])
             if self.diversity.size is not None:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["frames"])
             run.stage("vet", self.vet)
-            if self.enrich.on:
+            if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             return run.publish(layouts={"neptune": layout.write}, extra=self._analysis)
 

@@ -41,7 +41,7 @@ from mustsee.store import is_local
 from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.running.launch import launch
-from ray_jobs.running.web import port, stay_up
+from ray_jobs.running.web import port, serve_until_signal
 
 TOOLS = {"label_studio": label_studio, "potato": potato}
 
@@ -142,7 +142,7 @@ class RateJob:
             count = len({i.question_id for i in asked if i.round != TRAINING})
             what = "tasks" if self.form.films else "questions"
             begun = f"{count} {what} at {address}; Ctrl-C stops, votes are kept"
-            return stay_up(create_app(desk), listening, begun, self._stopped())
+            return serve_until_signal(create_app(desk), listening, begun, self._stopped())
 
     def _stopped(self) -> str:
         """What is said when the page has been served."""
@@ -190,7 +190,7 @@ class RateJob:
         self._open()
         said = TOOLS[self.tool or ""].read(path)
         found = exchange.import_votes(self.form, said, self._questions, self._videos)
-        new = self._ballots.take_in(found.votes, time.time())
+        new = self._ballots.import_votes(found.votes, time.time())
         old = len(found.votes) - new
         print(f"{path}: {new} votes new, {old} there already or more than were wanted")
         for reason in found.refused:

@@ -25,7 +25,7 @@ from mustsee.run.tables import Tables
 from mustsee.store import Store, is_local, resolve
 from ray_jobs.running.launch import launch
 from ray_jobs.running.run import Page
-from ray_jobs.running.web import port, stay_up
+from ray_jobs.running.web import port, serve_until_signal
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 PAGES: Mapping[str, Page] = {"audit": page.write}
@@ -89,7 +89,7 @@ class Report:
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
             address = f"http://{self.host}:{listening.getsockname()[1]}/r/{watched.token}"
-            return stay_up(
+            return serve_until_signal(
                 create_app(watched),
                 listening,
                 f"with films: {address} (Ctrl-C stops it)",

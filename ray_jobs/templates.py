@@ -114,7 +114,7 @@ class Templates:
                     clusters += each
                     report["sets"][kind] = told
             if self.run.rehearsal.dry_run:
-                return running.told_of_calls()
+                return running.print_call_estimate()
         names = names_in([q.text for kind in asked.values() for q in kind])
         sound = [t for t in found if too_specific(t, least=self.least, names=names) is None]
         kept = distinct(sound, embed, alike=self.alike_templates)

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-REST = 32_000_000  # bytes of a refused body that are still read, and thrown away
+MAX_DRAINED_BYTES = 32_000_000  # bytes of a refused body that are still read, and thrown away
 
 
 async def read(
@@ -25,7 +25,7 @@ async def read(
     before the body was whole.
     """
     body, seen = bytearray(), 0
-    while seen < limit + REST:
+    while seen < limit + MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientDisconnect
@@ -69,7 +69,7 @@ class Arrivals:
     oldest.
     """
 
-    def __init__(self, *, seconds: float, count: int, size: int = REST) -> None:
+    def __init__(self, *, seconds: float, count: int, size: int = MAX_DRAINED_BYTES) -> None:
         self._seconds, self._count, self._size = seconds, count, size
         self._open: dict[str, dict[_Arriving, None]] = {}  # by client, oldest first
 
@@ -82,12 +82,12 @@ class Arrivals:
             self._open.setdefault(client, {})[one] = None
             self._make_room()
 
-            def grew(size: int) -> None:
+            def on_growth(size: int) -> None:
                 one.size = size
                 self._make_room()
 
             try:
-                return await read(receive, limit, grew)
+                return await read(receive, limit, on_growth)
             finally:
                 self._close(client, one)
 

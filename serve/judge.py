@@ -32,8 +32,8 @@ from serve.judge_local import LocalBackend
 CONF = Path(__file__).resolve().parent.parent / "conf"
 # Serve hands a request on with the first byte of its headers: a limit here would count bodies that
 # never arrive, so the app counts by itself (`judge_guard`), and this is above all that it takes.
-CONNECTIONS = 100_000
-BURST = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
+MAX_CONNECTIONS = 100_000
+BURST_REQUESTS = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
 
 
 class JudgeServeSettings(BaseModel):
@@ -255,8 +255,8 @@ def app(settings: JudgeServeSettings) -> Application:
     return Front.options(
         num_replicas=1,
         ray_actor_options={"num_cpus": 0.1},
-        max_ongoing_requests=CONNECTIONS,
-        max_queued_requests=BURST,
+        max_ongoing_requests=MAX_CONNECTIONS,
+        max_queued_requests=BURST_REQUESTS,
         backpressure_config={"status_code": 429, "retry_after_s": 2},
         graceful_shutdown_timeout_s=settings.drain,
     ).bind(judge, keys, limits)

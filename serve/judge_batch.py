@@ -31,7 +31,7 @@ class Full(Transient):
         return {"Retry-After": str(max(1, round(self.retry_after or 1)))}
 
 
-def too_late(seconds: float, patience: float) -> Full:
+def late_error(seconds: float, patience: float) -> Full:
     """Of a request that would take so many seconds: to be sent again when half of what it may take
     is free.
     """
@@ -105,7 +105,7 @@ class RequestBatcher(Generic[T, R]):
         rate = self._rate or self._budget / self._patience
         seconds = (self._held + tokens) / rate
         if seconds > self._patience:
-            raise too_late(seconds, self._patience)
+            raise late_error(seconds, self._patience)
 
     def _next(self) -> list[_Waiting[T, R]]:
         """The next batch: short enough that those behind it see their place move."""

@@ -32,15 +32,21 @@ log = logging.getLogger("mustsee.judge.access")
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
          408: "timeout", 409: "conflict", 413: "too_large", 422: "invalid_request",
          429: "overloaded", 503: "unavailable"}  # fmt: skip
-OPEN = ("/health", "/docs", "/openapi.json")  # to whoever asks: they tell of no text and no model
-OLDEST = 600.0  # seconds; what claims to have waited longer has another clock
-SMALL = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
-UNTIMED = 8  # requests inside at once before the first answer has shown how long one takes
-ARRIVING = 1024  # bodies that may arrive at once
+OPEN_PATHS = (
+    "/health",
+    "/docs",
+    "/openapi.json",
+)  # to whoever asks: they tell of no text and no model
+MAX_CLAIMED_WAIT_S = 600.0  # seconds; what claims to have waited longer has another clock
+SMALL_BYTES = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
+MAX_UNTIMED_REQUESTS = (
+    8  # requests inside at once before the first answer has shown how long one takes
+)
+MAX_ARRIVING_BODIES = 1024  # bodies that may arrive at once
 ARRIVING_BYTES = 128_000_000  # of these bodies together
-REFUSED = 256  # refused bodies that are still read, and thrown away, at once
+MAX_REFUSED_BODIES = 256  # refused bodies that are still read, and thrown away, at once
 REFUSED_SECONDS = 5  # for each of them
-LATEST = 30.0  # seconds; nobody is told to come back later
+MAX_RETRY_AFTER_S = 30.0  # seconds; nobody is told to come back later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +92,7 @@ class Keys:
 
     def admit(self, authorization: str, host: str | None, path: str = "/v1/") -> bool:
         """Whether a request with this header, from this address, may pass. In constant time."""
-        if path == "/health" or (path in OPEN and self.digests):
+        if path == "/health" or (path in OPEN_PATHS and self.digests):
             return True
         if not self.digests:
             return _loopback(host)
@@ -131,10 +137,10 @@ class LatencyGate:
         """Raises Full where a request of `size` bytes cannot be let in now. `waited`: seconds that
         it took to the door.
         """
-        size += SMALL
+        size += SMALL_BYTES
         patience, most = self._limits.seconds / 2, self._limits.waiting
         if not self._each:
-            most = min(most, UNTIMED)
+            most = min(most, MAX_UNTIMED_REQUESTS)
         own = self._inside_of[client] if self._sharing else 0
         if self._inside + own >= most:
             after = self._appointment(size, 1.0)
@@ -147,14 +153,14 @@ class LatencyGate:
 
     def _appointment(self, size: int, least: float) -> float:
         """Seconds until a request that is turned away should come back."""
-        now, each = self._clock(), size * self._each or 1 / UNTIMED
-        self._invited = min(max(self._invited, now) + each, now + LATEST)
-        return float(math.ceil(min(max(least, self._invited - now, 1), LATEST)))
+        now, each = self._clock(), size * self._each or 1 / MAX_UNTIMED_REQUESTS
+        self._invited = min(max(self._invited, now) + each, now + MAX_RETRY_AFTER_S)
+        return float(math.ceil(min(max(least, self._invited - now, 1), MAX_RETRY_AFTER_S)))
 
     def enter(self, size: int, waited: float = 0.0, client: str = "") -> Callable[[int], None]:
         """What to call with the status when the request has been answered. Raises Full."""
         self.check(size, waited, client)
-        size += SMALL
+        size += SMALL_BYTES
         self._count(client, 1, size)
         held, began = self._bytes, self._clock()
 
@@ -184,7 +190,7 @@ def waited_seconds(header: str, now: float) -> float:
     except ValueError:
         return 0.0
     seconds = sent / (1e6 if sent > 1e14 else 1e3 if sent > 1e11 else 1)
-    return now - seconds if 0 < now - seconds < OLDEST else 0.0
+    return now - seconds if 0 < now - seconds < MAX_CLAIMED_WAIT_S else 0.0
 
 
 class Metrics:
@@ -224,8 +230,10 @@ class JudgeGuard:
     def __init__(self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
         self._door = LatencyGate(limits, sharing=len(keys.digests) > 1)
-        self._arrivals = Arrivals(seconds=limits.arrival, count=ARRIVING, size=ARRIVING_BYTES)
-        self._rest = Arrivals(seconds=REFUSED_SECONDS, count=REFUSED)
+        self._arrivals = Arrivals(
+            seconds=limits.arrival, count=MAX_ARRIVING_BODIES, size=ARRIVING_BYTES
+        )
+        self._rest = Arrivals(seconds=REFUSED_SECONDS, count=MAX_REFUSED_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

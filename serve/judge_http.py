@@ -37,9 +37,9 @@ from serve.judge_shapes import (
     VerdictRequest,
 )
 
-GLANCE = 1.0  # seconds that a check of health waits for a judge that starts
-AGAIN = {"Retry-After": "5"}
-CLOSED = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+HEALTH_WAIT_S = 1.0  # seconds that a check of health waits for a judge that starts
+RETRY_AFTER_HEADER = {"Retry-After": "5"}
+CLOSED_POLICY_HEADER = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
 class Backend(Protocol):
@@ -59,7 +59,7 @@ class Backend(Protocol):
 
 
 def create_app(backend: Backend, keys: Keys, limits: RequestLimits) -> FastAPI:
-    """The app. Bearer keys on every route but those of `judge_guard.OPEN`."""
+    """The app. Bearer keys on every route but those of `judge_guard.OPEN_PATHS`."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
     metrics, start = Metrics(), Start(backend)
     app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics)
@@ -140,8 +140,8 @@ def _add_checks(
     @app.get("/health", response_model=Health, responses={503: ERRORS[503]})
     async def health() -> Any:
         """The process is up, and has scored a fixed pair right since it was started."""
-        wrong = await start.find_fault(GLANCE)
-        return {"status": "ok"} if wrong is None else failure(503, wrong, AGAIN)
+        wrong = await start.find_fault(HEALTH_WAIT_S)
+        return {"status": "ok"} if wrong is None else failure(503, wrong, RETRY_AFTER_HEADER)
 
     @app.get("/ready", response_model=Health, responses=refusals)
     async def ready() -> Any:
@@ -153,7 +153,7 @@ def _add_checks(
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
         """The schema as a page."""
-        return HTMLResponse(page(app.openapi()), headers=CLOSED)
+        return HTMLResponse(page(app.openapi()), headers=CLOSED_POLICY_HEADER)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals)
     async def figures() -> Response:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from mustsee.judge.judge import ForwardPass, Judge, JudgeItem, PreparedItem, Score
-from mustsee.judge.prompt import WORDS
+from mustsee.judge.prompt import MAX_CANDIDATE_WORDS
 from serve.judge_batch import RequestBatcher
 
-LIKE = JudgeItem(
+EQUIVALENT_ITEM = JudgeItem(
     question="What colour is the car?", candidate="The car is red.", references=("It is red.",)
 )
-UNLIKE = JudgeItem(
+DIFFERENT_ITEM = JudgeItem(
     question="What colour is the car?",
     candidate="I cannot tell from the video.",
     references=("It is red.",),
@@ -68,7 +68,7 @@ class LocalBackend:
         return [(plan, [next(readings) for _ in plan.prepared]) for plan in plans]
 
     async def ready(self) -> str | None:
-        like, unlike = await self.score([LIKE, UNLIKE], None)
+        like, unlike = await self.score([EQUIVALENT_ITEM, DIFFERENT_ITEM], None)
         if like.score is None or unlike.score is None:
             return f"the fixed pair was not scored: {like.error or unlike.error}"
         if not like.score > unlike.score:
@@ -86,5 +86,5 @@ def cost(item: JudgeItem) -> int:
     """About how many tokens are read for an item: those of the texts, and of the prompt round them,
     once for each reference.
     """
-    shared = len(item.question) + min(len(item.candidate), 6 * WORDS)
+    shared = len(item.question) + min(len(item.candidate), 6 * MAX_CANDIDATE_WORDS)
     return sum(16 + (shared + len(reference)) // 4 for reference in item.references)

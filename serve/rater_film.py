@@ -24,7 +24,7 @@ from mustsee.records import Span, Video
 from mustsee.store import resolve
 
 PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
-CONTAINERS = (".mp4", ".m4v", ".mov", ".webm")
+PLAYABLE_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm")
 STEP, LENGTH = 5.0, 10.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
 LONGEST, FPS, MOST = 960, 25.0, 200_000_000
 
@@ -125,7 +125,7 @@ def _looked(key: str, uri: str) -> ServedVideo:
         return ServedVideo(
             key=key, uri=uri, problem=f"the film cannot be read ({type(error).__name__})"
         )
-    local = "://" not in uri and uri.lower().endswith(CONTAINERS)
+    local = "://" not in uri and uri.lower().endswith(PLAYABLE_SUFFIXES)
     whole = local and bool(shown) and all(name in SOUNDS for name in names)
     if not found.has_video:
         return ServedVideo(key=key, uri=uri, problem="the film has no pictures")

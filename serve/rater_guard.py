@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 
 from serve.body import Receive, Scope, Send, read, replay
 
-BODY = 64_000  # bytes
+MAX_BODY_BYTES = 64_000  # bytes
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self'; img-src data:;"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -49,8 +49,8 @@ class RequestRate:
 
 
 class RaterGuard:
-    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over `BODY` is
-    refused.
+    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over
+    `MAX_BODY_BYTES` is refused.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], policy: str = POLICY) -> None:
@@ -61,7 +61,7 @@ class RaterGuard:
             await self._app(scope, receive, send)
             return
         if scope["method"] == "POST":
-            body = await read(receive, BODY)
+            body = await read(receive, MAX_BODY_BYTES)
             if body is None:
                 await _refuse(self._guarded(send))
                 return

@@ -13,7 +13,7 @@ from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from serve.rater_film import STEP, ServedVideo, ServedVideos, part_of
 
-AROUND = 60.0  # seconds of transcript before and behind the evidence
+TRANSCRIPT_MARGIN_S = 60.0  # seconds of transcript before and behind the evidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Tasks:
         which only a step that shows them passes on.
         """
         question, step = self.question(item), self.step(item, draft.step)
-        video, fields = self.video(item), [f for f in step.fields if f.fits(question)]
+        video, fields = self.video(item), [f for f in step.fields if f.applies_to(question)]
         evidence = question.evidence if "evidence" in step.shows else ()
         said = "transcript" in step.shows
         film = self.film(item, draft.step)
@@ -74,7 +74,7 @@ class Tasks:
             "options": self._options(item) if "options" in step.shows and not picked else [],
             "right": question.answer_index if "answer" in step.shows else None,
             "answer": _answer(question) if "answer" in step.shows else None,
-            "fields": [(f, given.get(f.name, f.stands(question))) for f in fields],
+            "fields": [(f, given.get(f.name, f.initial_text(question))) for f in fields],
             "choices": self._options(item),
             "evidence": evidence,
             "film": film, "every": STEP,
@@ -136,8 +136,8 @@ def nearby(video: Video | None, evidence: Sequence[Span]) -> list[Line]:
     lines = video.lines if video is not None and video.lines else ()
     if not evidence:
         return list(lines[:2000])
-    begin = min(s.start for s in evidence) - AROUND
-    end = max(s.end for s in evidence) + AROUND
+    begin = min(s.start for s in evidence) - TRANSCRIPT_MARGIN_S
+    end = max(s.end for s in evidence) + TRANSCRIPT_MARGIN_S
     return [line for line in lines if line.end >= begin and line.start <= end]
 
 

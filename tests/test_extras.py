@@ -179,7 +179,10 @@ def test_need_says_in_one_line_what_to_install() -> None:
 
 CHOICES = {
     "torch": "from actors.judge.gem import Gem; Gem(path='x').open()",
-    "whisperx": "from actors.hear.whisperx import WhisperXModels, WhisperX; WhisperXModels(WhisperX(model='x'))",
+    "whisperx": (
+        "from actors.hear.whisperx import WhisperX, WhisperXModels; "
+        "WhisperXModels(WhisperX(model='x'))"
+    ),
     "torch, whatever transformers says": (
         "from actors.llm.transformers import Transformers; Transformers(model='x').open()"
     ),

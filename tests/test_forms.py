@@ -20,7 +20,7 @@ from mustsee.enrich.twins import Wording, twin_form
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
 from mustsee.filters.blind import ANSWER, ranking
-from mustsee.filters.looks import told_by
+from mustsee.filters.looks import look_form
 from mustsee.filters.repair import repair_form
 from mustsee.forms import Form, free, in_json, in_lines
 from mustsee.llm import Message, Request
@@ -33,28 +33,28 @@ from mustsee.recipes.cinepile.ask import shortlist
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
 from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
-from mustsee.recipes.neptune.replies import PROSE, expected, shots, topics
+from mustsee.recipes.neptune.replies import PROSE, expected_answers, shots, topics
 from mustsee.records import Span
 from mustsee.text import LETTERS
 from ray_jobs.benches.loopback_schemas import as_object, instance
 from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls
-from tests.support.looker import question
+from tests.support.verifier import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
     "questions": questions(3, evidence=True),
     "decoys": decoys(ASKED, 2),
     "ranking": ranking(4),
-    "look": told_by(3),
-    "look in words": told_by(0),
+    "look": look_form(3),
+    "look in words": look_form(0),
     "mended": repair_form(2),
     "needle": about_needle(2, 2),
     "frames": sentences(3),
     "one frame": sentences(1),
     "shots": shots(3),
     "topics": topics(9),
-    "expected": expected(2, 2),
+    "expected": expected_answers(2, 2),
     "prose": PROSE,
     "shortlist": shortlist(9, 3),
     "mcqs": mcqs(),
@@ -269,7 +269,7 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "ranking": (ranked(), ranking(4), lambda v: v),
     "frames": (described(), sentences(3), lambda v: v),
     "topics": (divided(), topics(9), lambda v: v),
-    "look": (looked(), told_by(3), lambda v: (v.choice, v.evidence)),
+    "look": (looked(), look_form(3), lambda v: (v.choice, v.evidence)),
     "mcqs": (chosen(), mcqs(), _mcq),
     "twin": (twinned(), twin_form(("a mast",)), lambda v: v),
 }

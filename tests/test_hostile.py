@@ -16,7 +16,7 @@ from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import in_levels
 from mustsee.extract import extract
 from mustsee.filters.blind import ANSWER, ranking
-from mustsee.filters.looks import told_by
+from mustsee.filters.looks import look_form
 from mustsee.forms import Form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
@@ -90,11 +90,11 @@ QUOTING = {
         "* ANSWER: A > C > B\n* EXPLANATION: so", lambda v: v,
     ),
     "look": Quoting(
-        told_by(3), lambda q: {"seen": q, "evidence": SPAN, "look": [], "answer": "A"},
+        look_form(3), lambda q: {"seen": q, "evidence": SPAN, "look": [], "answer": "A"},
         "* SEEN: it\n* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: A", lambda v: v.choice,
     ),
     "look in words": Quoting(
-        told_by(0), lambda q: {"seen": q, "evidence": SPAN, "look": [], "answer": "red"},
+        look_form(0), lambda q: {"seen": q, "evidence": SPAN, "look": [], "answer": "red"},
         "* SEEN: it\n* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: red", lambda v: (v.choice, v.words),
     ),
     "guess": Quoting(

@@ -11,7 +11,7 @@ import pytest
 
 from mustsee.errors import Unparsed
 from mustsee.filters.blind import ranking
-from mustsee.filters.looks import CANNOT, told_by
+from mustsee.filters.looks import CANNOT, look_form
 from mustsee.forms import Form
 from mustsee.questions.drafts import Draft, plain
 from mustsee.questions.numbered import sentences
@@ -39,7 +39,7 @@ class Case:
 
 PLAIN = (Draft(question="What burns?", answer="A lamp", tag="identification",
                evidence=(Span(1.0, 2.5),)),)  # fmt: skip
-LOOK = told_by(5)
+LOOK = look_form(5)
 TWO = {"evidence": [{"start": 1, "end": 2.5}], "kind": "identification"}
 CASES = {
     "a ranking escaped for Markdown": Case(ranking(3), r"* ANSWER: B \> A \> C", (1, 0, 2)),

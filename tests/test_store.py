@@ -21,7 +21,7 @@ from mustsee.records import Keyframe, Line, Problem, Video
 from mustsee.schemas import table
 from mustsee.store import (
     DAMAGED,
-    HEADER,
+    HEADER_BYTES,
     MAX_DAMAGED,
     ReadOnlyStore,
     Store,
@@ -169,9 +169,9 @@ def results() -> dict[tuple[str, str], bytes]:
 
 def flips(size: int, many: int) -> list[int]:
     """Bits of an object: each of its header, and others spread over the rest."""
-    rest = range(8 * HEADER, 8 * size)
+    rest = range(8 * HEADER_BYTES, 8 * size)
     drawn = random.Random(size).sample(rest, min(many, len(rest)))
-    return [*range(8 * HEADER), *drawn]
+    return [*range(8 * HEADER_BYTES), *drawn]
 
 
 def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> Non
     assert len(told) == tried
 
 
-@pytest.mark.parametrize("length", [0, 1, HEADER - 1, HEADER, HEADER + 1, -1])
+@pytest.mark.parametrize("length", [0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, -1])
 def test_a_cut_object_is_a_miss_and_is_kept_to_look_at(tmp_path: Path, length: int) -> None:
     told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)

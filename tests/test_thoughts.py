@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.thoughts import half_marked, leaves_open, split_reasoning
+from mustsee.thoughts import ends_in_open_tag, has_only_closing_tag, split_reasoning
 
 MARKS = ["<think>{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
 WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
@@ -65,6 +65,6 @@ def test_thoughts_that_the_template_opens_end_at_their_closing_tag(thought: str,
     found = split_reasoning(text, opened=True)
     assert (found.said.strip(), found.thoughts) == (said, thought)
     assert split_reasoning(text).said == text
-    assert half_marked(text)
+    assert has_only_closing_tag(text)
     assert split_reasoning("no end", opened=True).unfinished
-    assert leaves_open("<|im_start|>assistant\n<think>\n")
+    assert ends_in_open_tag("<|im_start|>assistant\n<think>\n")

@@ -51,7 +51,7 @@ class TextGuesser:
         if self.by == "similar":
             from mustsee.text import TermVectors
 
-            scores = [float(s) for s in TermVectors(question.options).mutual.sum(axis=1).round(9)]
+            scores = [float(s) for s in TermVectors(question.options).cosines.sum(axis=1).round(9)]
         else:
             scores = [float(len(o)) if self.by == "longest" else 0.0 for o in question.options]
         return max(range(len(ties)), key=lambda i: (scores[i], ties[i]))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
-from actors.answer.look import AnswererFrames, Looker
+from actors.answer.look import AnswererFrames, FrameAnswerer
 from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext, video_input_of
 from mustsee.conditions.lines import excerpt
@@ -139,14 +139,14 @@ class AnswerLlm:
 
     def open(self, run: RunContext) -> Opened:
         llm, prompts = run.llm(self.llm), prompts_in(self.prompts, self.language)
-        look = Looker(self.see, self.rag, video_input_of(self.llm, run.store))
+        look = FrameAnswerer(self.see, self.rag, video_input_of(self.llm, run.store))
 
         async def answer(video: Video) -> Video:
             return await self._answer(video, look, llm, prompts)
 
         return answer
 
-    async def _answer(self, video: Video, look: Looker, llm: Llm, prompts: Prompts) -> Video:
+    async def _answer(self, video: Video, look: FrameAnswerer, llm: Llm, prompts: Prompts) -> Video:
         asked = [q for q in video.questions or () if q.drop is None]
         if self.see.listens and video.lines is None and asked:
             raise BadRow(

@@ -32,7 +32,7 @@ class AnswererFrames:
     films: tuple[VideoClip, ...] = ()
 
 
-class Looker:
+class FrameAnswerer:
     """Looks at films as `see` says, and for Video RAG as `clips` says. `watch`: gives a model that
     watches the film itself; null: it is shown pictures. The encoder is loaded with
     the first film. Raises BadRow for a film that is missing or cannot be decoded.

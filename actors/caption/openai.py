@@ -26,9 +26,9 @@ from mustsee.store import identity
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"
-QUALITY = 85  # of the JPEGs made here
-TOGETHER = 6  # frames of a shot in one second look
-AHEAD = 32  # requests whose clips are in memory at once
+JPEG_QUALITY = 85  # of the JPEGs made here
+MAX_FRAMES_TOGETHER = 6  # frames of a shot in one second look
+MAX_CLIPS_IN_MEMORY = 32  # requests whose clips are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class OpenAICaptioner:
 
     def open(self, run: RunContext) -> Opened:
         asker = self._asker(run, self.endpoint, self.frames)
-        closer = self._asker(run, _close(self.endpoint), TOGETHER)
+        closer = self._asker(run, _close(self.endpoint), MAX_FRAMES_TOGETHER)
 
         async def caption(video: Video) -> Video:
             title = (video.title or "") if self.title else ""
@@ -139,7 +139,7 @@ class OpenAICaptioner:
         watch, spans = asker.watch, stretches(video)
         if watch is None:
             return {}
-        room = asyncio.Semaphore(AHEAD)
+        room = asyncio.Semaphore(MAX_CLIPS_IN_MEMORY)
 
         async def describe(keyframes: Sequence[Keyframe]) -> Mapping[Keyframe, str]:
             wanted = [spans[keyframe] for keyframe in keyframes]
@@ -232,7 +232,7 @@ class OpenAICaptioner:
         from mustsee.media.pictures import encode, shrunk
 
         image: Any = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
-        return [] if image is None else [encode(shrunk(image, self.neighbours), QUALITY)]
+        return [] if image is None else [encode(shrunk(image, self.neighbours), JPEG_QUALITY)]
 
 
 def stretches(video: Video) -> dict[Keyframe, Span]:
@@ -258,7 +258,7 @@ def stretches(video: Video) -> dict[Keyframe, Span]:
 
 def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
     """The frames of each shot in which captions of neighbours share fewer than `agree` of their
-    words (of the shorter caption's). At most `TOGETHER` at once.
+    words (of the shorter caption's). At most `MAX_FRAMES_TOGETHER` at once.
     """
     shots: dict[int, list[Keyframe]] = {}
     for keyframe in told:
@@ -269,7 +269,9 @@ def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, .
         if any(overlap(told[one], told[other]) < agree for one, other in pairwise(shot))
     ]
     return [
-        tuple(shot[i : i + TOGETHER]) for shot in doubtful for i in range(0, len(shot), TOGETHER)
+        tuple(shot[i : i + MAX_FRAMES_TOGETHER])
+        for shot in doubtful
+        for i in range(0, len(shot), MAX_FRAMES_TOGETHER)
     ]
 
 
@@ -281,4 +283,4 @@ def _close(endpoint: Any) -> LlmConfig:
 def _large(uri: str, times: Sequence[float], longest: int) -> list[bytes]:
     from mustsee.media.video import frames_at
 
-    return [picture.jpeg(longest, QUALITY) for picture in frames_at(uri, times)]
+    return [picture.jpeg(longest, JPEG_QUALITY) for picture in frames_at(uri, times)]

@@ -113,7 +113,7 @@ def vectors(reply: str) -> NDArray[np.float32]:
 @dataclass(frozen=True, kw_only=True)
 class OpenAIEmbedder:
     """The mean vector of a video's pieces of text (title, lines, captions), of length 1; empty
-    where there is no text. `characters`: the longest piece. `pieces`: texts in one request.
+    where there is no text. `characters`: the longest piece. `split_text`: texts in one request.
     """
 
     version: ClassVar[str] = "1"
@@ -128,7 +128,7 @@ class OpenAIEmbedder:
         llm = run.llm(self.model)
 
         async def embed(video: Video) -> Video:
-            texts = pieces(video, self.characters)
+            texts = split_text(video, self.characters)
             if not texts:
                 return dataclasses.replace(video, embedding=())
             found: list[NDArray[np.float32]] = []
@@ -144,7 +144,7 @@ class OpenAIEmbedder:
         return embed
 
 
-def pieces(video: Video, characters: int) -> list[str]:
+def split_text(video: Video, characters: int) -> list[str]:
     """The video's text in pieces of at most `characters`, broken between lines or sentences where
     they are short enough.
     """

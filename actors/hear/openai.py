@@ -32,9 +32,9 @@ from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
 
 PROMPT = "hear"  # the name of these calls in the ledger
-RATE = 16_000
-HEADER = 44  # bytes before the samples of a WAV file
-INAUDIBLE = 1e-3  # of full scale: such a chunk holds no speech, and models make some up
+SAMPLE_RATE = 16_000
+WAV_HEADER_BYTES = 44  # bytes before the samples of a WAV file
+INAUDIBLE_PEAK = 1e-3  # of full scale: such a chunk holds no speech, and models make some up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class OpenAIHearing:
                 replies = await asyncio.gather(*(llm.complete(_request(c)) for c in now))
                 for chunk, reply in zip(now, replies, strict=True):
                     heard = json.loads(reply.text)
-                    lines += shift_segments(heard, chunk.start, len(chunk.samples) / RATE)
+                    lines += shift_segments(heard, chunk.start, len(chunk.samples) / SAMPLE_RATE)
                     languages[heard.get("language") or ""] += len(heard["text"])
             spoken = order_lines(lines)
             most = languages.most_common(1)[0][0] if spoken else ""
@@ -143,10 +143,10 @@ class OpenAIHearing:
 
     def _chunks(self, video: Video) -> Iterator[Sound]:
         """The audible chunks; times are those of the video."""
-        longest = min(self.chunk, (self.max_bytes - HEADER) / (2 * RATE))
-        stretches = audio_chunks(video.uri, RATE, start=video.start or 0.0, end=video.end)
-        for sound in quiet_cuts(stretches, RATE, longest):
-            if len(sound.samples) and float(np.abs(sound.samples).max()) > INAUDIBLE:
+        longest = min(self.chunk, (self.max_bytes - WAV_HEADER_BYTES) / (2 * SAMPLE_RATE))
+        stretches = audio_chunks(video.uri, SAMPLE_RATE, start=video.start or 0.0, end=video.end)
+        for sound in quiet_cuts(stretches, SAMPLE_RATE, longest):
+            if len(sound.samples) and float(np.abs(sound.samples).max()) > INAUDIBLE_PEAK:
                 yield sound
 
 
@@ -161,14 +161,14 @@ def wav(sound: Sound) -> bytes:
     with wave.open(held, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
-        file.setframerate(RATE)
+        file.setframerate(SAMPLE_RATE)
         file.writeframes(samples.tobytes())
     return held.getvalue()
 
 
 def duration(wav: bytes) -> float:
     """Seconds of what `wav` gives."""
-    return (len(wav) - HEADER) / (2 * RATE)
+    return (len(wav) - WAV_HEADER_BYTES) / (2 * SAMPLE_RATE)
 
 
 def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:

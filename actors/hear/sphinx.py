@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from actors.part import Opened, RunContext
 from mustsee.extras import need
 from mustsee.media import transcript
-from mustsee.media.speech import RATE, SpeechWindow, VoiceDetection, speech_windows
+from mustsee.media.speech import SAMPLE_RATE, SpeechWindow, VoiceDetection, speech_windows
 from mustsee.records import Line, Video, Word
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ class Sphinx:
 
         return hear
 
-    def piecework(self) -> Callable[[SpeechWindow], SphinxTranscript]:
+    def open_chunked(self) -> Callable[[SpeechWindow], SphinxTranscript]:
         """Loads the model. Raises UserError where it is not installed."""
         need("hear=sphinx", "mustsee[offline]", "pocketsphinx")
         from pocketsphinx import Decoder
 
-        decoder = Decoder(samprate=RATE, loglevel="ERROR")
+        decoder = Decoder(samprate=SAMPLE_RATE, loglevel="ERROR")
         return lambda window: SphinxTranscript(tuple(_lines(decoder, window)))
 
 

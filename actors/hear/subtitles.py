@@ -55,4 +55,6 @@ class SubtitleTranscript:
         beside = subtitles.find_subtitles(video.uri, prefer=self.prefer)
         if beside:
             return subtitles.read(beside, sounds=self.sounds), "file"
-        return subtitles.embedded(video.uri, prefer=self.prefer, sounds=self.sounds), "embedded"
+        return subtitles.embedded_subtitles(
+            video.uri, prefer=self.prefer, sounds=self.sounds
+        ), "embedded"

@@ -115,7 +115,7 @@ class Whisper:
 
         return hear
 
-    def piecework(self) -> Callable[[SoundWindow], WhisperTranscript]:
+    def open_chunked(self) -> Callable[[SoundWindow], WhisperTranscript]:
         """Loads the model. Raises UserError where it is not, or is another."""
         pipeline = self._load()
         return lambda piece: self._transcribe(pipeline, piece.window, piece.language)

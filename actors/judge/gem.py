@@ -17,7 +17,7 @@ from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.extras import need
-from mustsee.judge.judge import TOKENS, Engine, ForwardPass, Identity, PreparedTriple
+from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -33,7 +33,7 @@ class Gem:
     attention: str | None = None
     dtype: str | None = None
     zero_shot: bool = False
-    limit: int = TOKENS
+    limit: int = MAX_PROMPT_TOKENS
     device: str = hardware("auto")
     keep_prefix: bool = hardware(True)
     pad_left: bool = hardware(False)

@@ -26,7 +26,7 @@ from mustsee.errors import MustseeError, UserError
 from mustsee.extras import need
 from mustsee.judge import calibrate
 from mustsee.judge.data import LabelledPair
-from mustsee.judge.judge import TOKENS
+from mustsee.judge.judge import MAX_PROMPT_TOKENS
 from mustsee.judge.prompt import prompt_hash, triple
 
 Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
@@ -55,7 +55,7 @@ class GemFit:
     patience: int = 5
     bf16: bool = True
     checkpointing: bool = True
-    limit: int = TOKENS
+    limit: int = MAX_PROMPT_TOKENS
     seed: int = 0
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from actors.part import hardware
 from mustsee.errors import UserError
-from mustsee.judge.judge import TOKENS, Engine, ForwardPass, Identity, PreparedTriple
+from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 
 
@@ -33,7 +33,7 @@ class GemJax:
     attention: str | None = None
     dtype: str | None = None
     zero_shot: bool = False
-    limit: int = TOKENS
+    limit: int = MAX_PROMPT_TOKENS
     lengths: tuple[int, ...] = hardware((256, 384, 512, 768, 1024))
     batches: tuple[int, ...] = hardware((1, 8, 32))
     budget: int = hardware(16384)

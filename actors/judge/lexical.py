@@ -13,7 +13,7 @@ from mustsee.judge import lexical
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.prompt import Triple
 
-EDGE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
+MIN_SCORE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,4 +51,4 @@ class LexicalEngine:
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         measure = lexical.MEASURES[self.measure]
         values = (measure(p.triple.candidate, p.triple.reference) for p in prepared)
-        return [ForwardPass(logit(min(max(v, EDGE), 1 - EDGE))) for v in values]
+        return [ForwardPass(logit(min(max(v, MIN_SCORE), 1 - MIN_SCORE))) for v in values]

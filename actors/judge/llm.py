@@ -24,8 +24,8 @@ from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 
-LONGEST = 30.0  # seconds of a Retry-After; beyond, the call has failed
-SURE = math.log(1e6)  # the logit of a mere word: no finer than one in a million
+MAX_RETRY_AFTER_S = 30.0  # seconds of a Retry-After; beyond, the call has failed
+WORD_LOGIT = math.log(1e6)  # the logit of a mere word: no finer than one in a million
 _WORD = re.compile(rf"\W*(?:{OPENING})?\W*(TRUE|FALSE)\W*", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ class RetryingModel:
                 return await self.llm.complete(request)
             except Transient as error:
                 asked = error.retry_after or 0.0
-                if asked > LONGEST:
+                if asked > MAX_RETRY_AFTER_S:
                     raise
                 await asyncio.sleep(max(asked, 0.25 * 2**attempt))
         return await self.llm.complete(request)
@@ -102,13 +102,11 @@ class LlmEngine:
         return PreparedTriple(triple, math.ceil(len(text) / 4), text)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        async def everything() -> list[ForwardPass]:
+        async def score_all() -> list[ForwardPass]:
             gate = asyncio.Semaphore(self._config.connections)
             return await asyncio.gather(*(self._one(p, gate) for p in prepared))
 
-        found: Future[list[ForwardPass]] = asyncio.run_coroutine_threadsafe(
-            everything(), self._loop
-        )
+        found: Future[list[ForwardPass]] = asyncio.run_coroutine_threadsafe(score_all(), self._loop)
         return found.result()
 
     async def _one(self, prepared: PreparedTriple, gate: asyncio.Semaphore) -> ForwardPass:
@@ -135,7 +133,7 @@ def word(reply: Reply) -> ForwardPass:
         return ForwardPass(
             math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label"
         )
-    return ForwardPass(SURE if found.group(1).upper() == "TRUE" else -SURE)
+    return ForwardPass(WORD_LOGIT if found.group(1).upper() == "TRUE" else -WORD_LOGIT)
 
 
 def alternatives(reply: Reply) -> ForwardPass:

@@ -23,8 +23,10 @@ from mustsee.nn import programs
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
-MENTIONED = -4.0  # the most that the logit may be of an answer that is only mentioned: 0.018
-FEW = 2  # prompts in the smaller of the two batches that there are for a length
+MAX_MENTIONED_LOGIT = (
+    -4.0
+)  # the most that the logit may be of an answer that is only mentioned: 0.018
+SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batches that there are for a length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class MiniEngine:
     def warm(self) -> None:
         """Compile every shape, so that no caller waits for it."""
         for length in LENGTHS:
-            for size in (FEW, self._full(length)):
+            for size in (SMALL_BATCH_SIZE, self._full(length)):
                 self._program(cross.pad([], length, size))
 
     def prepare(self, triple: Triple) -> PreparedTriple:
@@ -81,18 +83,20 @@ class MiniEngine:
         while order:
             length = next(n for n in LENGTHS if n >= prepared[order[0]].length)
             alike, full = sum(prepared[i].length <= length for i in order), self._full(length)
-            size = full if 4 * alike >= 3 * full else FEW
+            size = full if 4 * alike >= 3 * full else SMALL_BATCH_SIZE
             here, order = order[: min(size, alike)], order[min(size, alike) :]
             batch = cross.pad([prepared[i].payload for i in here], length, size)
             logits = self._program(batch)(self._weights, self._head, batch)
             found.update(zip(here, map(float, logits[: len(here)]), strict=True))
         return [
-            ForwardPass(min(found[i], MENTIONED) if only_mentioned(p.triple) else found[i])
+            ForwardPass(
+                min(found[i], MAX_MENTIONED_LOGIT) if only_mentioned(p.triple) else found[i]
+            )
             for i, p in enumerate(prepared)
         ]
 
     def _full(self, length: int) -> int:
-        return max(FEW, self._tokens // length)
+        return max(SMALL_BATCH_SIZE, self._tokens // length)
 
     def _program(self, batch: cross.Batch) -> Any:
         """The compiled forward pass for batches of this shape."""

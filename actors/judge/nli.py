@@ -25,7 +25,7 @@ from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 
 FORMAT = "{question} {answer}"
-SURE = logit(1 - 1e-6)
+MAX_LOGIT = logit(1 - 1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class NliEngine:
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         logits = iter(self._loaded.logits([pair for p in prepared for pair in p.payload]))
         return [
-            ForwardPass(min((self._entailed(next(logits)) for _ in p.payload), default=SURE))
+            ForwardPass(min((self._entailed(next(logits)) for _ in p.payload), default=MAX_LOGIT))
             for p in prepared
         ]
 

@@ -21,7 +21,7 @@ from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 
 FORMAT = "[CLS] {candidate} [SEP] {reference} [SEP] {question} [SEP]"
-SURE = logit(1 - 1e-6)  # of an exact match, which the authors score as 1
+EXACT_MATCH_LOGIT = logit(1 - 1e-6)  # of an exact match, which the authors score as 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,9 @@ class RobertaEngine:
         same = [_plain(p.triple.candidate) == _plain(p.triple.reference) for p in prepared]
         asked = [p.payload for p, exact in zip(prepared, same, strict=True) if not exact]
         logits = iter(self._loaded.logits(asked))
-        return [ForwardPass(SURE if exact else float(next(logits)[1])) for exact in same]
+        return [
+            ForwardPass(EXACT_MATCH_LOGIT if exact else float(next(logits)[1])) for exact in same
+        ]
 
 
 def _plain(text: str) -> str:

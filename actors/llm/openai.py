@@ -31,7 +31,12 @@ from mustsee.run.picture_tokens import PictureTokens
 from mustsee.run.quota import Quota
 from mustsee.store import Store
 
-REFUSES = ("response_format", "schema", "grammar", "guided")  # what endpoints say of a form
+SCHEMA_REFUSAL_WORDS = (
+    "response_format",
+    "schema",
+    "grammar",
+    "guided",
+)  # what endpoints say of a form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,13 +188,13 @@ class OpenAIChat:
         try:
             return self.read(request, await self._send(request))
         except BadRow as error:
-            if not (structured and self.knows_no_schema(request, error)):
+            if not (structured and self.refuses_schema(request, error)):
                 raise
             return self.read(request, await self._send(request))
 
-    def knows_no_schema(self, request: Request, error: BadRow) -> bool:
+    def refuses_schema(self, request: Request, error: BadRow) -> bool:
         """Whether a request was refused for its schema: then the prompt has to do from now on."""
-        refused = any(word in str(error).lower() for word in REFUSES)
+        refused = any(word in str(error).lower() for word in SCHEMA_REFUSAL_WORDS)
         mends = refused and request.form is not None and self._config.structured == "auto"
         self._structured = self._structured and not mends
         return mends

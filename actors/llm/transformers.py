@@ -23,10 +23,10 @@ from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from mustsee.thoughts import leaves_open, split_reasoning
+from mustsee.thoughts import ends_in_open_tag, split_reasoning
 
-LAST = 8  # tokens of a prompt in which a template may open the thoughts of the reply
-GATHER = 0.005  # seconds for which calls are gathered into one batch
+PROMPT_TAIL_TOKENS = 8  # tokens of a prompt in which a template may open the thoughts of the reply
+GATHER_S = 0.005  # seconds for which calls are gathered into one batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Transformers:
 
     @property
     def identity(self) -> str:
-        pinned = weights.which(self.model, self.revision)[:12]
+        pinned = weights.weights_identity(self.model, self.revision)[:12]
         return f"transformers {self.model}@{pinned} {self.dtype}"
 
     def check(self, budget_usd: float | None) -> None:
@@ -115,7 +115,7 @@ class TransformersChat:
         waiting = PendingRequest(request)
         with self._lock:
             self._waiting.append(waiting)
-        asyncio.get_running_loop().call_later(GATHER, self._thread.submit, self._turn)
+        asyncio.get_running_loop().call_later(GATHER_S, self._thread.submit, self._turn)
         return await asyncio.wrap_future(waiting.reply)
 
     def _turn(self) -> None:
@@ -175,7 +175,9 @@ class TransformersChat:
                 return_dict_in_generate=True,
             )
         rows = found.sequences[:, inputs["input_ids"].shape[1] :].tolist()
-        opened = leaves_open(self._tokenizer.decode(inputs["input_ids"][0][-LAST:]))
+        opened = ends_in_open_tag(
+            self._tokenizer.decode(inputs["input_ids"][0][-PROMPT_TAIL_TOKENS:])
+        )
         return [
             self._reply(request.sampling, lengths[i], rows[i], _row(found.logits, i), opened)
             for i, request in enumerate(requests)

@@ -68,7 +68,7 @@ class MatchOptions:
     few: float = 3.0
     gap: float = 25.0
 
-    def slack(self, seconds: float) -> float:
+    def allowed_difference(self, seconds: float) -> float:
         """By how much a matched interval may differ from that of a clip of so many seconds."""
         return self.tolerance + self.tolerance_share * seconds
 
@@ -247,7 +247,7 @@ def _track(
     near = np.abs(shift - line[here]) <= 3.0
     if near.sum() < _STRAIGHT * len(here):
         # A description that halts the film for its narrator drifts away from the straight line.
-        near = np.abs(shift - line[here]) <= options.slack(float(times[-1] - times[0]))
+        near = np.abs(shift - line[here]) <= options.allowed_difference(float(times[-1] - times[0]))
     return chosen, _smooth(times, here[near], shift[near], chosen)
 
 
@@ -302,7 +302,7 @@ def _judge(
         words=best.share,
         rate=best.rate,
         offset=best.start - best.rate * float(clip.start[0]),
-        lines=between(movie.lines, best.start, best.end),
+        lines=lines_heard_between(movie.lines, best.start, best.end),
     )
     reason = _doubt(clip, readings, score, least, duration, options)
     return found if reason is None else replace(found, span=None, lines=(), refused=reason)
@@ -326,12 +326,12 @@ def _doubt(
         )
     length = float(clip.end[-1] - clip.start[0])
     found, wanted = best.end - best.start, best.rate * length
-    if abs(found - wanted) > options.slack(length):
+    if abs(found - wanted) > options.allowed_difference(length):
         return (
             f"the matched start and end lie {found:.1f} s apart, but the clip's speech lasts "
             f"{wanted:.1f} s; a higher align.options.tolerance keeps it"
         )
-    if duration is not None and duration < length - options.slack(length):
+    if duration is not None and duration < length - options.allowed_difference(length):
         return (
             f"the clip's lines last {length:.1f} s, but the clip only {duration:.1f} s; a higher "
             "align.options.tolerance keeps it"
@@ -359,6 +359,6 @@ def _cosine(left: NDArray[np.float32], right: NDArray[np.float32] | None) -> flo
     return float(left @ right / max(1e-12, float(np.linalg.norm(left) * np.linalg.norm(right))))
 
 
-def between(lines: Sequence[Line], start: float, end: float) -> tuple[Line, ...]:
+def lines_heard_between(lines: Sequence[Line], start: float, end: float) -> tuple[Line, ...]:
     """The lines of which at least half is heard between two times (seconds)."""
     return tuple(line for line in lines if start <= (line.start + line.end) / 2 <= end)

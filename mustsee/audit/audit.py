@@ -193,7 +193,7 @@ def audit(
     return Audit(
         questions=len(put),
         videos=len({q.video_id for q in put}),
-        left_out=dict(Counter(broken.get(q.question_id) or why_not(q) for q in others)),
+        left_out=dict(Counter(broken.get(q.question_id) or unusable_because(q) for q in others)),
         unusable=tuple(q.question_id for q in others if q.question_id in broken)
         if "broken" in drops
         else (),
@@ -237,7 +237,7 @@ def suspect(
     question: Question, replies: Replies, asked: Sequence[ConditionRun]
 ) -> SuspectQuestion | None:
     """Whether those who saw what decides it agree against the key."""
-    seen = [a for a in asked if a.condition in WATCHED and replies.came(question, a)]
+    seen = [a for a in asked if a.condition in WATCHED and replies.answered_replies(question, a)]
     best = min((WATCHED.index(a.condition) for a in seen), default=None)
     if best is None:
         return None
@@ -259,7 +259,7 @@ def suspect(
     )
 
 
-def why_not(question: Question) -> str:
+def unusable_because(question: Question) -> str:
     """Why a question that is not broken cannot be audited."""
     return "no options to choose from" if len(question.options) < 2 else "no known answer"
 
@@ -311,7 +311,7 @@ def _items(
 ) -> list[AuditedQuestion]:
     found: list[AuditedQuestion] = []
     for q in questions:
-        put = [a for a in asked if a.condition in SHORTCUTS and replies.came(q, a)]
+        put = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
         right = [a for a in put if replies.steady(q, a) == q.answer_index]
         above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
         fails = [*above, *(name for name, ids in marks.items() if q.question_id in ids)]

@@ -19,8 +19,11 @@ from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
-UNWANTED = (*SHORTCUTS, "without_evidence")  # a dataset that needs its films is at chance here
-LEVEL = 0.05
+CHANCE_CONDITIONS = (
+    *SHORTCUTS,
+    "without_evidence",
+)  # a dataset that needs its films is at chance here
+ALARM_LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +73,8 @@ class ConditionResult:
     def alarm(self) -> bool:
         """Whether it is better than chance, and should not be."""
         p = self.over.p if self.over.p_holm is None else self.over.p_holm
-        unwanted = self.kind == "guesser" or self.name in UNWANTED
-        return unwanted and self.over.value > 0 and p <= LEVEL
+        unwanted = self.kind == "guesser" or self.name in CHANCE_CONDITIONS
+        return unwanted and self.over.value > 0 and p <= ALARM_LEVEL
 
 
 class Replies:
@@ -83,7 +86,7 @@ class Replies:
             for answer in answers(question):
                 self._found.setdefault((question.question_id, answer.model), []).append(answer)
 
-    def came(self, question: Question, asked: ConditionRun) -> list[Answer]:
+    def answered_replies(self, question: Question, asked: ConditionRun) -> list[Answer]:
         """The replies, without failed calls."""
         given = self._found.get((question.question_id, asked.name), [])
         return [a for a in given if a.failed is None]
@@ -93,12 +96,12 @@ class Replies:
 
     def right(self, question: Question, asked: ConditionRun) -> float | None:
         """The share of its replies that are right; null where none came."""
-        came = self.came(question, asked)
+        came = self.answered_replies(question, asked)
         return sum(a.correct is True for a in came) / len(came) if came else None
 
     def steady(self, question: Question, asked: ConditionRun) -> int | None:
         """The option that every reply names, whichever way the options are turned."""
-        named = {a.letter for a in self.came(question, asked)}
+        named = {a.letter for a in self.answered_replies(question, asked)}
         letter = named.pop() if len(named) == 1 else None
         return None if letter is None else LETTERS.index(letter)
 
@@ -188,12 +191,12 @@ def _condition(
 ) -> ConditionResult | None:
     """Null where nobody was asked so."""
     put = [q for q in questions if replies.was_asked(q, asked)]
-    came = [q for q in put if replies.came(q, asked)]
+    came = [q for q in put if replies.answered_replies(q, asked)]
     if not came:
         return None
     where = [clusters.get(q.video_id, q.video_id) for q in came]
     chances = [chance_of(q) for q in came]
-    given = [a for q in came for a in replies.came(q, asked)]
+    given = [a for q in came for a in replies.answered_replies(q, asked)]
     found = compare_with_chance(
         asked.condition, "condition", asked.answerer,
         [replies.right(q, asked) or 0.0 for q in came], chances, where,
@@ -218,7 +221,7 @@ def place(
     shown: list[tuple[int, int, str]] = []  # place, options, cluster
     turned: list[bool] = []
     for question in questions:
-        came = [a for a in replies.came(question, asked) if a.letter is not None]
+        came = [a for a in replies.answered_replies(question, asked) if a.letter is not None]
         for answer in came:
             index, count = LETTERS.index(answer.letter or "A"), len(question.options)
             at = order(count, answer.rotation).index(index)

@@ -80,7 +80,7 @@ def options_named(
     question: Question, replies: Replies, asked: Sequence[ConditionRun]
 ) -> set[int] | None:
     """The options that some shortcut condition names in every turn; null where none was asked."""
-    tries = [a for a in asked if a.condition in SHORTCUTS and replies.came(question, a)]
+    tries = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(question, a)]
     if not tries:
         return None
     found = (replies.steady(question, a) for a in tries)
@@ -201,7 +201,7 @@ def fewest(
         return None
     found: list[int | None] = []
     for question in questions:
-        if any(not replies.came(question, a) for _, a in order):
+        if any(not replies.answered_replies(question, a) for _, a in order):
             continue
         least: int | None = None
         for number, each in reversed(order):

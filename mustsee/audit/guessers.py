@@ -25,7 +25,7 @@ ABOUT: Mapping[str, str] = {
     "central": "the option most like the others",
     "echoing": "the option most like the question's words",
     "novel": "the option whose words are rarest in the dataset",
-    "worn": "the option whose words are commonest in the dataset",
+    "familiarity": "the option whose words are commonest in the dataset",
     "prior": "the option that is most often right in questions of this type on other videos",
     "wording": "the option whose words are most often in right answers on other videos",
 }
@@ -44,7 +44,7 @@ def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
     or a share where several options score alike. "place A" always guesses the first option.
     """
     every = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
-    every |= {"novel": novel, "worn": worn, "prior": prior, "wording": score_by_wording}
+    every |= {"novel": novel, "worn": familiarity, "prior": prior, "wording": score_by_wording}
     places = LETTERS[: max((len(q.options) for q in questions), default=0)]
     every |= {f"place {letter}": _place(n) for n, letter in enumerate(places)}
     return {
@@ -85,7 +85,7 @@ def novel(questions: Sequence[Question]) -> Scores:
     ]
 
 
-def worn(questions: Sequence[Question]) -> Scores:
+def familiarity(questions: Sequence[Question]) -> Scores:
     return [[-score for score in scores] for scores in novel(questions)]
 
 

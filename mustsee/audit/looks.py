@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.audit.repeats import LOOKS
+from mustsee.audit.repeats import COMPARED_FRAMES
 from mustsee.conditions.seen import spread
 from mustsee.errors import BadRow, Transient
 from mustsee.media.descriptors import describe
@@ -21,7 +21,7 @@ def looks(uri: str) -> NDArray[np.float32] | None:
     small = Thumbnails()
     try:
         seconds = facts(uri).duration
-        times = spread((Span(0.0, seconds),), LOOKS)
+        times = spread((Span(0.0, seconds),), COMPARED_FRAMES)
         found = [describe(small(p.frame), p.turn) for p in frames_at(uri, times)]
     except (BadRow, Transient):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee.audit.audit import FAILS
 from mustsee.audit.guessers import ABOUT
-from mustsee.audit.show import FEW
+from mustsee.audit.show import MIN_AUDITED
 from mustsee.conditions.seen import spread, stretch
 from mustsee.errors import MustseeError
 from mustsee.evaluate.answers import Answer, answers
@@ -23,10 +23,10 @@ from mustsee.records import Question, Video
 from mustsee.run.report import bars, environment
 from mustsee.run.tables import Tables
 
-FRAMES = 4  # of a question
-LONGEST = 240  # pixels
+FRAMES_PER_QUESTION = 4  # of a question
+FRAME_PIXELS = 240  # pixels
 GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
-LISTED = 40  # pairs, keys in doubt, and findings
+MAX_LISTED = 40  # pairs, keys in doubt, and findings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,9 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
         record=record,
         audit=audit,
         name="/".join(Path(audit["dataset"]).parts[-2:]),
-        few=FEW,
+        few=MIN_AUDITED,
         reasons=[(name, n, FAILS[name]) for name, n in audit["fails"].items() if n],
-        findings=audit["findings"][:LISTED],
+        findings=audit["findings"][:MAX_LISTED],
         gains=any(f[key] for f in audit["figures"] for key in GAINS),
         about=ABOUT,
         guessers=sum(t["alarm"] and t["kind"] == "guesser" for t in audit["battery"]),
@@ -56,8 +56,8 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
         fewest=list(_fewest(audit["figures"])),
         places=[t for t in audit["battery"] if t["place"]],
         worst=list(_worst(folder, audit["worst"])),
-        suspects=audit["suspects"][:LISTED],
-        most=LISTED,
+        suspects=audit["suspects"][:MAX_LISTED],
+        most=MAX_LISTED,
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
     )  # fmt: skip
     path = folder / "report" / "index.html"
@@ -106,12 +106,12 @@ def _pictures(video: Video, question: Question) -> list[tuple[float, str]]:
         return []
     from mustsee.media.video import frames_at
 
-    times = spread(question.evidence or (stretch(video),), FRAMES)
+    times = spread(question.evidence or (stretch(video),), FRAMES_PER_QUESTION)
     try:
         found = list(frames_at(video.uri, times))
     except MustseeError:  # it was there when it was asked about
         return []
-    shown = [p.jpeg(LONGEST, 75) for p in found]
+    shown = [p.jpeg(FRAME_PIXELS, 75) for p in found]
     return [
         (time, "data:image/jpeg;base64," + base64.b64encode(jpeg).decode())
         for time, jpeg in zip(sorted(times), shown, strict=True)

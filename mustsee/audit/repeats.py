@@ -25,8 +25,10 @@ from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
-APART = 0.03  # root mean square of descriptors, of pictures at equal distances: the same film
-LOOKS = 16  # pictures of a film that are compared
+MAX_SAME_DISTANCE = (
+    0.03  # root mean square of descriptors, of pictures at equal distances: the same film
+)
+COMPARED_FRAMES = 16  # pictures of a film that are compared
 DECIDING = frozenset(
     words(
         "first second third fourth fifth last next before after during while until left right "
@@ -181,7 +183,9 @@ def films(
     dataset: str,
     looks: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> list[SharedVideo]:
-    """Films that another dataset has, too. `looks`: address -> descriptors of `LOOKS` pictures."""
+    """Films that another dataset has, too. `looks`: address -> descriptors of `COMPARED_FRAMES`
+    pictures.
+    """
     ids = {v.video_id for v in others} | {v.source for v in others if v.source}
     digests = {v.digest: v.video_id for v in others if v.digest}
     seen = [(v.video_id, looks[v.uri]) for v in others if looks and v.uri in looks]
@@ -197,7 +201,9 @@ def films(
                 SharedVideo(video=video.video_id, other=other, how="digest", dataset=dataset)
             )
         elif mine is not None:
-            near = [n for n, d in seen if float(np.sqrt(np.mean((mine - d) ** 2))) < APART]
+            near = [
+                n for n, d in seen if float(np.sqrt(np.mean((mine - d) ** 2))) < MAX_SAME_DISTANCE
+            ]
             found += [
                 SharedVideo(video=video.video_id, other=n, how="looks", dataset=dataset)
                 for n in near[:1]

@@ -17,9 +17,11 @@ from mustsee.stats import Difference, Estimate
 if TYPE_CHECKING:
     from rich.table import Table
 
-WORST = 12  # questions on the page
-FINDINGS = 20  # rows of the file in the terminal
-FEW = 30  # audited questions; of fewer no figure tells much: 95 % of 30 coins fall to 31-69 % heads
+MAX_WORST = 12  # questions on the page
+MAX_FINDINGS = 20  # rows of the file in the terminal
+MIN_AUDITED = (
+    30  # audited questions; of fewer no figure tells much: 95 % of 30 coins fall to 31-69 % heads
+)
 
 
 def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -> None:
@@ -27,7 +29,7 @@ def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    named = [item_row(i) for i in worst(found, WORST, seed)]
+    named = [item_row(i) for i in worst(found, MAX_WORST, seed)]
     said = {"counted": count_sentence(found), "rules": rules(found)}
     record = {**about, **found.plain(), "said": said, "worst": named}
     text = json.dumps(record, indent=2, ensure_ascii=False)
@@ -94,12 +96,12 @@ def findings(found: Sequence[FileFault]) -> Table:
     for name in ("where", "what", "value", "question"):
         made.add_column(name, overflow="fold")
     files = len({f.file for f in found}) > 1
-    for each in found[:FINDINGS]:
+    for each in found[:MAX_FINDINGS]:
         where = f"{each.file}, {each.place}" if files else each.place
         what = f"{each.what} (broken)" if each.broken else each.what
         made.add_row(*map(Text, (where, what, each.value, each.question_id)))
-    if len(found) > FINDINGS:
-        made.add_row("...", f"{len(found) - FINDINGS} more: see audit.json")
+    if len(found) > MAX_FINDINGS:
+        made.add_row("...", f"{len(found) - MAX_FINDINGS} more: see audit.json")
     return made
 
 
@@ -108,10 +110,10 @@ def count_sentence(found: Audit) -> str:
     others = ", ".join(f"{n} {why}" for why, n in found.left_out.items())
     said = f"{found.questions} of {found.all} questions audited, on {found.videos} videos"
     said += f" (not: {others})" if others else ""
-    return said + (f". {too_few(found.questions)}" if found.questions < FEW else "")
+    return said + (f". {too_few_message(found.questions)}" if found.questions < MIN_AUDITED else "")
 
 
-def too_few(questions: int) -> str:
+def too_few_message(questions: int) -> str:
     return f"{questions} questions: too few to tell a shortcut from luck."
 
 

@@ -10,7 +10,7 @@ from mustsee.conditions.seen import Condition
 from mustsee.errors import BadRow
 from mustsee.records import UNSEEN, Video
 
-KEPT = 2048  # pictures; at 512 pixels about 80 MB
+MAX_CACHED_FRAMES = 2048  # pictures; at 512 pixels about 80 MB
 
 
 class VideoFrames:
@@ -37,7 +37,7 @@ class VideoFrames:
                 made = await asyncio.to_thread(self._decoded, [key[0] for key in missing], see)
                 self._kept.update(zip(missing, made, strict=True))
             found = tuple(self._kept[key] for key in keys)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > MAX_CACHED_FRAMES:
                 self._kept.popitem(last=False)
         return found
 

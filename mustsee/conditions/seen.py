@@ -28,9 +28,9 @@ ConditionName = Literal[
     "whole",  # pictures spread over the film, with what is said
 ]
 SPANS = ("evidence", "without_evidence", "control")
-SHORTEST = 0.05  # seconds: a rest of film below this shows nothing
-BORDER = 1.0  # seconds by which the ends of evidence may miss
-MOST_CUT = 0.4  # of a film: what is cut leaves room for a control elsewhere
+MIN_REST_S = 0.05  # seconds: a rest of film below this shows nothing
+BORDER_TOLERANCE_S = 1.0  # seconds by which the ends of evidence may miss
+MAX_CUT_SHARE = 0.4  # of a film: what is cut leaves room for a control elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,21 +142,22 @@ def lines_within(
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
-    """What to cut so that nothing is left of the evidence: it, with `BORDER` on both sides, and all
-    of every shot that it lies in, as a slide stays on the screen long after what was said of it.
-    Where the shots would take most of the film (one that was never cut), the evidence alone.
+    """What to cut so that nothing is left of the evidence: it, with `BORDER_TOLERANCE_S` on both
+    sides, and all of every shot that it lies in, as a slide stays on the screen long after what was
+    said of it. Where the shots would take most of the film (one that was never cut), the evidence
+    alone.
     """
-    near = tuple(Span(s.start - BORDER, s.end + BORDER) for s in evidence)
+    near = tuple(Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence)
     within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
     wide = merge_spans((*near, *within), film)
-    most = sum(s.seconds for s in wide) > MOST_CUT * film.seconds
+    most = sum(s.seconds for s in wide) > MAX_CUT_SHARE * film.seconds
     return merge_spans(near, film) if most else wide
 
 
 def _lies_in(evidence: Span, shot: Span) -> bool:
     """In part at least; not where it merely laps over a border that was not drawn sharply."""
     shared = min(evidence.end, shot.end) - max(evidence.start, shot.start)
-    return shared >= min(BORDER, evidence.seconds / 2, shot.seconds / 2)
+    return shared >= min(BORDER_TOLERANCE_S, evidence.seconds / 2, shot.seconds / 2)
 
 
 def merge_spans(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
@@ -183,7 +184,7 @@ def subtract_spans(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
     """What is left of the film when `cuts` (merged) are taken out."""
     edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]
     rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
-    return tuple(s for s in rest if s.seconds > SHORTEST)
+    return tuple(s for s in rest if s.seconds > MIN_REST_S)
 
 
 def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, ...]:
@@ -218,7 +219,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
         gaps = [g for g in subtract_spans(film, merge_spans(taken, film)) if g.seconds >= length]
         if not gaps:
             return ()
-        room = [g.seconds - length + SHORTEST for g in gaps]
+        room = [g.seconds - length + MIN_REST_S for g in gaps]
         gap = rng.choices(gaps, room)[0]
         start = rng.uniform(gap.start, gap.end - length)
         cuts.append(Span(start, start + length))
@@ -230,7 +231,7 @@ def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
     assert see.fps is not None
     found: list[float] = []
     for span in spans:
-        least = see.least if span.seconds > SHORTEST else 1
+        least = see.least if span.seconds > MIN_REST_S else 1
         found += spread((span,), max(least, round(span.seconds * see.fps)), see.at)
     return tuple(found)
 

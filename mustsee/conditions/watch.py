@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from mustsee.conditions.seen import SHORTEST, Condition, FramePlan
+from mustsee.conditions.seen import MIN_REST_S, Condition, FramePlan
 from mustsee.errors import BadRow
 from mustsee.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.media import clips
@@ -47,7 +47,7 @@ class VideoPreparer:
         A clip may begin half a second early, and end a few pictures late, where it is not `exact`.
         Raises BadRow for a film that is missing or cannot be decoded.
         """
-        if any(span.seconds < SHORTEST for span in spans) or len(spans) > self.video.max_parts:
+        if any(span.seconds < MIN_REST_S for span in spans) or len(spans) > self.video.max_parts:
             return None
         seconds = math.fsum(span.seconds for span in spans)
         if not spans or seconds > self.video.max_seconds:

@@ -1,7 +1,7 @@
 """Reasoning traces: what is seen or heard when, step by step, and why that answers the question.
 
 The writer is shown the evidence and writes the steps with their times. Each step is then put to the
-looker as a question of its own, on the pictures and lines of its stretch alone: is this so? One
+verifier as a question of its own, on the pictures and lines of its stretch alone: is this so? One
 that it cannot find there, or finds otherwise, takes the whole trace with it. What stays is graded
 along the axes of MINERVA (arXiv 2505.00681): perception, time, logic, completeness; 0, 1 or 2 each.
 """
@@ -17,19 +17,19 @@ from mustsee.conditions.lines import nearest
 from mustsee.conditions.seen import Condition, lines_within, stretch
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.evaluate.rubric import in_levels
-from mustsee.filters.looks import Verifier, VoteRule
+from mustsee.filters.looks import VerifierSession, VoteRule
 from mustsee.filters.repair import pictures
 from mustsee.filters.vetting import VettingContext, mark_unverified
-from mustsee.forms import Form, form, many, number, record, words
+from mustsee.forms import Form, form, list_of, number, record, words
 from mustsee.llm import Asker
-from mustsee.questions.drafts import SLACK, fields, spans
+from mustsee.questions.drafts import END_TOLERANCE_S, fields, spans
 from mustsee.questions.replies import is_none
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
 PROMPTS = (PROMPT, RUBRIC, "filters/_sight")
 NAME = "trace"
-ASKED = "Is this seen or heard in these stretches: {}"  # as the looker is asked, step by step
+ASKED = "Is this seen or heard in these stretches: {}"  # as the verifier is asked, step by step
 YES_NO = ("Yes", "No")
 AXES = ("perception", "time", "logic", "completeness")
 LEVELS = (0, 1, 2)
@@ -41,7 +41,7 @@ LABELS = {"step": r"step", "conclusion": r"conclusion"}
 @dataclass(frozen=True, kw_only=True)
 class Traces:
     """At most `most` steps; 0: no traces are made. `near`: the pictures of the evidence that the
-    writer is shown, null: none; `see`: those of a step that the looker is; `min_right` of `runs`
+    writer is shown, null: none; `see`: those of a step that the verifier is; `min_right` of `runs`
     looks must find it there. A trace that is graded below `least` on an axis falls. `words`: of
     what is said.
     """
@@ -82,7 +82,7 @@ async def add_trace(
     """The question with its trace, if it has one that holds; one that fell, or of which a filter
     could tell nothing, as it is. Raises Transient.
     """
-    if question.drop is not None or question.unvetted_by or not question.answer:
+    if question.drop is not None or question.unverified_by or not question.answer:
         return question
     try:
         made = await _written(question, video, writer, settings, vetting)
@@ -148,14 +148,14 @@ async def _looked(
         evidence=(Span(step.start, step.end),),
     )
     poll = VoteRule(runs=settings.runs, min_right=settings.min_right)
-    eye = Verifier(asked, video, vetting, poll, name=NAME)
+    session = VerifierSession(asked, video, vetting, poll, name=NAME)
     try:
-        votes = await eye.votes(settings.see, asked.evidence)
+        votes = await session.votes(settings.see, asked.evidence)
     except BadRow:  # the film is not there, or cannot be decoded
         return [], None
     if votes is None or (votes.chosen is None and votes.read < settings.runs):
-        return eye.verdicts, None
-    return eye.verdicts, votes.right
+        return session.verdicts, None
+    return session.verdicts, votes.right
 
 
 async def _graded(
@@ -187,7 +187,10 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
     """
 
     def step(start: float, end: float, text: str) -> Step:
-        if not film.start - SLACK <= start <= end <= film.end + SLACK or end < 0:
+        if (
+            not film.start - END_TOLERANCE_S <= start <= end <= film.end + END_TOLERANCE_S
+            or end < 0
+        ):
             raise Unparsed(f"a step at {start:g}-{end:g} s lies outside of the video")
         if not text:
             raise Unparsed(f"the step at {start:g}-{end:g} s has no text")
@@ -222,7 +225,7 @@ def stepwise(film: Span, most: int) -> Form[Trace | None]:
     )
     shape = record(
         whole,
-        steps=many(one, "the steps in their order; none where the answer would be NONE"),
+        steps=list_of(one, "the steps in their order; none where the answer would be NONE"),
         conclusion=words("why this answers the question"),
     )
     return form(text=parse_trace, shape=shape)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from mustsee.conditions.seen import lines_within
 from mustsee.errors import BadRow, Unparsed
-from mustsee.filters.vetting import JUDGED, Judges
-from mustsee.forms import Form, form, many, record, words
+from mustsee.filters.vetting import MAX_JUDGED_WORDS, Judges
+from mustsee.forms import Form, form, list_of, record, words
 from mustsee.llm import Asker
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, fields, question_id
@@ -29,7 +29,7 @@ from mustsee.text import length, terms
 PROMPT = "enrich/twin"
 PROMPTS = (PROMPT, "filters/_sight")
 SPLITS = ("train", "validation", "test")  # the subsets that it shares with its sibling
-MOST = 6  # other ways of saying an answer
+MAX_VARIANTS = 6  # other ways of saying an answer
 WITHOUT = "questions left without a twin"  # how run.json counts them
 UNLIKE = "variants that the judge does not take for the answer"
 LABELS = {
@@ -116,7 +116,7 @@ def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
         if is_none(question):
             return None
         variants = {normal(v): v for v in also_right if normal(v) != normal(answer)}
-        several = tuple(variants.values())[:MOST]
+        several = tuple(variants.values())[:MAX_VARIANTS]
         found = Wording(question=question, answer=answer, variants=several)
         if said := _fault(found, wrong):
             raise Unparsed(said)
@@ -139,7 +139,7 @@ def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
         make_wording,
         question=words("the question, which needs no options; NONE where there is none"),
         answer=words("the answer"),
-        also_right=many(words("the answer said otherwise"), "other ways of saying the answer"),
+        also_right=list_of(words("the answer said otherwise"), "other ways of saying the answer"),
     )
     return form(text=parse_wording, shape=shape)
 
@@ -152,8 +152,8 @@ def _fault(found: Wording, wrong: Sequence[str]) -> str | None:
         return f"the question has a fault: {said}"
     if (told := set(terms(found.answer))) and told <= set(terms(found.question)):
         return "all words of the answer stand in the question: repeating it would be right"
-    if length(found.answer) > JUDGED:
-        return f"the answer has more than {JUDGED} words"
+    if length(found.answer) > MAX_JUDGED_WORDS:
+        return f"the answer has more than {MAX_JUDGED_WORDS} words"
     known = {normal(option) for option in wrong}
     for text in (found.answer, *found.variants):
         if normal(text) in known:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mustsee.extract.explained import meant
+from mustsee.extract.explained import meant_options
 from mustsee.extract.extraction import Extraction, merge_extractions
 from mustsee.extract.languages import tongue
 from mustsee.extract.text import (
@@ -382,7 +382,7 @@ class _Question:
 
     def _inside(self, text: str) -> Extraction:
         """The one option whose text the reply contains, or nearly, or that the reply begins."""
-        found = meant(text.casefold(), self.texts)
+        found = meant_options(text.casefold(), self.texts)
         if len(found) > 1:
             return Extraction(None, "several", ambiguous=True)
         if found and not REFUSAL.search(norm(text)):

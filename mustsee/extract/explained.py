@@ -38,7 +38,7 @@ class _Mention:
     aside: bool
 
 
-def meant(reply: str, options: Sequence[str]) -> tuple[int, ...]:
+def meant_options(reply: str, options: Sequence[str]) -> tuple[int, ...]:
     """The options that a reply in lower case can mean; one where that is plain. `options`: their
     normalised texts.
     """

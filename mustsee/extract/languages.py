@@ -159,10 +159,10 @@ OTHERS = ReplyLanguage(  # the noun alone: Italian, Portuguese, Russian
     shown_by=r"\b(?:risposta|resposta|ответ)\b",
     phrases=(("risposta|resposta|ответ", "answer"),),
 )
-TONGUES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
+LANGUAGES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
 
 
 def tongue(reply: str) -> ReplyLanguage | None:
     """The language that a reply declares its answer in; None for English."""
-    found = (t for t in TONGUES if re.search(t.shown_by, reply, re.IGNORECASE))
+    found = (t for t in LANGUAGES if re.search(t.shown_by, reply, re.IGNORECASE))
     return next(found, None)

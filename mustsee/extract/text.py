@@ -147,7 +147,7 @@ def norm(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def found_by(own: str) -> re.Pattern[str]:
+def option_pattern(own: str) -> re.Pattern[str]:
     """A pattern that finds a normalised option text as whole words, however it is punctuated: a
     reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
     """
@@ -169,12 +169,12 @@ def mentions(text: str, own: str) -> Iterator[tuple[int, int]]:
     they cannot be found: that took half the time of an evaluation.
     """
     if own and _BETWEEN.split(own, 1)[0] in text:
-        yield from (match.span() for match in found_by(own).finditer(text))
+        yield from (match.span() for match in option_pattern(own).finditer(text))
 
 
 def begins(text: str, own: str) -> int | None:
     """Where a normalised option text ends that a normalised text begins with, as whole words."""
     if not own or not text.startswith(_BETWEEN.split(own, 1)[0]):
         return None
-    match = found_by(own).match(text)
+    match = option_pattern(own).match(text)
     return match.end() if match else None

@@ -28,7 +28,7 @@ from mustsee.conditions.lines import excerpt
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.extract import extract
 from mustsee.filters.vetting import Judges, VettingContext, judgeable, mark_unverified
-from mustsee.forms import Form, form, free, in_lines, many, one_of, record, words
+from mustsee.forms import Form, form, free, in_lines, list_of, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
@@ -278,7 +278,7 @@ def ranking(count: int) -> Form[tuple[int, ...]]:
 
     shape = record(
         rank_from_json,
-        answer=many(one_of(wanted, "the letter of an option"), "all, the most probable first"),
+        answer=list_of(one_of(wanted, "the letter of an option"), "all, the most probable first"),
         explanation=words("one sentence"),
     )
     return form(text=rank_from_text, shape=shape)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mustsee.records import Question
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-BLOCK = 1024  # questions compared with all others at once: 20 MB of similarities at 5,000
+BLOCK_QUESTIONS = 1024  # questions compared with all others at once: 20 MB of similarities at 5,000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +44,10 @@ class Duplicates:
         asked = _unit(embed([q.question for q in standing]))
         given = _unit(embed([q.answer for q in standing])) if self.answers else None
         leader = list(range(len(standing)))
-        for low in range(0, len(standing), BLOCK):
-            alike = asked[low : low + BLOCK] @ asked.T >= self.alike
+        for low in range(0, len(standing), BLOCK_QUESTIONS):
+            alike = asked[low : low + BLOCK_QUESTIONS] @ asked.T >= self.alike
             if given is not None:
-                alike &= given[low : low + BLOCK] @ given.T >= self.alike
+                alike &= given[low : low + BLOCK_QUESTIONS] @ given.T >= self.alike
             for row, column in np.argwhere(alike).tolist():
                 if low + row < column:
                     _join(leader, low + row, column)

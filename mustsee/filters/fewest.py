@@ -1,9 +1,9 @@
 """The fewest pictures from which a question can be answered, so that "long" is proven, not claimed.
 
 A ladder is a row of plans, each of which shows more than the one before. On each the lowest rung is
-sought, by bisection, from which the looker is right in all of some looks, with the options in other
-orders and "it cannot be told" among them. First it must fail with nothing of the film at all: else
-no picture is needed. Bisection takes for granted that who is shown more does not know less.
+sought, by bisection, from which the verifier is right in all of some looks, with the options in
+other orders and "it cannot be told" among them. First it must fail with nothing of the film at all:
+else no picture is needed. Bisection takes for granted that who is shown more does not know less.
 
 `sight` asks this of pictures spread over the film and over the evidence, `ray_jobs.certificate` of
 clips that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
@@ -15,11 +15,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.conditions.seen import Condition, FramePlan, common, plan
-from mustsee.filters.looks import Verifier
+from mustsee.filters.looks import VerifierSession
 from mustsee.records import Span
 
-LOOKS = 2  # that must all be right
-UNREAD = 2  # replies that cannot be read, for which others are asked
+REQUIRED_LOOKS = 2  # that must all be right
+MAX_UNPARSED_LOOKS = 2  # replies that cannot be read, for which others are asked
 BLIND = FramePlan(spans=())
 
 
@@ -40,18 +40,21 @@ class FewestFound:
 
 
 async def fewest(
-    eye: Verifier, see: Condition, ladders: Sequence[Sequence[FramePlan]], looks: int = LOOKS
+    session: VerifierSession,
+    see: Condition,
+    ladders: Sequence[Sequence[FramePlan]],
+    looks: int = REQUIRED_LOOKS,
 ) -> FewestFound:
     """The rung with the fewest pictures, of those the one that shows least of the film, from which
     all of `looks` looks are right.
     """
-    if await _right(eye, replace(see, condition="blind"), BLIND, looks):
+    if await _right(session, replace(see, condition="blind"), BLIND, looks):
         return FewestFound(shown=BLIND)
     best: FramePlan | None = None
     failed: list[FramePlan] = []
     for ladder in ladders:
         rungs = [rung for rung in ladder if best is None or _size(rung) < _size(best)]
-        place, wrong = await _lowest(eye, see, rungs, looks)
+        place, wrong = await _lowest(session, see, rungs, looks)
         failed += [rungs[i] for i in wrong]
         best = best if place is None else rungs[place]
     below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
@@ -69,14 +72,14 @@ def spread_rungs(
     return tuple(rung for rung in plans if rung is not None)
 
 
-async def trim_frames(eye: Verifier, see: Condition, shown: FramePlan) -> FewestFound:
+async def trim_frames(session: VerifierSession, see: Condition, shown: FramePlan) -> FewestFound:
     """A short moment may take many pictures to be hit: those before and after what is needed are
     left out, and what is said beside them.
     """
     gap = sum(s.seconds for s in shown.spans) / max(1, len(shown.times))
     for part in (_from, _until):
         rungs = [part(shown, count, gap) for count in range(1, len(shown.times) + 1)]
-        place, _ = await _lowest(eye, see, rungs[:-1], LOOKS)
+        place, _ = await _lowest(session, see, rungs[:-1], REQUIRED_LOOKS)
         shown = rungs[-1] if place is None else rungs[place]
     return FewestFound(shown=shown)
 
@@ -98,7 +101,7 @@ def _within(shown: FramePlan, times: tuple[float, ...], part: Span) -> FramePlan
 
 
 async def _lowest(
-    eye: Verifier, see: Condition, rungs: Sequence[FramePlan], looks: int
+    session: VerifierSession, see: Condition, rungs: Sequence[FramePlan], looks: int
 ) -> tuple[int | None, list[int]]:
     """The place of the lowest rung that suffices, or null; and the places of those that were tried
     below it.
@@ -106,7 +109,7 @@ async def _lowest(
     wrong: list[int] = []
 
     async def suffices(place: int) -> bool:
-        right = await _right(eye, see, rungs[place], looks)
+        right = await _right(session, see, rungs[place], looks)
         if not right:
             wrong.append(place)
         return right
@@ -132,16 +135,16 @@ def _size(rung: FramePlan) -> tuple[float, float]:
     return float(len(rung.times)), sum(s.seconds for s in rung.spans)
 
 
-async def _right(eye: Verifier, see: Condition, planned: FramePlan, looks: int) -> bool:
+async def _right(session: VerifierSession, see: Condition, planned: FramePlan, looks: int) -> bool:
     """Whether every look at the plan's pictures is right."""
-    images = await eye.pictures(planned.times, see)
+    images = await session.pictures(planned.times, see)
     right = unread = 0
     while right < looks:
-        look = await eye.look(planned, (images, ()), see, right + unread)
-        eye.record((look,))
-        if look.choice is None and unread < UNREAD:
+        look = await session.look(planned, (images, ()), see, right + unread)
+        session.record((look,))
+        if look.choice is None and unread < MAX_UNPARSED_LOOKS:
             unread += 1
-        elif look.choice != eye.answer:
+        elif look.choice != session.answer:
             return False
         else:
             right += 1

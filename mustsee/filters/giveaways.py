@@ -151,7 +151,7 @@ def most_crowded_share(options: Sequence[str]) -> float:
 
 def _likeness(options: Sequence[str]) -> list[float]:
     """The mean likeness of each option to the others, in words."""
-    mutual = TermVectors(options).mutual
+    mutual = TermVectors(options).cosines
     others = len(options) - 1
     return [float(mutual[n].sum() - mutual[n, n]) / others for n in range(len(options))]
 

@@ -39,7 +39,7 @@ from mustsee.text import LETTERS
 
 NAME = "sight"
 PROMPT, OPEN = "filters/sight", "filters/sight_open"
-UNREAD = "looks that could not be read"  # how run.json counts them
+UNPARSED_LOOKS_COUNT = "looks that could not be read"  # how run.json counts them
 CANNOT: Final = "cannot"
 SEVERAL: Final = "several"
 Choice = int | Literal["cannot", "several"]
@@ -115,7 +115,7 @@ class Votes:
         return self.chosen == SEVERAL
 
     @property
-    def other(self) -> int | None:
+    def wrong_option(self) -> int | None:
         """The wrong option that the vote comes to, if it does."""
         return self.chosen if isinstance(self.chosen, int) and not self.right else None
 
@@ -151,7 +151,7 @@ class Votes:
         return seconds / len(self.plan.times) if self.plan.times else seconds
 
 
-class Verifier:
+class VerifierSession:
     """One question, its film, and the model that looks: what was asked and said is recorded.
 
     `name`: of the filter that the verdicts are given to.
@@ -166,7 +166,7 @@ class Verifier:
         name: str = NAME,
     ) -> None:
         self.question, self.video, self.poll, self.name = question, video, poll, name
-        self.asker, self.seed = vetting.askers["looker"], vetting.seed
+        self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
         self.film = stretch(video)
         self.pictures = vetting.film.pictures
@@ -201,7 +201,7 @@ class Verifier:
             self._asked[key] = await self._polled(planned, (images, clips), see, expected)
         return self._asked[key]
 
-    async def nearer(
+    async def nearer_votes(
         self, far: Votes, see: Condition, expected: Choice | None = None
     ) -> Votes | None:
         """The looks at the stretches named in `far`, and at what lies between them and the next
@@ -263,7 +263,7 @@ class Verifier:
         prompt = PROMPT if count else OPEN
         replies: list[str] = []
 
-        wanted = told_by(count)
+        wanted = look_form(count)
 
         def read(reply: str) -> ParsedLook:
             replies.append(in_lines(reply))
@@ -302,7 +302,7 @@ class Verifier:
             )
             choice = await self._choice(found, turned)
         except BadRow as error:
-            self.count(UNREAD, 1)
+            self.count(UNPARSED_LOOKS_COUNT, 1)
             detail = json.dumps({**told, "unread": str(error), "replies": replies})
             return LookReply(choice=None, spans=(), verdict=replace(verdict, detail=detail))
         words, chose = found.words, choice
@@ -356,7 +356,7 @@ _CANNOT = re.compile(r"(?:it\s+)?(?:cannot|can't|can not) be told\b", re.IGNOREC
 _SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
 
 
-def told_by(count: int) -> Form[ParsedLook]:
+def look_form(count: int) -> Form[ParsedLook]:
     """A reply to a question of `count` options, or of none. Unparsed where it has no answer,
     several, or does not name the stretches that its answer rests on.
     """

@@ -1,6 +1,6 @@
 """Repair: a question that fell is mended with the reasons that were given, and vetted anew.
 
-The guessers' and the looker's explanations are paid for; here they go back to a writer, with the
+The guessers' and the verifier's explanations are paid for; here they go back to a writer, with the
 one instruction that fits the fault (`prompts/filters/repair.j2`). It is the one way in which the
 house mends: CinePile 2.0's refinement of what is guessed is this, with settings of its own.
 """
@@ -38,8 +38,8 @@ FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt t
     "": "guessed",
 }
 SOLVED = ("guessed", "heard", "unneeded")  # of these faults, the replies that were right tell why
-REPLIES = 3  # of the filter that it fell by, handed on, for each wording
-OTHERS = 30  # of the film's other questions
+MAX_REPLIES = 3  # of the filter that it fell by, handed on, for each wording
+MAX_OTHER_QUESTIONS = 30  # of the film's other questions
 NARRATOR = "narrator"  # who speaks the lines of an audio description
 
 
@@ -58,7 +58,7 @@ class FailedWording:
 class RepairRule:
     """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
     null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
-    evidence, and of the stretches that the looker named; null: none. `words`: of what is said.
+    evidence, and of the stretches that the verifier named; null: none. `words`: of what is said.
     `far`: a question whose moments lie at least so many seconds apart keeps that. `kinds`: those
     that a mended question may turn into; none: it stays what it was. `narrator`: probability from
     which a line of an audio description is the narrator's.
@@ -147,11 +147,11 @@ class RepairRule:
             ),
             lines=nearest(_lines(video, self.narrator), question.question, self.words),
             described=video.scene is not None,
-            others=others(video, question),
+            others=other_questions(video, question),
             question=question,
             kinds=tuple(self.kinds),
             now=now,
-            earlier=earlier(question),
+            earlier=earlier_wordings(question),
             fault=kind,
             least=least,
         )
@@ -187,7 +187,7 @@ def attempt_of(question: Question, by: str) -> FailedWording:
     return _tried(wording_fields(question), question.drop or f"{by}: {_marked(about)}", about)
 
 
-def earlier(question: Question) -> tuple[FailedWording, ...]:
+def earlier_wordings(question: Question) -> tuple[FailedWording, ...]:
     """The wordings that it had before, first to last, each with what was said of it."""
     found: list[FailedWording] = []
     begun = 0
@@ -221,15 +221,15 @@ def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...
     latest = verdicts[::-1]
     order = sorted(latest, key=lambda v: (v.correct is True) != solved)
     replies = (_LETTERS.sub("", v.reply).strip() for v in order)
-    return tuple(dict.fromkeys(r for r in replies if r))[:REPLIES]
+    return tuple(dict.fromkeys(r for r in replies if r))[:MAX_REPLIES]
 
 
-def others(video: Video, question: Question) -> tuple[str, ...]:
+def other_questions(video: Video, question: Question) -> tuple[str, ...]:
     """What else is asked about the film: the first of its questions, as they were first asked."""
     before = (json.loads(r.before)["question_id"] for r in _rewordings(question))
     own = {question.question_id, *before}
     asked = (q for q in video.questions or () if q.question_id not in own and q.drop is None)
-    return tuple(q.question for q in asked)[:OTHERS]
+    return tuple(q.question for q in asked)[:MAX_OTHER_QUESTIONS]
 
 
 def segments_near(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:

@@ -1,6 +1,6 @@
 """Sight: a model that looks must find the answer in the evidence, one answer, and no other.
 
-The looker is shown the evidence, frame by frame with the lines said there, and chooses among the
+The verifier is shown the evidence, frame by frame with the lines said there, and chooses among the
 options and two more: "cannot be told from this", "more than one fits". What it finds there decides.
 Where it does not find the answer, it is shown pictures of the whole film and names its own
 evidence, which it then sees from nearer: pictures half a second apart, around what it named. Of a
@@ -15,7 +15,7 @@ long film it is shown other moments until it finds something, or they stand abou
 | another option | nothing is told | the answer is disputed: dropped |
 | not right | nothing is told | it cannot be told: dropped |
 
-Evidence that was never named is the whole film, and the looker's own takes its place.
+Evidence that was never named is the whole film, and the verifier's own takes its place.
 
 What stays is asked about once more without its evidence, and without all of the shots that it lies
 in, with every line that is spoken there. Where another option is found there, both
@@ -41,31 +41,51 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.seen import BORDER, Condition, ConditionName, merge_spans, whole_shots
+from mustsee.conditions.seen import (
+    BORDER_TOLERANCE_S,
+    Condition,
+    ConditionName,
+    merge_spans,
+    whole_shots,
+)
 from mustsee.errors import BadRow, UserError
 from mustsee.filters.fewest import fewest, spread_rungs, trim_frames
-from mustsee.filters.looks import CANNOT, NAME, OPEN, PROMPT, Choice, Verifier, VoteRule, Votes
+from mustsee.filters.looks import (
+    CANNOT,
+    NAME,
+    OPEN,
+    PROMPT,
+    Choice,
+    VerifierSession,
+    VoteRule,
+    Votes,
+)
 from mustsee.filters.vetting import VettingContext, judgeable, mark_unverified
 from mustsee.llm import is_rules
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
 
 AMBIGUOUS = "more than one option fits"
-UNTOLD = "too few looks could be read"
-NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a looker without eyes
-SPARSE = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
-MOMENTS = (0.5, 0.0, 0.25, 0.75)  # of the stretch between two pictures, shown one after another
-NEARER = 2  # looks from nearer at most, each at the pictures between those before
+TOO_FEW_LOOKS = "too few looks could be read"
+NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a verifier without eyes
+SPARSE_GAP_S = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
+LOOK_OFFSETS = (
+    0.5,
+    0.0,
+    0.25,
+    0.75,
+)  # of the stretch between two pictures, shown one after another
+MAX_NEARER_LOOKS = 2  # looks from nearer at most, each at the pictures between those before
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
     """`min_right` of `runs` looks at the evidence must be right; each look has the options in an
     order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
-    `whole`: how the film is; `near`: how what the looker names there is. `needed`: whether the film
-    without the evidence, and without other cuts, is asked about: recorded, and dropped on where
-    `drop_unneeded` (null: where rules look, whose questions are many and cheap). `fewest`: the
-    fewest pictures of the film and of the evidence that suffice are sought (`min_frames`,
+    `whole`: how the film is; `near`: how what the verifier names there is. `needed`: whether the
+    film without the evidence, and without other cuts, is asked about: recorded, and dropped on
+    where `drop_unneeded` (null: where rules look, whose questions are many and cheap). `fewest`:
+    the fewest pictures of the film and of the evidence that suffice are sought (`min_frames`,
     `min_seconds`, some thirty looks a question); what needs less than `drop_below_seconds` of film
     is dropped.
     """
@@ -100,7 +120,7 @@ class Sight:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        return ("looker",)
+        return ("verifier",)
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -111,37 +131,39 @@ class Sight:
         return ("digest", "start", "end", "lines", "shots")
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """The question as the looker leaves it."""
+        """The question as the verifier leaves it."""
         if question.options and question.answer_index is None:
             return question
         poll = VoteRule(runs=self.runs, min_right=self.min_right)
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
-            return await _Sighting(self, Verifier(question, video, vetting, poll)).judge_question()
+            return await _Sighting(
+                self, VerifierSession(question, video, vetting, poll)
+            ).judge_question()
         except BadRow as error:  # no film, of unknown length, or it cannot be decoded; no judge
-            looker = vetting.askers["looker"].llm.identity
+            verifier = vetting.askers["verifier"].llm.identity
             detail = json.dumps({"unread": str(error)})
-            why = Verdict(filter=NAME, model=looker, seed=vetting.seed, detail=detail)
+            why = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
             return mark_unverified(replace(question, verdicts=(*question.verdicts, why)), NAME)
 
 
 class _Sighting:
     """What the looks at one question come to."""
 
-    def __init__(self, settings: Sight, eye: Verifier) -> None:
-        self.settings, self.eye = settings, eye
-        self.question = eye.question
+    def __init__(self, settings: Sight, session: VerifierSession) -> None:
+        self.settings, self.session = settings, session
+        self.question = session.question
         self.metrics: dict[str, float] = {}
 
     async def judge_question(self) -> Question:
         reason = await self._fault()
         told = replace(
             self.question,
-            verdicts=(*self.question.verdicts, *self.eye.verdicts),
+            verdicts=(*self.question.verdicts, *self.session.verdicts),
             metrics={**self.question.metrics, **self.metrics},
         )
-        if reason == UNTOLD:
+        if reason == TOO_FEW_LOOKS:
             return mark_unverified(told, NAME)
         return replace(
             told,
@@ -156,7 +178,7 @@ class _Sighting:
     async def _fault(self) -> str | None:
         found = await self._on(self.question.evidence)
         if found is None or self._unread(found):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if found.ambiguous:
             return AMBIGUOUS
         fallen = None
@@ -169,7 +191,7 @@ class _Sighting:
         return await self._fewest() if fallen is None and self.settings.fewest else fallen
 
     async def _on(self, evidence: Sequence[Span]) -> Votes | None:
-        found = await self.eye.votes(self.settings.see, evidence)
+        found = await self.session.votes(self.settings.see, evidence)
         if found is not None:
             self.metrics["sight_right"] = found.share
             self.metrics["sight_frames"] = float(len(found.plan.times))
@@ -177,15 +199,15 @@ class _Sighting:
 
     async def _on_the_whole(self, found: Votes) -> str | None:
         """Why the question falls after a look at the whole film; null: its evidence is mended."""
-        whole = await self._search("whole", expected=found.other)
+        whole = await self._search("whole", expected=found.wrong_option)
         if whole is None or self._unread(whole):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if whole.ambiguous:
             return AMBIGUOUS
         if whole.right:
             return await self._repaired(whole)
-        other = whole if whole.other is not None else found
-        if other.other is not None:
+        other = whole if whole.wrong_option is not None else found
+        if other.wrong_option is not None:
             return f"answer disputed: {other.words!r} is chosen"
         return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
 
@@ -197,33 +219,37 @@ class _Sighting:
         moments between are shown.
         """
         far = None
-        for number, at in enumerate(MOMENTS, 1):
-            far = await self.eye.votes(
+        for number, at in enumerate(LOOK_OFFSETS, 1):
+            far = await self.session.votes(
                 replace(self.settings.whole, at=at), cuts, condition, expected
             )
             if far is None or far.chosen != CANNOT:
                 return far
-            near = await self.eye.nearer(far, self.settings.near) if far.gap > BORDER else None
+            near = (
+                await self.session.nearer_votes(far, self.settings.near)
+                if far.gap > BORDER_TOLERANCE_S
+                else None
+            )
             if near is not None and near.chosen is not None:
                 return near
-            if far.gap <= SPARSE * number:
+            if far.gap <= SPARSE_GAP_S * number:
                 break
             expected = CANNOT
         return far
 
     async def _repaired(self, seen: Votes) -> str | None:
-        """The looker's own spans take the place of those named before, if they hold."""
-        for _ in range(NEARER):
-            if seen.gap <= BORDER:
+        """The verifier's own spans take the place of those named before, if they hold."""
+        for _ in range(MAX_NEARER_LOOKS):
+            if seen.gap <= BORDER_TOLERANCE_S:
                 break
-            nearer = await self.eye.nearer(seen, self.settings.near, self.eye.answer)
+            nearer = await self.session.nearer_votes(seen, self.settings.near, self.session.answer)
             if nearer is None or not nearer.right or not nearer.named_spans:
                 break
             seen = nearer
-        named = merge_spans(seen.named_spans, self.eye.film)
+        named = merge_spans(seen.named_spans, self.session.film)
         again = await self._on(named) if named else None
         if again is not None and self._unread(again):
-            return UNTOLD
+            return TOO_FEW_LOOKS
         if again is not None and again.ambiguous:
             return AMBIGUOUS
         if again is None or not again.right:
@@ -233,7 +259,7 @@ class _Sighting:
             reason="sight: right on the whole film, not on the evidence"
             if self.question.evidence
             else "sight: no evidence was named",
-            by=self.eye.asker.llm.identity,
+            by=self.session.asker.llm.identity,
             before=json.dumps([[s.start, s.end] for s in self.question.evidence]),
         )
         self.question = replace(
@@ -245,20 +271,20 @@ class _Sighting:
 
     async def _necessity(self) -> str | None:
         evidence = self.question.evidence
-        cuts = whole_shots(evidence, self.eye.video.shots or (), self.eye.film)
+        cuts = whole_shots(evidence, self.session.video.shots or (), self.session.film)
         without = await self._search("without_evidence", cuts, expected=CANNOT)
         if without is None or not without.read:
             return None
         self.metrics["sight_without"] = without.share
-        if without.ambiguous or without.other is not None:
-            both = merge_spans((*evidence, *without.named_spans), self.eye.film)
-            together = await self.eye.votes(self.settings.see, both)
+        if without.ambiguous or without.wrong_option is not None:
+            both = merge_spans((*evidence, *without.named_spans), self.session.film)
+            together = await self.session.votes(self.settings.see, both)
             if together is not None and together.ambiguous:
                 return AMBIGUOUS
         if without.right:
             self.metrics["sight_needed"] = 0.0
             return "the evidence is not needed" if self._drops_unneeded else None
-        control = await self._search("control", cuts, expected=self.eye.answer)
+        control = await self._search("control", cuts, expected=self.session.answer)
         if control is not None and control.read:
             self.metrics["sight_control"] = control.share
             if control.right:
@@ -268,20 +294,20 @@ class _Sighting:
     @property
     def _drops_unneeded(self) -> bool:
         chosen = self.settings.drop_unneeded
-        return is_rules(self.eye.asker.llm.identity) if chosen is None else chosen
+        return is_rules(self.session.asker.llm.identity) if chosen is None else chosen
 
     async def _fewest(self) -> str | None:
         """Two counts: pictures spread over the film, and over the evidence."""
-        eye, whole, see = self.eye, self.settings.whole, self.settings.see
-        spread = await fewest(eye, whole, [spread_rungs(whole, eye.film)])
+        session, whole, see = self.session, self.settings.whole, self.settings.see
+        spread = await fewest(session, whole, [spread_rungs(whole, session.film)])
         if spread.shown is not None:
             self.metrics["min_frames"] = float(len(spread.shown.times))
-        rungs = spread_rungs(see, eye.film, self.question.evidence)
-        needed = await fewest(eye, see, [rungs])
+        rungs = spread_rungs(see, session.film, self.question.evidence)
+        needed = await fewest(session, see, [rungs])
         if needed.shown is None:
             return None
         if needed.shown.times:
-            needed = await trim_frames(eye, see, needed.shown)
+            needed = await trim_frames(session, see, needed.shown)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

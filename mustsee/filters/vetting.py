@@ -21,8 +21,8 @@ from mustsee.records import UNVETTED, Question, Video
 from mustsee.text import length
 
 GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
-JUDGED = 60  # words of a known answer at most
-ROUND = 100_000  # added to the seed for each round of repair: everything is drawn anew
+MAX_JUDGED_WORDS = 60  # words of a known answer at most
+ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair: everything is drawn anew
 
 
 Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
@@ -60,7 +60,7 @@ def judgeable(question: Question, vetting: VettingContext) -> bool:
     """
     words = length(question.answer)
     graded = question.scoring_points or question.question_type in GRADED
-    return vetting.judge is not None and not graded and 0 < words <= JUDGED
+    return vetting.judge is not None and not graded and 0 < words <= MAX_JUDGED_WORDS
 
 
 @runtime_checkable
@@ -116,7 +116,7 @@ class _Version:
     @property
     def passed_all_filters(self) -> bool:
         """Whether every filter that was asked said so."""
-        return self.fallen_by is None and not self.question.unvetted_by
+        return self.fallen_by is None and not self.question.unverified_by
 
 
 def check_unique_names(filters: Sequence[QuestionFilter]) -> None:
@@ -175,7 +175,7 @@ async def _versions(
         if latest.fallen_by is None:
             break
         assert repair is not None
-        again = replace(vetting, seed=vetting.seed + ROUND * number)
+        again = replace(vetting, seed=vetting.seed + ROUND_SEED_STEP * number)
         mended = await repair(latest.question, video, again, latest.fallen_by)
         if mended is None:
             break
@@ -195,7 +195,7 @@ async def _best(versions: Sequence[_Version], video: Video) -> _Version:
         whole = await _on(version, video, to_the_end=True)
         if whole.question.drop is not None:
             fallen = whole
-        elif not number or not whole.question.unvetted_by:
+        elif not number or not whole.question.unverified_by:
             return whole
     return fallen
 

@@ -182,12 +182,12 @@ def interval(
     """
     y, s = _arrays(labels, scores)
 
-    def drawn(times: Floats) -> float:
+    def resampled_metric(times: Floats) -> float:
         rows = np.repeat(np.arange(len(y)), times.astype(np.int64))
         return metric(y[rows], s[rows])
 
     found = stats.bootstrap(
-        drawn, len(y), groups, draws=draws, seed=seed, level=level, within=(0.0, 1.0)
+        resampled_metric, len(y), groups, draws=draws, seed=seed, level=level, within=(0.0, 1.0)
     )
     return (
         math.nan if found.low is None else found.low,
@@ -241,7 +241,7 @@ def record(
     # a threshold of 0 or 1 ("always") would not be a number that a logit exists for
     threshold = min(max(choose(y, s).threshold, 1e-6), 1 - 1e-6)
 
-    def at_threshold(labels: Bools, scores: Floats) -> float:
+    def scores_at_threshold(labels: Bools, scores: Floats) -> float:
         return f1(labels, scores > threshold)
 
     sensitivity, specificity = rates(y, s, threshold)
@@ -250,9 +250,9 @@ def record(
         temperature=divisor,
         identity=identity,
         dev=dev,
-        f1=at_threshold(y, s),
+        f1=scores_at_threshold(y, s),
         f1_nested=nested_f1(y, s, groups, seed=seed),
-        f1_interval=interval(at_threshold, y, s, groups, seed=seed),
+        f1_interval=interval(scores_at_threshold, y, s, groups, seed=seed),
         auc=auc(y, s),
         brier=brier(y, s),
         sensitivity=sensitivity,

@@ -22,8 +22,10 @@ from mustsee.errors import MustseeError, UserError
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
 from mustsee.store import identity
 
-TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
-NEAR = 0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
+MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
+NEAR_THRESHOLD_LOGIT = (
+    0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
+)
 
 
 class UnjudgeableItem(MustseeError):
@@ -305,7 +307,9 @@ class Judge:
             candidate_truncated=plan.truncated,
             prompt_tokens=sum(p.length for p in plan.prepared),
             reference=given[best],
-            warning="near_threshold" if abs(scaled - logit(threshold)) < NEAR else None,
+            warning="near_threshold"
+            if abs(scaled - logit(threshold)) < NEAR_THRESHOLD_LOGIT
+            else None,
         )
 
     def score(self, items: Sequence[JudgeItem], threshold: float | None = None) -> list[Score]:

@@ -47,7 +47,7 @@ _CLAUSE = re.compile(r"[,.;:!?\n()]+\s|[;!?\n()]|\bbut\b", re.I)
 _CHOICE = re.compile(r"\bor\b(?! (?:so|thereabouts)\b)|/", re.I)
 _ITEM = re.compile(r"[,;/\n()\[\]]|[.:!?](?:\s|$)|\b(?:or|and|either|maybe)\b", re.I)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-REACH = 5  # words after a negation that it denies, and on both sides of an "or"
+NEGATION_REACH_WORDS = 5  # words after a negation that it denies, and on both sides of an "or"
 
 
 def words(text: str) -> list[str]:
@@ -186,7 +186,7 @@ def _denied(text: str, told: Sequence[str]) -> set[str]:
     denied, plainly = set[str](), set[str]()
     for clause in _CLAUSE.split(text):
         found = _NEGATION.search(clause)
-        behind = words(clause[found.end() :])[:REACH] if found else []
+        behind = words(clause[found.end() :])[:NEGATION_REACH_WORDS] if found else []
         before = words(clause[: found.start()]) if found else words(clause)
         denied.update(w for w in behind if w in told)
         plainly.update(w for w in before if w in told)
@@ -198,8 +198,8 @@ def _choice(text: str, told: Sequence[str]) -> float:
     other.
     """
     for found in _CHOICE.finditer(text):
-        before = words(text[: found.start()])[-REACH:]
-        behind = words(text[found.end() :])[:REACH]
+        before = words(text[: found.start()])[-NEGATION_REACH_WORDS:]
+        behind = words(text[found.end() :])[:NEGATION_REACH_WORDS]
         if before and behind and any(w in told for w in before) != any(w in told for w in behind):
             return 1.0
     return 0.0

@@ -59,9 +59,9 @@ _NEXT = re.compile(
 )
 _BACKWARDS = re.compile(r"\b(?:before|after(?! that)|until|prior to|preceded)\b", re.I)
 RULES = "mention-2"  # what a judge that asks them says of itself: to be changed with them
-REACH = 6  # words in front of the answer that a denial may stand in
-SHORT = 3  # words of one answer in a list
-STUFFED = 3  # times that an answer's words are said beside others, in no sentence
+DENIAL_REACH_WORDS = 6  # words in front of the answer that a denial may stand in
+MAX_LISTED_WORDS = 3  # words of one answer in a list
+MIN_STUFFED_REPEATS = 3  # times that an answer's words are said beside others, in no sentence
 
 
 def answer_words(triple: Triple) -> list[str]:
@@ -108,7 +108,7 @@ def is_denied(triple: Triple, answer: Sequence[str]) -> bool:
             end_of_clause = sentence.find(clause, end_of_clause) + len(clause)
             if place is not None:
                 begin, end = place
-                near = " ".join(clause[:begin].split()[-REACH:])
+                near = " ".join(clause[:begin].split()[-DENIAL_REACH_WORDS:])
                 near += " " if clause[:begin].endswith(" ") else ""
                 found = (_BEFORE.search(near), _BEHIND.search(clause[end:]))
                 own = any(m and not {*words(m.group())} - STOP <= asked for m in found)
@@ -146,7 +146,7 @@ def is_stuffed(said: Sequence[str], triple: Triple, answer: Sequence[str]) -> bo
     if {*said} & STOP - known or {*said} <= known:
         return False
     reference = words(triple.reference)
-    return all(said.count(w) - reference.count(w) >= STUFFED - 1 for w in {*answer})
+    return all(said.count(w) - reference.count(w) >= MIN_STUFFED_REPEATS - 1 for w in {*answer})
 
 
 def is_reordered(candidate: str, reference: str) -> bool:
@@ -178,9 +178,9 @@ def _items(text: str) -> list[str]:
     small letters (names of places have commas, too).
     """
     parts = [p for p in _PARTED.split(text) if words(p)]
-    if len(parts) > 1 and all(len(words(p)) <= SHORT for p in parts):
+    if len(parts) > 1 and all(len(words(p)) <= MAX_LISTED_WORDS for p in parts):
         return parts
     listed = [p.strip(" .") for p in _LISTED.split(re.sub(r"^one of ", "", text, flags=re.I))]
     listed = [p for p in listed if p]
-    short = len(listed) > 2 and all(len(words(p)) <= SHORT for p in listed)
+    short = len(listed) > 2 and all(len(words(p)) <= MAX_LISTED_WORDS for p in listed)
     return listed if short and all(p[0].islower() for p in listed[1:]) else [text]

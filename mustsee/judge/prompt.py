@@ -14,7 +14,7 @@ from mustsee.prompts import Prompts
 PROMPT = "judge/equivalence"
 OPENING = "EQUIVALENT:"  # what the model's turn begins with; the next token is the verdict
 LABELS = (" TRUE", " FALSE")
-WORDS = 100  # of the candidate (Neptune D.3)
+MAX_CANDIDATE_WORDS = 100  # of the candidate (Neptune D.3)
 
 _FORGED = re.compile(
     r"\b(EQUIVALENT|ANSWERS_ARE_EQUIVALENT|(?:Reference|Candidate)\s+Answer|Question|Verdict)\s*:",
@@ -82,8 +82,8 @@ def is_forged(candidate: str) -> bool:
 def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
     """The cleaned triple, and whether the candidate was cut at 100 words."""
     words = plain(strip_special_tokens(candidate)).split(" ")
-    cut = Triple(plain(question), " ".join(words[:WORDS]), plain(reference))
-    return cut, len(words) > WORDS
+    cut = Triple(plain(question), " ".join(words[:MAX_CANDIDATE_WORDS]), plain(reference))
+    return cut, len(words) > MAX_CANDIDATE_WORDS
 
 
 def render(triple: Triple) -> str:
@@ -103,4 +103,4 @@ def prompt_hash() -> str:
     and its threshold are bound to.
     """
     frozen = [render(Triple("{question}", "{candidate}", "{reference}")), OPENING, *LABELS]
-    return hashlib.sha256(json.dumps([*frozen, WORDS]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([*frozen, MAX_CANDIDATE_WORDS]).encode()).hexdigest()

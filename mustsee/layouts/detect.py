@@ -20,7 +20,7 @@ from mustsee.layouts import (
 )
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
 from mustsee.layouts.table import TableColumns
-from mustsee.tables import in_a_line
+from mustsee.tables import one_line_error
 
 Reader = Callable[[Path], QuestionFile]
 READERS: dict[str, Reader] = {
@@ -56,7 +56,7 @@ def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise UserError(
             f"{str(place)!r} is not of the layout {name!r}: a value is of another type than there "
-            f"({type(error).__name__}: {in_a_line(error)})"
+            f"({type(error).__name__}: {one_line_error(error)})"
         ) from error
 
 
@@ -137,7 +137,7 @@ def _columns(place: Path) -> Sequence[str]:
             return list(pq.read_schema(place).names)
         except (OSError, ValueError) as error:
             raise UserError(
-                f"cannot read questions from {str(place)!r}: {in_a_line(error)}"
+                f"cannot read questions from {str(place)!r}: {one_line_error(error)}"
             ) from error
     names = dict.fromkeys(key for row in islice(each_row(place), 20) for key in row)
     return [name for name in names if name != BEYOND]

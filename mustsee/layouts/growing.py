@@ -1,7 +1,7 @@
 """Files that grow question by question: what is written is in no memory but for the last few rows.
 
 Each has the bytes that it would have if all were written at once; a parquet table has a group for
-every `GROUP` rows (of films fewer).
+every `ROW_GROUP_ROWS` rows (of films fewer).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-GROUP = 1024  # as in the questions.parquet of a run
+ROW_GROUP_ROWS = 1024  # as in the questions.parquet of a run
 
 
 class JsonItems:
@@ -52,7 +52,7 @@ class Parquet(Generic[T]):
         path: Path,
         table: Callable[[Sequence[T]], pa.Table],
         *,
-        group: int = GROUP,
+        group: int = ROW_GROUP_ROWS,
         compression: str = "zstd",
     ) -> None:
         import pyarrow.parquet as pq

@@ -18,7 +18,7 @@ from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
 from mustsee.layouts.reading import (
-    BATCH,
+    BATCH_ROWS,
     Questions,
     Rereadable,
     answer_of,
@@ -97,7 +97,7 @@ def portable_questions(questions: Questions) -> Rereadable[Question]:
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
     """The questions with their films."""
     films, asked = by_id(videos), iter(questions)
-    while some := list(islice(asked, BATCH)):
+    while some := list(islice(asked, BATCH_ROWS)):
         yield from hugging_face.with_films(some, films).select(COLUMNS).to_pylist()
 
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.tables import in_a_line, parse_json
+from mustsee.tables import one_line_error, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
-BATCH = 64  # rows of a parquet table in memory at once
-LINED = (".csv", ".tsv", ".jsonl")  # files whose records begin on lines
+BATCH_ROWS = 64  # rows of a parquet table in memory at once
+LINE_SUFFIXES = (".csv", ".tsv", ".jsonl")  # files whose records begin on lines
 BEYOND = "(cells beyond the last column)"  # the column of those of a .csv
 FACTS = (  # of a video, that a layout tells
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
@@ -227,7 +227,7 @@ def _lines(path: Path) -> list[int] | None:
     """For each record the line of the file on which it begins, counted from 1; null where the file
     has no lines of records, or more files are meant.
     """
-    if path.suffix not in LINED or not path.is_file():
+    if path.suffix not in LINE_SUFFIXES or not path.is_file():
         return None
     return [line for line, _ in _numbered(path)]
 
@@ -251,7 +251,9 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
                 raise UserError(f"{str(path)!r}, row {number}: not an object with a question")
             yield cast(Row, row)
     except (OSError, ValueError, OverflowError, pa.ArrowException, csv.Error) as error:
-        raise UserError(f"cannot read questions from {str(path)!r}: {in_a_line(error)}") from error
+        raise UserError(
+            f"cannot read questions from {str(path)!r}: {one_line_error(error)}"
+        ) from error
 
 
 def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
@@ -261,10 +263,10 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
         with pq.ParquetFile(path) as table:
             there = table.schema_arrow.names
             wanted = there if columns is None else [c for c in columns if c in there]
-            for batch in table.iter_batches(BATCH, columns=wanted):
+            for batch in table.iter_batches(BATCH_ROWS, columns=wanted):
                 yield from batch.to_pylist()
         return
-    if path.suffix in LINED:
+    if path.suffix in LINE_SUFFIXES:
         yield from (record for _, record in _numbered(path))
         return
     with path.open(encoding="utf-8-sig") as file:

@@ -27,7 +27,7 @@ from mustsee.layouts import hugging_face
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, by_id, kept_questions
 from mustsee.records import Question, Span, Video
 from mustsee.store import resolve
-from mustsee.tables import in_a_line, parse_json
+from mustsee.tables import one_line_error, parse_json
 
 NAMES = ("*.tar", "data/*.tar")
 
@@ -170,4 +170,6 @@ def _told(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
                     if held is not None:
                         yield parse_json(held.read().decode())
         except (tarfile.TarError, ValueError, OSError) as error:
-            raise UserError(f"cannot read the shard {str(file)!r}: {in_a_line(error)}") from error
+            raise UserError(
+                f"cannot read the shard {str(file)!r}: {one_line_error(error)}"
+            ) from error

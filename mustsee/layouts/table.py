@@ -45,7 +45,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # as released tables name them
 OPTION = re.compile(r"(?:a|option_?|choice_?|answer_)([0-9a-e])|([A-H])", re.IGNORECASE)
 LISTED = ("options", "choices", "candidates")
 KINDS = ("parquet", "csv", "tsv", "jsonl")
-CLEARER = 3  # times the rows that speak against one kind of answers must speak against any other
+MIN_CLEAR_RATIO = (
+    3  # times the rows that speak against one kind of answers must speak against any other
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +229,7 @@ def _kind(
     }
     best, second = sorted(odd, key=lambda kind: len(odd[kind]))[:2]
     wrong, others = len(odd[best]), len(odd[second])
-    if 2 * wrong < len(pairs) and others >= max(1, CLEARER * wrong):
+    if 2 * wrong < len(pairs) and others >= max(1, MIN_CLEAR_RATIO * wrong):
         return best
     fitting: list[Answers] = [kind for kind, texts in odd.items() if not texts]
     some = ", ".join(map(repr, sorted({t for t, _ in pairs})[:4]))

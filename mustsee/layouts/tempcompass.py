@@ -18,7 +18,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Notes, QuestionFile, dump_json
 from mustsee.records import Question, Video
-from mustsee.tables import in_a_line, parse_json
+from mustsee.tables import one_line_error, parse_json
 
 _OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(?=\S)")
 
@@ -92,4 +92,6 @@ def _loaded(path: Path) -> Mapping[str, Any]:
     try:
         return parse_json(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read questions from {str(path)!r}: {in_a_line(error)}") from error
+        raise UserError(
+            f"cannot read questions from {str(path)!r}: {one_line_error(error)}"
+        ) from error

@@ -15,8 +15,8 @@ from mustsee.store import resolve
 
 FOLDER = "videos"
 WAYS = ("copy", "link", "none")
-NAMED = 3  # files named in a message
-LISTED = 50  # files listed in a card
+MAX_NAMED_FILES = 3  # files named in a message
+MAX_LISTED_FILES = 50  # files listed in a card
 
 
 def file_name(video: Video) -> str | None:
@@ -100,8 +100,8 @@ def describe_video_files(names: Sequence[str], *, included: bool) -> str:
     """Say in the card of a dataset where its video files are or belong."""
     if not names:
         return "No video files are known for these questions."
-    files = "\n".join(f"- `{FOLDER}/{name}`" for name in names[:LISTED])
-    rest = len(names) - LISTED
+    files = "\n".join(f"- `{FOLDER}/{name}`" for name in names[:MAX_LISTED_FILES])
+    rest = len(names) - MAX_LISTED_FILES
     files += f"\n- and {rest} more: the column `uri` of `videos.parquet`" if rest > 0 else ""
     if included:
         return f"The video files are in this folder:\n\n{files}"
@@ -112,8 +112,8 @@ def describe_video_files(names: Sequence[str], *, included: bool) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    rest = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - MAX_NAMED_FILES
+    return ", ".join(names[:MAX_NAMED_FILES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _is_file(uri: str) -> bool:

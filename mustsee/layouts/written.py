@@ -14,7 +14,7 @@ from mustsee.squad import squad_f1
 from mustsee.thoughts import split_reasoning
 
 Row = Mapping[str, Any]
-PATIENCE = 60.0  # seconds
+JUDGE_TIMEOUT_S = 60.0  # seconds
 
 
 def is_open_ended(row: Row) -> bool:
@@ -47,7 +47,7 @@ def _judged(judge: str, row: Row, said: str) -> float | None:
          "Authorization": f"Bearer {os.environ.get('MUSTSEE_JUDGE_KEY', '')}"},
     )  # fmt: skip
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(request, timeout=JUDGE_TIMEOUT_S) as reply:
             (found,) = json.load(reply)["data"]
     except (OSError, ValueError) as error:
         raise RuntimeError(

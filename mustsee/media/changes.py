@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from mustsee.media.pictures import Image, Thumbnail
 
 BLOCKS = (4, 3)  # across, down
-REACH = (8, 6)  # pixels that a block may have moved across and down, on a thumbnail 64 wide
-FLAT = 1.5  # standard deviation of brightness below which a block shows nothing
-DIFFERENT = 30.0  # change between two plain pictures that makes them two
-BLACK = 24  # luma of video range up to which a line counts as a black bar
+REACH_PIXELS = (8, 6)  # pixels that a block may have moved across and down, on a thumbnail 64 wide
+FLAT_LUMA_STD = 1.5  # standard deviation of brightness below which a block shows nothing
+MIN_PLAIN_CHANGE = 30.0  # change between two plain pictures that makes them two
+MAX_BLACK_LUMA = 24  # luma of video range up to which a line counts as a black bar
 
 
 def change(before: Thumbnail, now: Thumbnail) -> float:
@@ -37,7 +37,7 @@ def unlike(before: Thumbnail, now: Thumbnail, rank: float) -> float:
     import cv2
 
     one, two = _unbarred(before.luma, now.luma)
-    (across, down), (far, deep) = BLOCKS, REACH
+    (across, down), (far, deep) = BLOCKS, REACH_PIXELS
     height, width = two.shape[0] // down, two.shape[1] // across
     if min(height, width) < 2:
         return 0.0
@@ -47,19 +47,23 @@ def unlike(before: Thumbnail, now: Thumbnail, rank: float) -> float:
         for left in range(0, width * across, width):
             block = two[top : top + height, left : left + width]
             was = one[top : top + height, left : left + width]
-            if block.std() >= FLAT:
+            if block.std() >= FLAT_LUMA_STD:
                 place = wide[top : top + height + 2 * deep, left : left + width + 2 * far]
                 found: Any = cv2.matchTemplate(place, block, cv2.TM_CCOEFF_NORMED)
                 lost.append(1 - max(0.0, float(found.max())))
-            elif was.std() >= FLAT:
+            elif was.std() >= FLAT_LUMA_STD:
                 lost.append(1.0)
-    return sorted(lost)[int(len(lost) * rank)] if lost else float(change(before, now) > DIFFERENT)
+    return (
+        sorted(lost)[int(len(lost) * rank)]
+        if lost
+        else float(change(before, now) > MIN_PLAIN_CHANGE)
+    )
 
 
 def _unbarred(one: Image, two: Image) -> tuple[Image, Image]:
     """Both pictures without the lines at their borders that are black in both."""
     high = np.maximum(one, two)
-    rows, columns = (np.flatnonzero(high.max(axis=axis) > BLACK) for axis in (1, 0))
+    rows, columns = (np.flatnonzero(high.max(axis=axis) > MAX_BLACK_LUMA) for axis in (1, 0))
     if not len(rows):
         return one, two
     inside = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)

@@ -26,14 +26,14 @@ from mustsee.llm import VideoInput
 from mustsee.media.files import packets
 from mustsee.media.pictures import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.video import SAME, VideoStream, film, frames_at
+from mustsee.media.video import SAME_TIME_S, VideoStream, film, frames_at
 from mustsee.records import Span
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
 
-LEAD = 0.5  # seconds by which a copy may begin too early
-COPIED = ("h264", "hevc")  # what servers decode in hardware and in software (vLLM, Gemini)
+MAX_LEAD_S = 0.5  # seconds by which a copy may begin too early
+COPIED_CODECS = ("h264", "hevc")  # what servers decode in hardware and in software (vLLM, Gemini)
 COPIED_SOUND = ("aac", "mp3")
 RATE, SOUND_BITS = 16_000, 32_000  # of sound coded anew: Hz, bits a second
 CRF = 26
@@ -62,24 +62,24 @@ class _Room(io.BytesIO):
 
 
 def copy_span(
-    uri: str, span: Span, *, sound: bool, most: int, lead: float = LEAD
+    uri: str, span: Span, *, sound: bool, most: int, lead: float = MAX_LEAD_S
 ) -> ClipFile | None:
     """The stretch as it is coded, from the last keyframe before it, `lead` seconds before at most.
 
-    None where there is no such keyframe, the codecs are others than `COPIED`, or it takes more than
-    `most` bytes. It may end some frames late, by those that its last pictures refer to. Raises
-    BadRow and Transient.
+    None where there is no such keyframe, the codecs are others than `COPIED_CODECS`, or it takes
+    more than `most` bytes. It may end some frames late, by those that its last pictures refer to.
+    Raises BadRow and Transient.
     """
     with film(uri) as watched:
         if watched.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
         first = _keyframe(watched, span.start)
-        if first is None or span.start - watched.seconds(first) > lead + SAME:
+        if first is None or span.start - watched.seconds(first) > lead + SAME_TIME_S:
             return None
     with film(uri) as watched:
         heard = _heard(watched) if sound else None
         names = [s.codec_context.name for s in (watched.stream, heard) if s is not None]
-        if names[0] not in COPIED or any(name not in COPIED_SOUND for name in names[1:]):
+        if names[0] not in COPIED_CODECS or any(name not in COPIED_SOUND for name in names[1:]):
             return None
         with _Room(most) as file:
             shown = Span(watched.seconds(first), _copy(watched, heard, first, span.end, file))
@@ -135,7 +135,7 @@ def _copy(watched: VideoStream, heard: Any, first: int, end: float, file: _Room)
     import av
 
     begin = Fraction(first) * watched.stream.time_base
-    over = begin + Fraction(end - watched.seconds(first) - 2 * SAME)
+    over = begin + Fraction(end - watched.seconds(first) - 2 * SAME_TIME_S)
     until = begin
     with av.open(file, "w", format="mp4") as out:
         made = {
@@ -200,7 +200,7 @@ def _pictures(
     """The stretch's pictures at even distances, coded."""
 
     fps = Fraction(take.fps).limit_denominator(1000)
-    count = max(1, math.ceil(span.seconds * fps - SAME))
+    count = max(1, math.ceil(span.seconds * fps - SAME_TIME_S))
     shown = frames_at(uri, [span.start + float(i / fps) for i in range(count)])
     first = next(shown).image(take.longest)
     height, width = (max(2, side - side % 2) for side in first.shape[:2])

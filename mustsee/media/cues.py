@@ -34,8 +34,8 @@ _INNER = re.compile(
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
 # Of a file; a day of rolling captions has 350,000 line breaks, and 140,000 rows of text.
-MOST_BREAKS, MOST_ROWS = 500_000, 150_000
-ROLLED = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
+MAX_LINE_BREAKS, MAX_ROWS = 500_000, 150_000
+MAX_ROLLED_ROWS = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
 
@@ -44,8 +44,8 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
     import pysubs2
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if (breaks := len(_ROW.findall(text))) > MOST_BREAKS:
-        raise BadRow(f"unreadable subtitles: {breaks:,} line breaks, more than {MOST_BREAKS:,}")
+    if (breaks := len(_ROW.findall(text))) > MAX_LINE_BREAKS:
+        raise BadRow(f"unreadable subtitles: {breaks:,} line breaks, more than {MAX_LINE_BREAKS:,}")
     if kind in ("ass", "ssa") or "[Script Info]" in text[:2000]:
         options: dict[str, Any] = {"format_": "ssa" if "[V4 Styles]" in text else "ass"}
     else:
@@ -63,9 +63,9 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
         for event in sorted(events, key=lambda e: e.start)
         if not event.is_comment and not DRAWING.search(event.text)
     ]
-    if (rows := sum(len(cue.rows) for cue in cues)) > MOST_ROWS:
-        raise BadRow(f"unreadable subtitles: {rows:,} rows of text, more than {MOST_ROWS:,}")
-    return heard(cues, sounds=sounds)
+    if (rows := sum(len(cue.rows) for cue in cues)) > MAX_ROWS:
+        raise BadRow(f"unreadable subtitles: {rows:,} rows of text, more than {MAX_ROWS:,}")
+    return lines_of_cues(cues, sounds=sounds)
 
 
 def _tidy(text: str) -> str:
@@ -162,7 +162,7 @@ def _marks(raw: str) -> tuple[tuple[str, float | None], ...]:
     )
 
 
-def heard(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
+def lines_of_cues(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
     """Transcript lines from cues in order of their start."""
     found: list[Line] = []
     cues = [cue for cue in cues if cue.rows]
@@ -227,7 +227,7 @@ def _repeated(last: Cue, cue: Cue) -> int:
     if cue.start - last.end > 0.5:
         return 0
     before, now = _texts(last), _texts(cue)
-    shared = range(min(len(before), len(now), ROLLED), 0, -1)
+    shared = range(min(len(before), len(now), MAX_ROLLED_ROWS), 0, -1)
     return next((k for k in shared if before[-k:] == now[:k]), 0)
 
 

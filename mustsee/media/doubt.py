@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from mustsee.records import Line
 
-LOOP = -2.0  # what a loop counts for among its neighbours: the model is sure of it, and wrong
+LOOP_LOG_PROB = (
+    -2.0
+)  # what a loop counts for among its neighbours: the model is sure of it, and wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class DoubtThresholds:
         if not one_language:
             return alone
         sure = [
-            LOOP if why == "loop" else guess.log_prob
+            LOOP_LOG_PROB if why == "loop" else guess.log_prob
             for guess, why in zip(guesses, alone, strict=True)
         ]
         found: list[str | None] = []

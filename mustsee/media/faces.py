@@ -20,30 +20,32 @@ from mustsee.records import Face
 
 Image = NDArray[np.uint8]
 WEIGHTS = "face_detection_full_range.tflite"
-SIDE = 192  # pixels of the square that the model sees
-STRIDE = 4  # pixels between its anchors
-OVERLAP = 0.3  # of two boxes that are one face
-REACH = 0.5  # of a face's size, how far it is followed
-ALIKE = 0.75  # correlation of a face's pixels with what is there now
-STILL = 8.0  # of 255, mean over the picture: where no face was, less brings none
-JUMP = 24.0  # the same: another scene
-LONG = 4  # times as long until the next look, while every face is followed and none can have come
+MODEL_PIXELS = 192  # pixels of the square that the model sees
+ANCHOR_STRIDE_PIXELS = 4  # pixels between its anchors
+SAME_FACE_OVERLAP = 0.3  # of two boxes that are one face
+FOLLOW_REACH = 0.5  # of a face's size, how far it is followed
+FOLLOW_CORRELATION = 0.75  # correlation of a face's pixels with what is there now
+STILL_CHANGE = 8.0  # of 255, mean over the picture: where no face was, less brings none
+SCENE_CHANGE = 24.0  # the same: another scene
+MAX_LOOK_STRETCH = (
+    4  # times as long until the next look, while every face is followed and none can have come
+)
 
 
 Find = Callable[[Image], list[Face]]
 
 
 def detector(file: Path, score: float) -> Find:
-    """A function from BGR pixels, `SIDE` wide or high, to the faces of at least that score (0 to
-    1), the surest first. `file`: the weights.
+    """A function from BGR pixels, `MODEL_PIXELS` wide or high, to the faces of at least that score
+    (0 to 1), the surest first. `file`: the weights.
     """
     import cv2
 
     net: Any = cv2.dnn.readNetFromTFLite(str(file))
     names = net.getUnconnectedOutLayersNames()
-    count = SIDE // STRIDE
+    count = MODEL_PIXELS // ANCHOR_STRIDE_PIXELS
     rows, columns = np.divmod(np.arange(count * count), count)
-    anchors = (np.stack([columns, rows], axis=1) + 0.5) * STRIDE
+    anchors = (np.stack([columns, rows], axis=1) + 0.5) * ANCHOR_STRIDE_PIXELS
 
     def find(image: Image) -> list[Face]:
         square, left, top = _squared(image)
@@ -54,7 +56,7 @@ def detector(file: Path, score: float) -> Find:
         sizes = found[16][seen, 2:4]
         corners = anchors[seen] + found[16][seen, :2] - sizes / 2 - (left, top)
         boxes: Any = np.concatenate([corners, sizes], axis=1).tolist()
-        kept = cv2.dnn.NMSBoxes(boxes, sure[seen].tolist(), score, OVERLAP)
+        kept = cv2.dnn.NMSBoxes(boxes, sure[seen].tolist(), score, SAME_FACE_OVERLAP)
         height, width = image.shape[:2]
         return [_face(boxes[n], width, height) for n in np.asarray(kept, np.int64).ravel()]
 
@@ -77,18 +79,21 @@ class FaceFollower:
         """The faces in the next frame, from left to right."""
         import cv2
 
-        image = picture.image(SIDE)
+        image = picture.image(MODEL_PIXELS)
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)
         apart = 255.0
         if self._before is not None and self._before.shape == grey.shape:
             apart = float(np.abs(self._before.astype(np.int16) - grey).mean())
         waited = picture.time - self._looked
         faces = list[Face]()
-        if self._before is not None and apart < JUMP:
+        if self._before is not None and apart < SCENE_CHANGE:
             moved = (_moved(face, self._before, grey) for face in self._faces)
             faces = [face for face in moved if face]
-        followed = len(faces) == len(self._faces) and (faces or apart < STILL)
-        if apart >= JUMP or waited >= (LONG if followed else 1) * self._every - 1e-4:
+        followed = len(faces) == len(self._faces) and (faces or apart < STILL_CHANGE)
+        if (
+            apart >= SCENE_CHANGE
+            or waited >= (MAX_LOOK_STRETCH if followed else 1) * self._every - 1e-4
+        ):
             self.looks += 1
             self._looked = picture.time
             faces = self._find(image)
@@ -105,12 +110,12 @@ def _moved(face: Face, before: Image, grey: Image) -> Face | None:
     top, bottom = (round(min(max(0.0, y), 1.0) * height) for y in (face.y, face.y + face.height))
     if right - left < 4 or bottom - top < 4:
         return None
-    reach = max(2, round(REACH * (right - left)))
+    reach = max(2, round(FOLLOW_REACH * (right - left)))
     x, y = max(0, left - reach), max(0, top - reach)
     around = grey[y : bottom + reach, x : right + reach]
     likeness: Any = cv2.matchTemplate(around, before[top:bottom, left:right], cv2.TM_CCOEFF_NORMED)
     _, best, _, (across, down) = cv2.minMaxLoc(likeness)
-    if not best >= ALIKE:
+    if not best >= FOLLOW_CORRELATION:
         return None
     return replace(
         face, x=face.x + (x + across - left) / width, y=face.y + (y + down - top) / height
@@ -120,8 +125,8 @@ def _moved(face: Face, before: Image, grey: Image) -> Face | None:
 def _squared(image: Image) -> tuple[Image, int, int]:
     """The picture in the middle of a black square, and how far in it begins."""
     height, width = image.shape[:2]
-    left, top = (SIDE - width) // 2, (SIDE - height) // 2
-    square = np.zeros((SIDE, SIDE, 3), np.uint8)
+    left, top = (MODEL_PIXELS - width) // 2, (MODEL_PIXELS - height) // 2
+    square = np.zeros((MODEL_PIXELS, MODEL_PIXELS, 3), np.uint8)
     square[top : top + height, left : left + width] = image
     return square, left, top
 

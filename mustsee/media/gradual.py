@@ -20,17 +20,22 @@ from numpy.typing import NDArray
 from mustsee.media.changes import blend, change, coarse, unlike
 from mustsee.media.pictures import Thumbnail
 
-LENGTHS = (0.5, 1.0, 1.7, 2.7)  # seconds of the stretches that are tried, the ends included
-UNEXPLAINED = 0.3  # share of the change that may be no blend: things move meanwhile
-ENDS = 0.25  # of the way at most in the first and the last sixth: the ends stand
-SWEEP = 1.0  # seconds that a sweep takes at most
-CALM = 0.25  # of its greatest change, before and after it
-SWEPT = 0.5  # what most of the picture must have lost at its end, see `unlike`
-NEAR = 0.5  # seconds from a plain passage within which a cut is its border
-PLAIN = 3.0  # standard deviation of brightness below which a picture is plain
-DARK = 10.0  # the same of one that is dark on the whole: nothing in it is lit
-STRAIGHT = 1 / 3  # of all that changes on the way: a blend goes straight from end to end
-GONE = 0.35  # what most of the picture must have lost at the other end, see `unlike`
+DISSOLVE_SECONDS = (
+    0.5,
+    1.0,
+    1.7,
+    2.7,
+)  # seconds of the stretches that are tried, the ends included
+MAX_UNEXPLAINED_SHARE = 0.3  # share of the change that may be no blend: things move meanwhile
+MAX_END_SHARE = 0.25  # of the way at most in the first and the last sixth: the ends stand
+MAX_SWEEP_S = 1.0  # seconds that a sweep takes at most
+MAX_CALM_SHARE = 0.25  # of its greatest change, before and after it
+MIN_SWEPT_LOSS = 0.5  # what most of the picture must have lost at its end, see `unlike`
+PLAIN_BORDER_S = 0.5  # seconds from a plain passage within which a cut is its border
+MAX_PLAIN_STD = 3.0  # standard deviation of brightness below which a picture is plain
+MAX_DARK_STD = 10.0  # the same of one that is dark on the whole: nothing in it is lit
+MIN_STRAIGHT_SHARE = 1 / 3  # of all that changes on the way: a blend goes straight from end to end
+MIN_DISSOLVE_LOSS = 0.35  # what most of the picture must have lost at the other end, see `unlike`
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,10 @@ class FrameBrightness:
     def plain(self, black: float) -> bool:
         """Is the picture black, or all of one brightness?"""
         dark = self.mean < 16 + black * 219 / 255
-        return self.spread < (DARK if dark else PLAIN)
+        return self.spread < (MAX_DARK_STD if dark else MAX_PLAIN_STD)
 
 
-def stood(time: float, thumbnail: Thumbnail, way: float) -> FrameBrightness:
+def measure_brightness(time: float, thumbnail: Thumbnail, way: float) -> FrameBrightness:
     """A picture, measured."""
     import cv2
 
@@ -96,10 +101,10 @@ class GradualFinder:
         for cut in cuts:
             self._cut(cut)
         self._way += moved
-        now = stood(time, thumbnail, self._way)
+        now = measure_brightness(time, thumbnail, self._way)
         found = self._fade(now, self._black) if self._black is not None else []
         self._seen.append(now)
-        while self._seen[0].time < time - LENGTHS[-1] - 0.5:
+        while self._seen[0].time < time - DISSOLVE_SECONDS[-1] - 0.5:
             self._seen.popleft()
         middle = None if self._least is None else self._between(now, self._least)
         if middle is not None:
@@ -118,7 +123,7 @@ class GradualFinder:
         passed, after = self._plain, self._after
         self._plain, self._after = [], None
         # the cut into or out of the black is enough
-        lone = bool(passed) and self._cut_at < passed[0] - NEAR
+        lone = bool(passed) and self._cut_at < passed[0] - PLAIN_BORDER_S
         return [passed[len(passed) // 2]] if lone and after is not None else []
 
     def _cut(self, cut: float) -> None:
@@ -137,7 +142,7 @@ class GradualFinder:
         self._begun = True
         if self._plain:
             self._after = self._after or now.time
-            if now.time >= self._after + NEAR:
+            if now.time >= self._after + PLAIN_BORDER_S:
                 return self.rest()
         return []
 
@@ -151,62 +156,62 @@ class GradualFinder:
             return None
         seen = list(self._seen)
         calm, greatest, end = now.way - seen[-2].way, 0.0, len(seen) - 2
-        if seen[-2].way - seen[-3].way <= calm or seen[end].spread < DARK:
+        if seen[-2].way - seen[-3].way <= calm or seen[end].spread < MAX_DARK_STD:
             return None
         for n in range(end - 1, 0, -1):
-            if seen[end].time - seen[n].time > SWEEP:
+            if seen[end].time - seen[n].time > MAX_SWEEP_S:
                 return None
             moved, before = seen[n + 1].way - seen[n].way, seen[n].way - seen[n - 1].way
             greatest = max(greatest, moved)
             stood = max(calm, before)
-            if end - n >= 2 and stood < moved and stood <= CALM * greatest:
-                if seen[n].spread < DARK:
+            if end - n >= 2 and stood < moved and stood <= MAX_CALM_SHARE * greatest:
+                if seen[n].spread < MAX_DARK_STD:
                     return None  # as in `_dissolve`
                 if change(seen[n].thumbnail, seen[end].thumbnail) < least:
                     return None
-                swept = unlike(seen[n].thumbnail, seen[end].thumbnail, 1 / 3) >= SWEPT
+                swept = unlike(seen[n].thumbnail, seen[end].thumbnail, 1 / 3) >= MIN_SWEPT_LOSS
                 return seen[(n + end) // 2].time if swept else None
         return None
 
     def _dissolve(self, now: FrameBrightness, least: float) -> float | None:
         seen = self._seen
-        if now.spread < DARK or now.way - seen[0].way < least:
+        if now.spread < MAX_DARK_STD or now.way - seen[0].way < least:
             return None  # what fades is no dissolve
         held = list(seen)
         first = len(held) - 1
-        for length in LENGTHS:
+        for length in DISSOLVE_SECONDS:
             while first and held[first - 1].time >= now.time - length - 0.05:
                 first -= 1
             if len(held) - first < 4 or now.time - held[first].time < length - 0.25:
                 return None
-            if (middle := blends(held[first:], least)) is not None:
+            if (middle := dissolve_middle(held[first:], least)) is not None:
                 return middle
         return None
 
 
-def blends(stretch: Sequence[FrameBrightness], least: float) -> float | None:
+def dissolve_middle(stretch: Sequence[FrameBrightness], least: float) -> float | None:
     """The middle of a dissolve from the stretch's first picture to its last, or None."""
     start, end = stretch[0], stretch[-1]
     way = end.way - start.way
     # no change is greater than the sum of those on the way to it
-    if way < least or start.spread < DARK:
+    if way < least or start.spread < MAX_DARK_STD:
         return None
-    if change(start.thumbnail, end.thumbnail) < max(least, STRAIGHT * way):
+    if change(start.thumbnail, end.thumbnail) < max(least, MIN_STRAIGHT_SHARE * way):
         return None
     ways = [0.0] * len(stretch)
     middle = len(stretch) // 2
     for n in (middle, *range(1, middle), *range(middle + 1, len(stretch) - 1)):
         ways[n], rest = blend(start.pixels, stretch[n].pixels, end.pixels)
-        if rest > UNEXPLAINED:
+        if rest > MAX_UNEXPLAINED_SHARE:
             return None  # as nearly always, and at the first one
-    ways, slack = ways[1:-1], max(ENDS, 1.5 / len(stretch))
+    ways, slack = ways[1:-1], max(MAX_END_SHARE, 1.5 / len(stretch))
     if ways[0] > slack or ways[-1] < 1 - slack:
         return None
     if sum(0.1 < way < 0.9 for way in ways) < 2:
         return None  # a cut
     if any(y < x - 0.1 for x, y in pairwise(ways)):
         return None
-    if unlike(start.thumbnail, end.thumbnail, 1 / 3) < GONE:
+    if unlike(start.thumbnail, end.thumbnail, 1 / 3) < MIN_DISSOLVE_LOSS:
         return None
     half = min(range(len(ways)), key=lambda n: abs(ways[n] - 0.5))
     return stretch[half + 1].time

@@ -15,10 +15,10 @@ from mustsee.media.changes import change
 from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Keyframe, Span
 
-SPACING = 0.25  # seconds between candidate frames
-RECENT = 2.0  # seconds for which every candidate is held, since cuts are found that late
-OLDER = 6  # older candidates held, spread over the stretch
-BRIEF = 1.0  # seconds that a picture stays at least to be one of its own within a shot
+CANDIDATE_SPACING_S = 0.25  # seconds between candidate frames
+RECENT_S = 2.0  # seconds for which every candidate is held, since cuts are found that late
+MAX_OLDER_CANDIDATES = 6  # older candidates held, spread over the stretch
+MIN_PICTURE_S = 1.0  # seconds that a picture stays at least to be one of its own within a shot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +74,16 @@ class KeyframePicker:
         if self._changed(picture):
             self._close(time, fresh=False)
         self._held.append(picture)
-        self._next = time + SPACING
-        older = [p.time for p in self._held if p.time < time - RECENT]
-        if len(older) > OLDER:
+        self._next = time + CANDIDATE_SPACING_S
+        older = [p.time for p in self._held if p.time < time - RECENT_S]
+        if len(older) > MAX_OLDER_CANDIDATES:
             del self._held[most_crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
         """Keep the best candidates of the stretch that ends, and begin the next one."""
         begin, rules = self._begin or 0.0, self._rules
         mine = [p for p in self._held if p.time < end]
-        if mine and (self._fresh or end - begin >= min(BRIEF, rules.every / 4)):
+        if mine and (self._fresh or end - begin >= min(MIN_PICTURE_S, rules.every / 4)):
             seconds = (end - begin) / rules.per_stretch
             targets = [begin + (k + 0.5) * seconds for k in range(rules.per_stretch)]
             best = {min(mine, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
@@ -91,7 +91,7 @@ class KeyframePicker:
                 self._keep(picture)
         self._held = self._held[len(mine) :]
         self._begin, self._fresh, self._look = end, fresh, None
-        self._next = self._held[-1].time + SPACING if self._held else float("-inf")
+        self._next = self._held[-1].time + CANDIDATE_SPACING_S if self._held else float("-inf")
 
     def _changed(self, picture: TimedFrame) -> bool:
         """Does the picture differ from what the stretch began with, after a while?"""
@@ -99,7 +99,7 @@ class KeyframePicker:
             return False
         now = self._small(picture.frame)
         self._look = self._look or now
-        lasted = picture.time - (self._begin or 0.0) >= BRIEF
+        lasted = picture.time - (self._begin or 0.0) >= MIN_PICTURE_S
         return lasted and change(self._look, now) >= self._rules.change
 
     def _keep(self, picture: TimedFrame) -> None:

@@ -53,7 +53,7 @@ class RapidReader:
         return (found.txts[0], float(found.scores[0])) if found.txts else ("", 0.0)
 
 
-def cut_out(image: Image, corners: Corners) -> Image:
+def crop_line(image: Image, corners: Corners) -> Image:
     """A line's pixels, level; one that is far higher than wide is turned to be read."""
     import cv2
 

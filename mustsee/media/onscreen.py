@@ -17,29 +17,41 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from mustsee.media.lettering import Corners, Image, Reader, cut_out
+from mustsee.media.lettering import Corners, Image, Reader, crop_line
 from mustsee.media.pictures import TimedFrame, shrunk
 from mustsee.media.samples import SampleSteps
 from mustsee.records import ScreenText
 
-STEP = 1.0  # seconds between looks
-SOON = 2.0  # seconds from one search to that of another scene, or of one with words
-SMALL = 480  # pixels of the picture that lines are followed in
-LARGE = 1280  # pixels of the picture that lines are cut out of
-FINE = 14  # pixels: where a line is as low as this, the large picture is searched for lower ones
-STROKE = 60  # Sobel response of a letter's edge
-PLAIN = 0.20  # share of a place where edges rise, and where they fall, that may be letters
-CROWDED = 0.36  # the same in a picture that is full of edges
-SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
-WIDTHS = (960, 480, 240, 120, 60)  # pixels of the pictures that letters are looked for in
-MARGIN = 0.08  # of the height, above and below a line: the next ones
-ALL = 3  # places with lines: all of the picture is searched
-STIR = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
-JUMP = 20.0  # of 255, mean over the picture: another scene
-THERE = 0.6  # correlation of a line's pixels with what stands there now
-SURE = 0.95  # a line that was read worse is read again
-FASTEST = 0.2  # of the height in a second: a roll of credits; what is farther off is another line
-WORTH = 0.5  # what is read worse than this is no reading
+LOOK_STEP_S = 1.0  # seconds between looks
+NEXT_SEARCH_S = 2.0  # seconds from one search to that of another scene, or of one with words
+FOLLOW_PIXELS = 480  # pixels of the picture that lines are followed in
+CROP_PIXELS = 1280  # pixels of the picture that lines are cut out of
+FINE_LINE_PIXELS = (
+    14  # pixels: where a line is as low as this, the large picture is searched for lower ones
+)
+MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
+MIN_PLAIN_EDGE_SHARE = (
+    0.20  # share of a place where edges rise, and where they fall, that may be letters
+)
+MIN_CROWDED_EDGE_SHARE = 0.36  # the same in a picture that is full of edges
+CROWDED_FRAME_SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
+SEARCH_WIDTHS_PIXELS = (
+    960,
+    480,
+    240,
+    120,
+    60,
+)  # pixels of the pictures that letters are looked for in
+LINE_MARGIN = 0.08  # of the height, above and below a line: the next ones
+MAX_SEARCHED_PLACES = 3  # places with lines: all of the picture is searched
+MIN_STIR_CHANGE = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
+SCENE_CHANGE = 20.0  # of 255, mean over the picture: another scene
+MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with what stands there now
+SURE_READING = 0.95  # a line that was read worse is read again
+MAX_SCROLL_SPEED = (
+    0.2  # of the height in a second: a roll of credits; what is farther off is another line
+)
+MIN_READING = 0.5  # what is read worse than this is no reading
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
 
@@ -98,9 +110,9 @@ class _Line:
 
 
 class TextFinder:
-    """Reads the frames of a film, or of a stretch of it, while they go by: one every `STEP` seconds
-    from the time `first` on (null: the first frame's). Of those before `since` none is read, but
-    what is read later may have been there already.
+    """Reads the frames of a film, or of a stretch of it, while they go by: one every `LOOK_STEP_S`
+    seconds from the time `first` on (null: the first frame's). Of those before `since` none is
+    read, but what is read later may have been there already.
     """
 
     def __init__(
@@ -111,10 +123,12 @@ class TextFinder:
         since: float = float("-inf"),
     ) -> None:
         self._rules, self._reader, self._since = rules, reader, since
-        self._steps = SampleSteps(STEP, first)
+        self._steps = SampleSteps(LOOK_STEP_S, first)
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
-        self._lately: deque[tuple[float, Image]] = deque(maxlen=max(2, round(rules.every / STEP)))
+        self._lately: deque[tuple[float, Image]] = deque(
+            maxlen=max(2, round(rules.every / LOOK_STEP_S))
+        )
         self._searched: tuple[float, Image] | None = None
         self._jumped = False  # to another scene, since then
 
@@ -123,7 +137,7 @@ class TextFinder:
         time = picture.time
         if not self._steps.due(time):
             return
-        luma = picture.luma(SMALL)
+        luma = picture.luma(FOLLOW_PIXELS)
         self._follow(luma, time)
         if time >= self._since and self._due(luma, time):
             self._searched, self._jumped = (time, luma), False
@@ -138,7 +152,7 @@ class TextFinder:
         """Which of the lines are still there."""
         still = list[_Line]()
         for line in self._open:
-            if stands(line.pixels, luma, line.box):
+            if is_still_there(line.pixels, luma, line.box):
                 line.last = time
                 still.append(line)
             else:
@@ -151,44 +165,44 @@ class TextFinder:
         then, before = self._searched
         if before.shape != luma.shape:
             return True
-        self._jumped |= bool(self._lately) and _apart(self._lately[-1][1], luma) > JUMP
+        self._jumped |= bool(self._lately) and _apart(self._lately[-1][1], luma) > SCENE_CHANGE
         soon = self._jumped or self._open  # where there are words, more may come
-        waited = time - then >= (SOON if soon else self._rules.every) - 1e-4
+        waited = time - then >= (NEXT_SEARCH_S if soon else self._rules.every) - 1e-4
         return waited and has_changed(before, luma)
 
     def _search(self, picture: TimedFrame, luma: Image) -> None:
-        large = max(picture.frame.width, picture.frame.height) >= WIDTHS[0]
-        where, plain = places(picture.luma(WIDTHS[0]) if large else luma)
+        large = max(picture.frame.width, picture.frame.height) >= SEARCH_WIDTHS_PIXELS[0]
+        where, plain = places(picture.luma(SEARCH_WIDTHS_PIXELS[0]) if large else luma)
         if not where:
             return
-        image = picture.image(LARGE)
+        image = picture.image(CROP_PIXELS)
         for corners in lines_in(self._reader, image, where, plain, self._rules.longest):
             box = _bounds(corners, image)
             known = next((x for x in self._open if _shared(x.box, box) > 0.5), None)
-            sure = known is not None and known.best[1] >= SURE
+            sure = known is not None and known.best[1] >= SURE_READING
             if known and sure and not has_changed(known.pixels, _part(luma, known.box)):
                 continue
-            text, score = self._reader.text(cut_out(image, corners))
-            if score >= WORTH and letters(text) >= self._rules.shortest:
+            text, score = self._reader.text(crop_line(image, corners))
+            if score >= MIN_READING and letters(text) >= self._rules.shortest:
                 self._note(text, score, box, known, luma, picture.time)
 
     def _note(
         self, text: str, score: float, box: Box, known: _Line | None, luma: Image, time: float
     ) -> None:
         """One more reading of a line that is known, or the first of a new one."""
-        if known is not None and not any(same(text, t) for t in known.read):
+        if known is not None and not any(is_same_text(text, t) for t in known.read):
             self._open.remove(known)  # another one stands where it was
             self._past.append(known)
             known.last = max(known.first, self._lately[-1][0] if self._lately else known.last)
             known = None
         if known is None:
-            known = next((x for x in self._open if same(text, x.best[0])), None)
+            known = next((x for x in self._open if is_same_text(text, x.best[0])), None)
             known = known if known and _shared(known.box, box) > 0 else self._again(text, box, time)
         pixels = _part(luma, box)
         if known is None:
             first = time
             for earlier, held in reversed(self._lately):
-                if held.shape != luma.shape or not stands(pixels, held, box):
+                if held.shape != luma.shape or not is_still_there(pixels, held, box):
                     break
                 first = earlier
             known = _Line(box=box, pixels=pixels, first=first, last=time)
@@ -244,8 +258,8 @@ def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[Sc
 
 def _continues(line: ReadLine, text: str, top: float, time: float) -> bool:
     """Whether words at a height and a time may be a line that was read before, and has moved."""
-    reach = FASTEST * max(STEP, time - line.last)
-    return abs(line.top - top) <= reach and same(text, line.best[0])
+    reach = MAX_SCROLL_SPEED * max(LOOK_STEP_S, time - line.last)
+    return abs(line.top - top) <= reach and is_same_text(text, line.best[0])
 
 
 def _one(before: ReadLine, after: ReadLine) -> ReadLine:
@@ -269,19 +283,19 @@ def places(luma: Image) -> tuple[list[Box], bool]:
     import cv2
 
     height, width = luma.shape
-    base = (min(SMALL, width), max(8, round(height * min(1.0, SMALL / width))))
+    base = (min(FOLLOW_PIXELS, width), max(8, round(height * min(1.0, FOLLOW_PIXELS / width))))
     dense = np.zeros(base[::-1], np.uint8)
-    for wide in (w for w in WIDTHS if w <= max(width, base[0])):
+    for wide in (w for w in SEARCH_WIDTHS_PIXELS if w <= max(width, base[0])):
         size = (wide, max(8, round(height * wide / width)))
         slope = cv2.Sobel(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), cv2.CV_16S, 1, 0)
         rises, falls = (
             cv2.blur(edges.astype(np.uint8) * 255, (24, 6))
-            for edges in (slope > STROKE, slope < -STROKE)
+            for edges in (slope > MIN_STROKE_SOBEL, slope < -MIN_STROKE_SOBEL)
         )
         dense = np.maximum(dense, cv2.resize(np.minimum(rises, falls), base))
-    near, plain = _near(dense, PLAIN), True
-    if float(near.mean()) > SHARE:
-        near, plain = _near(dense, CROWDED), False
+    near, plain = _near(dense, MIN_PLAIN_EDGE_SHARE), True
+    if float(near.mean()) > CROWDED_FRAME_SHARE:
+        near, plain = _near(dense, MIN_CROWDED_EDGE_SHARE), False
     count, _, stats, _ = cv2.connectedComponentsWithStats(near)
     sides = [stats[n][:4].tolist() for n in range(1, count)]
     (across, down) = base
@@ -305,7 +319,7 @@ def lines_in(
     for top, bottom in _rows(where):
         rows, down = (0.0, top, 1.0, bottom), int(top * len(small))
         near = reader.lines(_part(small, rows))
-        if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE for corners in near):
+        if scale > 1 and any(float(np.ptp(corners[:, 1])) <= FINE_LINE_PIXELS for corners in near):
             near, down = reader.lines(_part(image, rows)), int(top * len(image))
         else:
             near, down = [c * np.float32(scale) for c in near], round(down * scale)
@@ -327,10 +341,13 @@ def has_changed(one: Image, other: Image) -> bool:
 
     if one.shape != other.shape:
         return True
-    return float(np.max(cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5)))) > STIR
+    return (
+        float(np.max(cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5))))
+        > MIN_STIR_CHANGE
+    )
 
 
-def stands(pixels: Image, luma: Image, box: Box) -> bool:
+def is_still_there(pixels: Image, luma: Image, box: Box) -> bool:
     """Whether a line's pixels are still seen in its place, whatever moves behind it."""
     import cv2
 
@@ -338,7 +355,7 @@ def stands(pixels: Image, luma: Image, box: Box) -> bool:
     if now.shape != pixels.shape:
         return False
     likeness: Any = cv2.matchTemplate(now, pixels, cv2.TM_CCOEFF_NORMED)
-    return bool(np.isfinite(likeness[0, 0])) and float(likeness[0, 0]) >= THERE
+    return bool(np.isfinite(likeness[0, 0])) and float(likeness[0, 0]) >= MIN_LINE_CORRELATION
 
 
 def letters(text: str) -> int:
@@ -346,7 +363,7 @@ def letters(text: str) -> int:
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text if c.isalnum())
 
 
-def same(one: str, other: str) -> bool:
+def is_same_text(one: str, other: str) -> bool:
     """Whether two readings are of the same words. Digits count: 57 is not 51."""
     a, b = ("".join(t.casefold().split()) for t in (one, other))
     if a == b or any(c.isdigit() for c in a + b):
@@ -365,10 +382,12 @@ def _rows(boxes: list[Box]) -> list[tuple[float, float]]:
     """Top and bottom of the rows that hold the boxes, those that meet as one; all of the picture
     for many boxes.
     """
-    if len(boxes) >= ALL:
+    if len(boxes) >= MAX_SEARCHED_PLACES:
         return [(0.0, 1.0)]
     found: list[tuple[float, float]] = []
-    for top, bottom in sorted((max(0.0, b[1] - MARGIN), min(1.0, b[3] + MARGIN)) for b in boxes):
+    for top, bottom in sorted(
+        (max(0.0, b[1] - LINE_MARGIN), min(1.0, b[3] + LINE_MARGIN)) for b in boxes
+    ):
         if found and top <= found[-1][1]:
             found[-1] = (found[-1][0], max(bottom, found[-1][1]))
         else:

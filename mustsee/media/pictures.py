@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 Image = NDArray[np.uint8]
-SQUARE = 0.02  # pixel aspects this near to 1 are rounding in the encoder's header, and ignored
+SQUARE_TOLERANCE = (
+    0.02  # pixel aspects this near to 1 are rounding in the encoder's header, and ignored
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def shown_size(width: int, height: int, aspect: float, turn: int = 0) -> tuple[i
     """Width and height with square pixels, turned upright: the longer way is stretched, so that no
     line or column is lost.
     """
-    if abs(aspect - 1) > SQUARE:
+    if abs(aspect - 1) > SQUARE_TOLERANCE:
         width, height = (
             (round(width * aspect), height) if aspect > 1 else (width, round(height / aspect))
         )
@@ -123,7 +125,7 @@ class Thumbnail:
 
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample
 FULL_RANGE = 2  # FFmpeg's AVCOL_RANGE_JPEG
-KEPT = 4  # thumbnails that are not made twice where several look at a film
+MAX_CACHED_THUMBNAILS = 4  # thumbnails that are not made twice where several look at a film
 
 
 class Thumbnails:
@@ -144,7 +146,7 @@ class Thumbnails:
         self._source: tuple[int, int, str] | None = None
         self._size: tuple[int, int] | None = None
         self._bits, self._full = 0, False
-        self._kept: deque[tuple[VideoFrame, Thumbnail]] = deque(maxlen=KEPT)
+        self._kept: deque[tuple[VideoFrame, Thumbnail]] = deque(maxlen=MAX_CACHED_THUMBNAILS)
 
     def __call__(self, frame: VideoFrame) -> Thumbnail:
         """The thumbnail of a frame."""

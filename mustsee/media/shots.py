@@ -21,16 +21,18 @@ from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
 USUAL_FPS = 25.0  # where a file does not say
-STILL = 0.3  # change up to which a frame repeats the one before, as in films of a low frame rate
-LASTING = 0.25  # seconds for which the picture must not be again what it was
-AROUND = 2  # frames on each side that a change is held against
-LATEST = 1.0  # seconds that are waited for them
-SURELY = 0.8  # share of a cut's change that is left at the end of those frames
-TOGETHER = 1 / 6  # seconds of frames of which the last one is looked at first
+MAX_STILL_CHANGE = (
+    0.3  # change up to which a frame repeats the one before, as in films of a low frame rate
+)
+MIN_LASTING_S = 0.25  # seconds for which the picture must not be again what it was
+NEIGHBOUR_FRAMES = 2  # frames on each side that a change is held against
+MAX_WAIT_S = 1.0  # seconds that are waited for them
+MIN_LASTING_SHARE = 0.8  # share of a cut's change that is left at the end of those frames
+GROUP_S = 1 / 6  # seconds of frames of which the last one is looked at first
 MOST_TOGETHER = 10  # frames of these
-GROUPS = 2  # of such frames, looked into at once, which is cheaper than one by one
-ROUNDED = 0.002  # seconds by which containers round times
-CONTEXT = 5.0  # seconds around a stretch of a film that decide what is found in it
+GROUPS_AT_ONCE = 2  # of such frames, looked into at once, which is cheaper than one by one
+TIME_ROUNDING_S = 0.002  # seconds by which containers round times
+CONTEXT_S = 5.0  # seconds around a stretch of a film that decide what is found in it
 
 
 MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
@@ -71,7 +73,7 @@ class ExaminedFrame:
 
 
 class CutFinder:
-    """Finds hard cuts while thumbnails go by, up to `LATEST` seconds late."""
+    """Finds hard cuts while thumbnails go by, up to `MAX_WAIT_S` seconds late."""
 
     def __init__(self, rules: ShotRules) -> None:
         self._rules = rules
@@ -99,14 +101,17 @@ class CutFinder:
             this = seen[self._due]
             if this.change >= least:
                 waited = now - this.time
-                if waited < LASTING:
+                if waited < MIN_LASTING_S:
                     break
-                if waited < LATEST and len(_moving(self._later())) < AROUND:
+                if waited < MAX_WAIT_S and len(_moving(self._later())) < NEIGHBOUR_FRAMES:
                     break
                 if self._cuts(this):
                     found.append(this.time)
             self._due += 1
-        while self._due > 2 * AROUND and seen[0].time < seen[self._due - 1].time - LATEST:
+        while (
+            self._due > 2 * NEIGHBOUR_FRAMES
+            and seen[0].time < seen[self._due - 1].time - MAX_WAIT_S
+        ):
             seen.popleft()
             self._due -= 1
         return found
@@ -130,15 +135,17 @@ class CutFinder:
         rank, gone = (SOME, rules.some_gone) if sharp else (MOST, rules.most_gone)
         if unlike(before.thumbnail, this.thumbnail, rank) < gone:
             return False
-        old = [s for s in self._earlier() if s.time > this.time - LASTING] or [before]
-        new = [this, *(s for s in self._later() if s.time < this.time + LASTING)]
+        old = [s for s in self._earlier() if s.time > this.time - MIN_LASTING_S] or [before]
+        new = [this, *(s for s in self._later() if s.time < this.time + MIN_LASTING_S)]
         left = rules.lasts * this.change
         return all(change(a.thumbnail, b.thumbnail) >= left for a, b in product(old, new))
 
 
 def _moving(frames: Iterable[ExaminedFrame]) -> tuple[float, ...]:
     """The changes of the next frames that repeat none."""
-    return tuple(islice((s.change for s in frames if s.change > STILL), AROUND))
+    return tuple(
+        islice((s.change for s in frames if s.change > MAX_STILL_CHANGE), NEIGHBOUR_FRAMES)
+    )
 
 
 class ShotFinder:
@@ -150,8 +157,9 @@ class ShotFinder:
     and goes within that time is no shot.
 
     Of the stretch `since` <= time < `until` the same cuts are found as in the whole film: those
-    sixths are counted from the film's zero, and what is seen from `CONTEXT` before it to `CONTEXT`
-    behind it decides. A fade belongs to where it begins, and is `due` until it has ended.
+    sixths are counted from the film's zero, and what is seen from `CONTEXT_S` before it to
+    `CONTEXT_S` behind it decides. A fade belongs to where it begins, and is `due` until it has
+    ended.
     """
 
     def __init__(
@@ -187,8 +195,8 @@ class ShotFinder:
             self._first = picture.time
         waiting, found = self._waiting, ()
         if waiting and (
-            len(waiting) >= GROUPS * MOST_TOGETHER
-            or _sixth(waiting[0]) // GROUPS != _sixth(picture) // GROUPS
+            len(waiting) >= GROUPS_AT_ONCE * MOST_TOGETHER
+            or _sixth(waiting[0]) // GROUPS_AT_ONCE != _sixth(picture) // GROUPS_AT_ONCE
         ):
             found = self._look()
         self._waiting.append(picture)
@@ -216,7 +224,7 @@ class ShotFinder:
         """What is looked at of frames of a sixth of a second."""
         before, last = self._last, self._small(waiting[-1].frame)
         moved = change(before, last) if before else 0.0
-        if before and moved < self._rules.least * SURELY:
+        if before and moved < self._rules.least * MIN_LASTING_SHARE:
             seen = [ExaminedFrame(waiting[-1].time, last, moved / len(waiting))]
         else:
             seen = list[ExaminedFrame]()
@@ -263,7 +271,7 @@ class ShotFinder:
 
 def _sixth(picture: TimedFrame) -> int:
     """Of which sixth of a second a frame is."""
-    return int((picture.time + ROUNDED) / TOGETHER)
+    return int((picture.time + TIME_ROUNDING_S) / GROUP_S)
 
 
 def shots_between(

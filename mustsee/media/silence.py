@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.sound import GAP, Sound
+from mustsee.media.sound import MAX_DRIFT_S, Sound
 
-WINDOW = 0.2  # seconds over which loudness is measured
-SEARCH = 1 / 3  # the last part of a chunk, in which the quietest place is looked for
+LOUDNESS_WINDOW_S = 0.2  # seconds over which loudness is measured
+SEARCHED_SHARE = 1 / 3  # the last part of a chunk, in which the quietest place is looked for
 
 
 def quiet_cuts(stretches: Iterable[Sound], rate: int, longest: float) -> Iterator[Sound]:
@@ -20,7 +20,7 @@ def quiet_cuts(stretches: Iterable[Sound], rate: int, longest: float) -> Iterato
     most = max(1, round(longest * rate))
     held, begun = np.zeros(0, np.float32), 0.0
     for stretch in stretches:
-        if len(held) and stretch.start - (begun + len(held) / rate) > GAP:
+        if len(held) and stretch.start - (begun + len(held) / rate) > MAX_DRIFT_S:
             yield Sound(begun, held)
             held = held[:0]
         begun = begun if len(held) else stretch.start
@@ -34,9 +34,9 @@ def quiet_cuts(stretches: Iterable[Sound], rate: int, longest: float) -> Iterato
 
 
 def quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """The sample in the middle of the quietest `WINDOW` of the last third, at least 1."""
-    first = len(samples) - int(len(samples) * SEARCH)
-    width = max(1, min(round(WINDOW * rate), len(samples) - first))
+    """The sample in the middle of the quietest `LOUDNESS_WINDOW_S` of the last third, at least 1."""
+    first = len(samples) - int(len(samples) * SEARCHED_SHARE)
+    width = max(1, min(round(LOUDNESS_WINDOW_S * rate), len(samples) - first))
     power = np.concatenate([[0.0], np.cumsum(np.square(samples[first:], dtype=np.float64))])
     sums = power[width:] - power[:-width]
     return max(1, first + int(sums.argmin()) + width // 2)

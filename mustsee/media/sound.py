@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
 
-GAP = 0.1  # seconds by which sound times may wander from the sample count before they are believed
+MAX_DRIFT_S = (
+    0.1  # seconds by which sound times may wander from the sample count before they are believed
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def audio_chunks(
         pieces: list[NDArray[np.float32]] = []
         held, begun = 0, 0.0
         for when, samples in _audio_pieces(container, stream, rate, start):
-            if held and when - (begun + held / rate) > GAP:
+            if held and when - (begun + held / rate) > MAX_DRIFT_S:
                 yield Sound(begun, np.concatenate(pieces))
                 pieces, held = [], 0
             begun = when if not held else begun
@@ -93,7 +95,7 @@ def _audio_pieces(
     container: InputContainer, stream: Any, rate: int, start: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
     """(time, samples) in order, nothing before `start`; times follow the sample count unless the
-    file's own times run ahead by more than `GAP`.
+    file's own times run ahead by more than `MAX_DRIFT_S`.
     """
     import av
     from av.error import FFmpegError
@@ -109,7 +111,7 @@ def _audio_pieces(
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
         if frame.pts is not None:
             when = float(frame.pts * frame.time_base) - zero
-            if expected is None or when - expected > GAP:
+            if expected is None or when - expected > MAX_DRIFT_S:
                 expected = when
         elif expected is None:
             expected = 0.0

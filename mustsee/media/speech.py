@@ -18,7 +18,7 @@ from mustsee.extras import need
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.records import Span, Video
 
-RATE = 16_000
+SAMPLE_RATE = 16_000
 _EDGE = 0.6  # seconds: speech that ends this near the window's end may go on behind it
 _CONTIGUOUS = 0.05  # seconds between two stretches that still count as one
 
@@ -48,7 +48,7 @@ class SpeechWindow:
 
     @property
     def end(self) -> float:
-        return self.start + len(self.samples) / RATE
+        return self.start + len(self.samples) / SAMPLE_RATE
 
     @property
     def identity(self) -> object:
@@ -58,8 +58,8 @@ class SpeechWindow:
 
     def cut(self, span: Span) -> NDArray[np.float32]:
         """The samples of a span of this window."""
-        first = round((span.start - self.start) * RATE)
-        return self.samples[first : round((span.end - self.start) * RATE)]
+        first = round((span.start - self.start) * SAMPLE_RATE)
+        return self.samples[first : round((span.end - self.start) * SAMPLE_RATE)]
 
 
 def speech_windows(
@@ -68,7 +68,7 @@ def speech_windows(
     """The windows of a video, or of its stretch `start` to `end`, in which somebody speaks. Raises
     BadRow for a file that cannot be read.
     """
-    sounds = audio_chunks(video.uri, RATE, 30.0, start=video.start or 0.0, end=video.end)
+    sounds = audio_chunks(video.uri, SAMPLE_RATE, 30.0, start=video.start or 0.0, end=video.end)
     return (w for w in windows(sounds, seconds=seconds, voice=voice) if w.speech)
 
 
@@ -83,10 +83,10 @@ def windows(
     voice = voice or VoiceDetection()
     if seconds <= 0:
         raise UserError(f"hear: window={seconds!r}: more than 0 seconds")
-    size = round(seconds * RATE)
+    size = round(seconds * SAMPLE_RATE)
     held, start = np.empty(0, np.float32), 0.0
     for sound in sounds:
-        if len(held) and sound.start - (start + len(held) / RATE) > _CONTIGUOUS:
+        if len(held) and sound.start - (start + len(held) / SAMPLE_RATE) > _CONTIGUOUS:
             yield from _whole(start, held, size, voice)
             held = np.empty(0, np.float32)
         if not len(held):
@@ -95,10 +95,10 @@ def windows(
         while len(held) >= size:
             speech = _speech(held[:size], voice)
             cut = size
-            if speech and speech[-1][1] > size - _EDGE * RATE and speech[-1][0] > 0:
+            if speech and speech[-1][1] > size - _EDGE * SAMPLE_RATE and speech[-1][0] > 0:
                 cut = speech.pop()[0]
             yield _window(start, held[:cut], speech)
-            held, start = held[cut:], start + cut / RATE
+            held, start = held[cut:], start + cut / SAMPLE_RATE
     if len(held):
         yield from _whole(start, held, size, voice)
 
@@ -108,13 +108,13 @@ def _whole(
 ) -> Iterator[SpeechWindow]:
     for first in range(0, len(samples), size):
         part = samples[first : first + size]
-        yield _window(start + first / RATE, part, _speech(part, voice))
+        yield _window(start + first / SAMPLE_RATE, part, _speech(part, voice))
 
 
 def _window(
     start: float, samples: NDArray[np.float32], speech: list[tuple[int, int]]
 ) -> SpeechWindow:
-    spans = tuple(Span(start + a / RATE, start + b / RATE) for a, b in speech)
+    spans = tuple(Span(start + a / SAMPLE_RATE, start + b / SAMPLE_RATE) for a, b in speech)
     return SpeechWindow(start, samples, spans)
 
 

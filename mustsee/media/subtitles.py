@@ -14,11 +14,11 @@ from typing import Any
 
 from mustsee.errors import BadRow
 from mustsee.folders import file_names, is_text
-from mustsee.media.cues import DRAWING, Cue, heard, lines, read_cue
+from mustsee.media.cues import DRAWING, Cue, lines, lines_of_cues, read_cue
 from mustsee.records import Line
 from mustsee.store import resolve
 
-LARGEST = 16_000_000  # bytes of a subtitle file; three hours of talk have 300,000
+MAX_FILE_BYTES = 16_000_000  # bytes of a subtitle file; three hours of talk have 300,000
 FORMATS = ("srt", "vtt", "ass", "ssa")
 # ISO 639-1, and the three-letter codes that media containers use.
 _TWO = (
@@ -92,12 +92,12 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
     filesystem, path = resolve(uri)
     try:
         with filesystem.open_input_stream(path) as stream:
-            data = stream.read(LARGEST + 1)
+            data = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
-    if len(data) > LARGEST:
+    if len(data) > MAX_FILE_BYTES:
         raise BadRow(
-            f"the subtitles {uri!r} have more than {LARGEST:,} bytes: no film says so much"
+            f"the subtitles {uri!r} have more than {MAX_FILE_BYTES:,} bytes: no film says so much"
         )
     kind = path.rsplit(".", 1)[-1].lower()
     language = language_of(path)
@@ -159,7 +159,7 @@ def decode_text(data: bytes, language: str | None = None) -> str:
     return str(next((m for m in equal if m.encoding == "cp1252"), best))
 
 
-def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles | None:
+def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles | None:
     """The text subtitles inside a film, the language `prefer` first; None when there are none.
 
     Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
@@ -181,7 +181,7 @@ def embedded(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles
         zero = start_time(picture) if picture is not None else 0.0
         cues = _stream_cues(container, stream, zero)
         language = language_code(stream.language)
-    return Subtitles(heard(sorted(cues, key=lambda c: c.start), sounds=sounds), language)
+    return Subtitles(lines_of_cues(sorted(cues, key=lambda c: c.start), sounds=sounds), language)
 
 
 _TEXT_CODECS = frozenset({"ass", "ssa", "subrip", "srt", "mov_text", "webvtt", "text", "microdvd"})

@@ -165,7 +165,7 @@ def lines_between(
     )
 
 
-def from_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
+def shift_to_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
     """The lines of a stretch that begins at `start`, in its own time."""
     return tuple(
         replace(

@@ -25,14 +25,16 @@ from mustsee.media.sound import audio_chunks as audio_chunks
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-SAME = 1e-4  # seconds by which two times may differ and mean the same frame
-TAIL = 2.0  # seconds of a film's end that are looked for
-LATE = 0.5  # seconds after the container's zero
-LONGEST = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
-LARGEST = 8192 * 4352  # pixels of a frame, a little above 8K: a header may claim any number
-EARLY = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
-INDEXES = 8  # films whose index is kept: 16 bytes a frame at most
-NEAR = 8  # frames to the next group that are sooner decoded than jumped over
+SAME_TIME_S = 1e-4  # seconds by which two times may differ and mean the same frame
+TAIL_S = 2.0  # seconds of a film's end that are looked for
+MAX_START_S = 0.5  # seconds after the container's zero
+MAX_VIDEO_S = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
+MAX_FRAME_PIXELS = (
+    8192 * 4352
+)  # pixels of a frame, a little above 8K: a header may claim any number
+SEEK_BACK_S = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
+MAX_CACHED_INDEXES = 8  # films whose index is kept: 16 bytes a frame at most
+MAX_DECODED_GAP_FRAMES = 8  # frames to the next group that are sooner decoded than jumped over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ def last_packet_time(uri: str, duration: float) -> float:
     """Up to which second a file has packets, of any stream: below its `duration` where it was cut
     off behind a header that tells of the whole. Raises BadRow and Transient.
     """
-    return _last(uri, max(0.0, duration - TAIL)) or _last(uri, 0.0)
+    return _last(uri, max(0.0, duration - TAIL_S)) or _last(uri, 0.0)
 
 
 def _last(uri: str, start: float) -> float:
@@ -90,7 +92,7 @@ def film(uri: str, threads: int = 1) -> Generator[VideoStream]:
 class VideoStream:
     """An open container and its picture stream. `broken` counts the packets and frames left out so
     far because they could not be decoded or have an impossible time. Raises BadRow for a picture of
-    more than `LARGEST` pixels.
+    more than `MAX_FRAME_PIXELS` pixels.
     """
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
@@ -99,12 +101,12 @@ class VideoStream:
         if self.stream is not None:
             self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
             self.stream.codec_context.thread_count = threads
-            self.stream.codec_context.options = {"max_pixels": str(LARGEST)}
+            self.stream.codec_context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}
             size = self.stream.width, self.stream.height
-            if size[0] * size[1] > LARGEST:
+            if size[0] * size[1] > MAX_FRAME_PIXELS:
                 raise BadRow(
                     f"{uri!r} says that its picture has {size[0]} x {size[1]} pixels; at most "
-                    f"{LARGEST:,} are looked at"
+                    f"{MAX_FRAME_PIXELS:,} are looked at"
                 )
             self.fps = float(self.stream.average_rate or self.stream.guessed_rate or 0) or None
             self.aspect = float(self.stream.sample_aspect_ratio or 1) or 1.0
@@ -124,10 +126,10 @@ class VideoStream:
             raise BadRow(f"no frame of {self.uri!r} can be decoded")
         size = shown_size(first.frame.width, first.frame.height, self.aspect, first.turn)
         duration = self._duration()
-        if duration > LONGEST:
+        if duration > MAX_VIDEO_S:
             raise BadRow(
-                f"{self.uri!r} says that it lasts {duration:.0f} s; at most {LONGEST:.0f} s are "
-                "looked at"
+                f"{self.uri!r} says that it lasts {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
+                "are looked at"
             )
         return Facts(
             duration=duration,
@@ -142,7 +144,7 @@ class VideoStream:
         """By the stream's header, else the container's; by the packets where neither says, or where
         the film begins late (containers differ in whether the wait before it counts).
         """
-        if (self.zero or 0) * self.base > LATE:
+        if (self.zero or 0) * self.base > MAX_START_S:
             return self._scanned()
         if self.stream.duration is not None:
             return self.stream.duration * self.base
@@ -166,7 +168,7 @@ class VideoStream:
 
     def stamp(self, time: float) -> int:
         """The last timestamp that still counts as `time`."""
-        return math.floor((time + SAME) / self.base) + (self.zero or 0)
+        return math.floor((time + SAME_TIME_S) / self.base) + (self.zero or 0)
 
     def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[TimedFrame]:
         """Every frame with `start <= time < end`, decoded once, in order. What cannot be decoded is
@@ -184,9 +186,9 @@ class VideoStream:
         from av.error import FFmpegError
 
         zero = self.zero
-        if zero is None or start <= EARLY[0]:
+        if zero is None or start <= SEEK_BACK_S[0]:
             return self.decode()
-        for early in (*EARLY, start):
+        for early in (*SEEK_BACK_S, start):
             offset = zero + int(max(0.0, start - early) / self.base)
             try:
                 self.container.seek(offset, stream=self.stream, backward=True)
@@ -222,7 +224,7 @@ class VideoStream:
                     if self.zero is None:
                         self.zero = stamp
                     now = (stamp - self.zero) * base
-                    if now > LONGEST:
+                    if now > MAX_VIDEO_S:
                         self.broken += 1
                         continue
                     # what comes late or twice is moved behind the frame before
@@ -255,9 +257,9 @@ class VideoStream:
             self.container.seek(stamp, stream=self.stream, backward=True)
             frames = self.decode()
             first = next(frames, None)
-            if first is not None and first.time <= begin + SAME:
+            if first is not None and first.time <= begin + SAME_TIME_S:
                 whole = chain([first], frames)
-                return (picture for picture in whole if picture.time >= begin - SAME)
+                return (picture for picture in whole if picture.time >= begin - SAME_TIME_S)
         self.container.seek(keys[0], stream=self.stream, backward=True)
         return self.decode()
 
@@ -278,7 +280,7 @@ class FrameTimes:
         return self.stamps[max(0, bisect_right(self.stamps, stamp) - 1)]
 
 
-@lru_cache(maxsize=INDEXES)
+@lru_cache(maxsize=MAX_CACHED_INDEXES)
 def _index(uri: str, version: tuple[int, int] | None) -> FrameTimes:
     """That of a film, kept while it is looked at: all of the file is read for it."""
     with film(uri) as listed:
@@ -314,19 +316,19 @@ def frames_at(
             return
         if watched.zero is None:
             watched.zero = index.stamps[0]
-        near = NEAR / (watched.fps or 25.0)
+        near = MAX_DECODED_GAP_FRAMES / (watched.fps or 25.0)
         frames: Iterator[TimedFrame] | None = None
         shown: TimedFrame | None = None
         for time in sorted(times):
             target = index.target(watched.stamp(time), round(slack / watched.base))
             due, group = watched.seconds(target), bisect_right(index.keys, target) - 1
-            if shown is None or shown.time < due - SAME:
+            if shown is None or shown.time < due - SAME_TIME_S:
                 watched.needless = target
                 at = watched.seconds(index.keys[max(group, 0)])
                 if frames is None or (group > 0 and (shown is None or at > shown.time + near)):
                     frames = watched.from_keyframe(index.keys, max(group, 0))
                 for shown in frames:
-                    if shown.time >= due - SAME:
+                    if shown.time >= due - SAME_TIME_S:
                         break
             if shown is None:
                 raise BadRow(f"no frame of {uri!r} can be decoded")
@@ -338,7 +340,7 @@ def _walk(watched: VideoStream, times: Sequence[float]) -> Iterator[TimedFrame]:
     frames = watched.decode()
     shown = ahead = next(frames, None)
     for time in times:
-        while ahead is not None and ahead.time <= time + SAME:
+        while ahead is not None and ahead.time <= time + SAME_TIME_S:
             shown, ahead = ahead, next(frames, None)
         if shown is None:
             raise BadRow(f"no frame of {watched.uri!r} can be decoded")

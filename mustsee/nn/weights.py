@@ -72,10 +72,13 @@ def revision_field() -> Any:
     """The field `revision` of a part that has a `model`. Its identity is which weights these are,
     so that others under the same name are not taken for them.
     """
-    return field(default=None, metadata={"identity": lambda part: which(part.model, part.revision)})
+    return field(
+        default=None,
+        metadata={"identity": lambda part: weights_identity(part.model, part.revision)},
+    )
 
 
-def which(path_or_id: str, revision: str | None = None) -> str:
+def weights_identity(path_or_id: str, revision: str | None = None) -> str:
     """Which weights are found: the commit of a Hugging Face snapshot; of a folder a hash of its
     files, large ones by 1 KiB of every MiB (at most 4,096 places a file). Raises UserError, as
     `find`.

@@ -203,7 +203,7 @@ def _blind(question: str, options: Sequence[str]) -> list[float]:
     """Likeness to the question and, a little, to the other options; a longer one is likelier."""
     bags = TermVectors(options)
     asked = bags.likeness(question)
-    mutual = bags.mutual.sum(axis=1)
+    mutual = bags.cosines.sum(axis=1)
     longest = max(len(o) for o in options) or 1
     return [
         float(asked[i]) + 0.1 * float(mutual[i]) + 0.05 * len(options[i]) / longest

@@ -114,7 +114,7 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
     large = {c for m in found for c in m.much if c not in ("black", "white")}
     for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
         decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
-        if len(decoys) >= 4 and len(found) <= FEW:
+        if len(decoys) >= 4 and len(found) <= MAX_MOMENTS:
             yield RuleQuestion(
                 tag="visual narrative",
                 question=(
@@ -128,13 +128,13 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
             )
 
 
-FEW = 12  # moments that can be shown in one sitting
+MAX_MOMENTS = 12  # moments that can be shown in one sitting
 RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
 
 
 def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """The half of the picture in which all of a colour is, all through."""
-    if len(found) > FEW:
+    if len(found) > MAX_MOMENTS:
         return
     for colour, half in found[0].halves:
         if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):

@@ -20,11 +20,13 @@ from mustsee.offline.narrated import NarratedObject, NarratedObjects, read_narra
 from mustsee.questions.drafts import Draft
 from mustsee.text import LETTERS
 
-LEAST = 2  # narrations that handle what a question is about
-CLEAR = 1.5  # times as often as the next: a clear margin
-APART = 5  # seconds between what comes first and what comes next: a narration's time is a guess
+MIN_NARRATIONS = 2  # narrations that handle what a question is about
+CLEAR_RATIO = 1.5  # times as often as the next: a clear margin
+MIN_APART_S = (
+    5  # seconds between what comes first and what comes next: a narration's time is a guess
+)
 BEFORE, AFTER = 0.4, 0.7  # of the narrated time: surely the first half, surely the second one
-ORDERED = 12  # things among which three that follow each other are looked for
+MAX_ORDERED_THINGS = 12  # things among which three that follow each other are looked for
 _ELSEWHERE = tuple(  # for clips that handle few things; only those that are not mentioned are taken
     """towel bag box cup bottle brush scissors phone tray basket ladder chair pillow rope bucket
     book newspaper hammer camera jacket""".split()  # noqa: SIM905
@@ -65,13 +67,13 @@ def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
     if len(seen.things) < 3:
         return None
     one, two, three, *_ = seen.things
-    clear = len(two.handled) >= CLEAR * len(three.handled)
-    if len(two.handled) < LEAST + 1 or not clear or not _unlike(one, two):
+    clear = len(two.handled) >= CLEAR_RATIO * len(three.handled)
+    if len(two.handled) < MIN_NARRATIONS + 1 or not clear or not _unlike(one, two):
         return None
     others = [
         thing
         for thing in seen.things[2:]
-        if _unlike(thing, one, two) and CLEAR * len(thing.mentioned) <= len(two.handled)
+        if _unlike(thing, one, two) and CLEAR_RATIO * len(thing.mentioned) <= len(two.handled)
     ]
     names = _names(others, seen, rng)
     say = "With the {} and the {}, more than with anything else."
@@ -85,9 +87,9 @@ def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
 def _leads(seen: NarratedObjects, first: float, last: float) -> NarratedObject | None:
     """What is handled clearly most often from one second to another."""
     ranked = sorted(seen.things, key=lambda thing: -thing.among(first, last))
-    if len(ranked) < 2 or ranked[0].among(first, last) < LEAST:
+    if len(ranked) < 2 or ranked[0].among(first, last) < MIN_NARRATIONS:
         return None
-    clear = ranked[0].among(first, last) >= CLEAR * ranked[1].among(first, last)
+    clear = ranked[0].among(first, last) >= CLEAR_RATIO * ranked[1].among(first, last)
     return ranked[0] if clear else None
 
 
@@ -130,7 +132,7 @@ def _thread(seen: NarratedObjects, rng: random.Random) -> Item | None:
         for thing in seen.things
         if _unlike(thing, key)
         and len(_quarters(thing.mentioned, seen.last)) <= 2
-        and CLEAR * len(thing.mentioned) <= len(key.handled)
+        and CLEAR_RATIO * len(thing.mentioned) <= len(key.handled)
     ]
     say = "C keeps coming back to the {}, in every part of the video."
     return Item(
@@ -141,13 +143,16 @@ def _thread(seen: NarratedObjects, rng: random.Random) -> Item | None:
 
 
 def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    known = [thing for thing in seen.things if len(thing.handled) >= LEAST][:ORDERED]
+    known = [thing for thing in seen.things if len(thing.handled) >= MIN_NARRATIONS][
+        :MAX_ORDERED_THINGS
+    ]
     known.sort(key=lambda thing: thing.mentioned[0])
     found = [
         three
         for three in combinations(known, 3)
         if all(
-            a.mentioned[-1] + APART <= b.mentioned[0] and _unlike(a, b) for a, b in pairwise(three)
+            a.mentioned[-1] + MIN_APART_S <= b.mentioned[0] and _unlike(a, b)
+            for a, b in pairwise(three)
         )
     ]
     if not found:
@@ -166,7 +171,7 @@ def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
 
 def _second_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
     first, second = BEFORE * seen.last, AFTER * seen.last
-    new = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[0] >= second]
+    new = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[0] >= second]
     others = [thing for thing in seen.things if thing.among(0, first)]
     return _half(
         new,
@@ -179,7 +184,7 @@ def _second_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
 
 def _first_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
     first, second = BEFORE * seen.last, AFTER * seen.last
-    gone = [t for t in seen.things if len(t.handled) >= LEAST and t.mentioned[-1] <= first]
+    gone = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[-1] <= first]
     others = [thing for thing in seen.things if thing.among(second, seen.last)]
     return _half(
         gone,

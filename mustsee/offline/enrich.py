@@ -43,8 +43,8 @@ ALSO = {
     "on the left and the right": ("On both sides",),
     "on all four sides": ("All around the picture",),
 }
-APART = 3.0  # seconds by which what comes next is before everything else
-SAME = 0.85  # likeness from which two readings are of the same words
+MIN_APART_S = 3.0  # seconds by which what comes next is before everything else
+SAME_READING = 0.85  # likeness from which two readings are of the same words
 
 
 @dataclass(frozen=True)
@@ -83,20 +83,20 @@ def _came(texts: Sequence[ScreenText]) -> list[TextAppearance]:
     """All words that can be read in a film, each where it first comes up."""
     found: list[TextAppearance] = []
     for text in sorted(texts, key=lambda t: t.time):
-        if all(likeness(text.text, known.text) < SAME for known in found):
+        if all(likeness(text.text, known.text) < SAME_READING for known in found):
             found.append(TextAppearance(text.text, text.time))
     return found
 
 
 def _is_next(cue: str, answer: str, came: Sequence[TextAppearance]) -> bool:
     """Whether the answer comes up after the cue, and everything else well after the answer."""
-    first = next((c.time for c in came if likeness(c.text, cue) >= SAME), None)
+    first = next((c.time for c in came if likeness(c.text, cue) >= SAME_READING), None)
     if first is None:
         return False
     later = [c for c in came if c.time > first]
-    if not later or likeness(later[0].text, answer) < SAME:
+    if not later or likeness(later[0].text, answer) < SAME_READING:
         return False
-    return all(c.time - later[0].time >= APART for c in later[1:])
+    return all(c.time - later[0].time >= MIN_APART_S for c in later[1:])
 
 
 def group(request: Request) -> str:

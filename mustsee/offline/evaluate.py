@@ -16,7 +16,7 @@ from mustsee.text import LETTERS, TermVectors, terms
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:
     """The option that the rules hold most probable; the first of equals."""
     said = [line for line in (transcript or "").splitlines() if terms(line)]
-    central = TermVectors(options).mutual.sum(axis=1)
+    central = TermVectors(options).cosines.sum(axis=1)
     if not said:
         return max(range(len(options)), key=lambda i: (central[i], -i))
     known = TermVectors(said)
@@ -63,8 +63,8 @@ def _covered(candidate: str, wanted: str) -> float:
 
 
 def retell_lines(request: Request) -> str:
-    """The lines of the transcript in their order, up to `LONGEST` words: the nearest to a scene's
-    task, or evenly spread ones where it is about the whole.
+    """The lines of the transcript in their order, up to `MAX_SUMMARY_WORDS` words: the nearest to a
+    scene's task, or evenly spread ones where it is about the whole.
     """
     given = request.variables
     lines = [x.split("] ")[-1] for x in (given["transcript"] or "").splitlines() if terms(x)]
@@ -74,7 +74,7 @@ def retell_lines(request: Request) -> str:
     rank = sorted(range(len(lines)), key=lambda i: (-near[i], i))
     if not near.max():
         rank = [i for start in range(8) for i in range(start, len(lines), 8)]
-    kept, room = list[int](), LONGEST
+    kept, room = list[int](), MAX_SUMMARY_WORDS
     for i in rank:
         room -= len(lines[i].split())
         if room < 0 and kept:
@@ -83,7 +83,7 @@ def retell_lines(request: Request) -> str:
     return " ".join(lines[i] for i in sorted(kept))
 
 
-LONGEST = 112  # words; MLVU's summaries have as many on average
+MAX_SUMMARY_WORDS = 112  # words; MLVU's summaries have as many on average
 
 
 def _level(share: float) -> int:

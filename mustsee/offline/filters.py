@@ -48,7 +48,7 @@ def asr(request: Request) -> str:
         m[1] for x in request.variables["transcript"].splitlines() if (m := _LINE.match(x))
     )
     hints = giveaway(question, options, request.seed)
-    heard = looked_up(question, options, lines, request.seed) if lines else hints * 0
+    heard = option_scores(question, options, lines, request.seed) if lines else hints * 0
     return _ranked(0.1 * hints + heard, "by what is said" if heard.any() else "by wording alone")
 
 
@@ -72,8 +72,8 @@ def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
     """How much each option gives itself away: 0 to about 3."""
     rng = random.Random(f"{seed}/{question}/{sorted(options)}")
     known = TermVectors([question, *options])
-    asked = known.mutual[0, 1:]
-    alike = (known.mutual[1:, 1:].sum(axis=1) - 1) / max(1, len(options) - 1)
+    asked = known.cosines[0, 1:]
+    alike = (known.cosines[1:, 1:].sum(axis=1) - 1) / max(1, len(options) - 1)
     figures = [_number(option) for option in options]
     if all(f is not None for f in figures):
         values = np.array([f or 0.0 for f in figures])
@@ -98,7 +98,9 @@ def _scaled(values: Scores) -> Scores:
     return (values - values.min()) / spread if spread > 1e-9 else values * 0
 
 
-def looked_up(question: str, options: Sequence[str], lines: tuple[str, ...], seed: int) -> Scores:
+def option_scores(
+    question: str, options: Sequence[str], lines: tuple[str, ...], seed: int
+) -> Scores:
     """How well each option goes with the transcript, 0 to 1: an order by whether its things are
     said in it; a number by the words around it; anything else by the lines that hold it and how
     near they are to what the question quotes, or to the beginning or end that it speaks of.

@@ -1,4 +1,4 @@
-"""What a looker that is no model can measure on the pictures that it is shown: words, colours,
+"""What a verifier that is no model can measure on the pictures that it is shown: words, colours,
 light, bars; and where something is said in the lines that it is given.
 
 Nothing here knows what was measured when the questions were written.
@@ -107,11 +107,11 @@ class ShownEvidence:
     @property
     def early(self) -> tuple[ShownFrame, ...]:
         """The pictures of the first seconds."""
-        return tuple(p for p in self.pictures if p.time <= self.start + NEAR)
+        return tuple(p for p in self.pictures if p.time <= self.start + FILM_END_S)
 
     @property
     def late(self) -> tuple[ShownFrame, ...]:
-        return tuple(p for p in self.pictures if p.time >= self.end - NEAR)
+        return tuple(p for p in self.pictures if p.time >= self.end - FILM_END_S)
 
     @property
     def halfway(self) -> tuple[ShownFrame, ...]:
@@ -119,7 +119,7 @@ class ShownEvidence:
         rest = [p for p in self.pictures if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
         nearest = min((abs(p.time - middle) for p in rest), default=0.0)
-        return tuple(p for p in rest if abs(p.time - middle) <= nearest + NEAR)
+        return tuple(p for p in rest if abs(p.time - middle) <= nearest + FILM_END_S)
 
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
@@ -134,7 +134,7 @@ class ShownEvidence:
         return [spoken[i][1] for i in range(len(found) - size + 1) if found[i : i + size] == wanted]
 
 
-NEAR = 2.5  # seconds: pictures no further from an end of the film belong to it
+FILM_END_S = 2.5  # seconds: pictures no further from an end of the film belong to it
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from mustsee.questions.checks import fault, holds, normal
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.script import Unit
 from mustsee.records import Line, ScreenText, Span
-from mustsee.text import STOP, terms, words
+from mustsee.text import STOP_WORDS, terms, words
 
 _LIGHT = re.compile(r"\bpicture is (very dark|dark|dim|bright)\b")
 _LIST = r"([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)"
@@ -111,9 +111,9 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
         for first, (span, time) in enumerate(_pictures(unit)):
             texts = sorted((t for t in unit.texts if t.at(time)), key=lambda t: t.top)
             told = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
-            quotable = tuple(cards_of(texts))
+            quotable = tuple(quotable_cards(texts))
             cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen))
-            visible = tuple(tidy(t.text) for t in texts if words(tidy(t.text)))
+            visible = tuple(one_line(t.text) for t in texts if words(one_line(t.text)))
             seen += visible
             said = [x for x in unit.lines if _within((x.start + x.end) / 2, span, unit)]
             found.append(
@@ -179,20 +179,20 @@ def _described(told: str) -> _Described:
     )
 
 
-CROWDED = 12  # lines on the screen: nobody reads them all
+MAX_LEGIBLE_LINES = 12  # lines on the screen: nobody reads them all
 _LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
 
 
-def cards_of(texts: Sequence[ScreenText]) -> list[str]:
+def quotable_cards(texts: Sequence[ScreenText]) -> list[str]:
     """Words read on the screen that can be quoted: surely read, whole, not too long."""
-    if len(texts) > CROWDED:
+    if len(texts) > MAX_LEGIBLE_LINES:
         return []
     found: list[str] = []
     for text in texts:
-        clean = tidy(text.text).strip(" .:;,-_|'\"“”")
+        clean = one_line(text.text).strip(" .:;,-_|'\"“”")
         letters = sum(c.isalpha() for c in clean)
         whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
-        sure = is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(words_only(clean))
+        sure = is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(without_spaces(clean))
         if (
             sure
             and whole
@@ -211,7 +211,7 @@ def _is_common(text: str) -> bool:
     return not terms(text) or (" " not in text and text[:1].islower())
 
 
-def words_only(text: str) -> str:
+def without_spaces(text: str) -> str:
     """A text without its spaces."""
     return "".join(text.split())
 
@@ -225,18 +225,18 @@ def _same(one: str, other: str) -> bool:
 
 def likeness(one: str, other: str) -> float:
     """Share of letters that two readings have in common, in order (0 to 1)."""
-    a, b = words_only(normal(one)), words_only(normal(other))
+    a, b = without_spaces(normal(one)), without_spaces(normal(other))
     return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _quotable(line: Line, moment: int) -> QuotableLine:
-    text = tidy(line.text).strip(" \"“”'-").rstrip(".;,:-")
+    text = one_line(line.text).strip(" \"“”'-").rstrip(".;,:-")
     return QuotableLine(
         text=sentence(brief(text, LONGEST_QUOTE)), start=line.start, end=line.end, moment=moment
     )
 
 
-def tidy(text: str) -> str:
+def one_line(text: str) -> str:
     """Text on one line, without marks that a reply's form would give a meaning to."""
     text = _LABEL.sub(r"\1", re.sub(r"[*_`#>]+", " ", neutral(text)))
     return " ".join(text.split())
@@ -255,7 +255,7 @@ def brief(text: str, most: int = 9) -> str:
         ):
             return " ".join(parts[:cut]).rstrip(",;:")
     cut = most
-    while cut > most // 2 and parts[cut - 1].lower().strip(",;") in STOP:
+    while cut > most // 2 and parts[cut - 1].lower().strip(",;") in STOP_WORDS:
         cut -= 1
     return " ".join(parts[:cut]).rstrip(".,;:-")
 

@@ -16,7 +16,15 @@ from itertools import zip_longest
 
 from mustsee.llm import Request
 from mustsee.offline import coloured, seen, spoken
-from mustsee.offline.moments import RuleQuestion, cards_of, lower, moments, pick, sentence, tidy
+from mustsee.offline.moments import (
+    RuleQuestion,
+    lower,
+    moments,
+    one_line,
+    pick,
+    quotable_cards,
+    sentence,
+)
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
@@ -27,7 +35,7 @@ TOPIC_SECONDS = 30.0  # usual length of a topic
 LONG_TITLE = 6  # words of a line on the screen that may be a title, at most
 MOST_OF_TEXT = 2  # questions about one text
 MOST_OF_PICTURE = 2  # questions whose evidence is one picture
-BLOCK = 2  # units on each side of a border that are compared
+COMPARED_UNITS = 2  # units on each side of a border that are compared
 
 _QUOTED = re.compile("“([^”]+)”")
 
@@ -36,11 +44,11 @@ def shots(request: Request) -> str:
     """The first frame's caption of each unit, and the last one's where it differs."""
     lines: list[str] = []
     for number, unit in enumerate(request.variables["units"], 1):
-        texts = list(dict.fromkeys(t for c in unit.captions if words(t := tidy(c.text))))
+        texts = list(dict.fromkeys(t for c in unit.captions if words(t := one_line(c.text))))
         if texts:
             told = texts[0] if len(texts) == 1 else f"{texts[0]} At the end: {lower(texts[-1])}"
         elif unit.texts:
-            told = f"Words on the screen: {' / '.join(tidy(t.text) for t in unit.texts)}."
+            told = f"Words on the screen: {' / '.join(one_line(t.text) for t in unit.texts)}."
         else:
             told = "Someone speaks." if unit.lines else "Nothing was described."
         lines.append(f"SHOT {number}: {told}")
@@ -71,7 +79,7 @@ def _borders(script: Sequence[Unit]) -> list[int]:
     wanted = min(len(script), max(1, round(seconds / TOPIC_SECONDS))) - 1
     texts = [_text(u) for u in script]
     sides = [
-        (" ".join(texts[max(0, i - BLOCK) : i]), " ".join(texts[i : i + BLOCK]))
+        (" ".join(texts[max(0, i - COMPARED_UNITS) : i]), " ".join(texts[i : i + COMPARED_UNITS]))
         for i in range(1, len(script))
     ]
     alike = [overlap(before, after) for before, after in sides]
@@ -94,7 +102,9 @@ def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
     weigh = TermVectors([". ".join(_text(u) for u in run) for run in runs])
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
-        read = [card for u in run for card in cards_of(u.texts) if len(card.split()) <= LONG_TITLE]
+        read = [
+            card for u in run for card in quotable_cards(u.texts) if len(card.split()) <= LONG_TITLE
+        ]
         phrases = Counter(nouns(". ".join(x.text for u in run for x in u.lines)))
         said = [sentence(x) for x, count in phrases.items() if count > 1]
         fresh = [x for x in (read or said) if x not in titles]

@@ -1,5 +1,5 @@
 """The forms of question of the offline rules in other words, and back: what is asked stays the
-same, so that the looker needs to know each form only once. And orders from the last to the first.
+same, so that the verifier needs to know each form only once. And orders from the last to the first.
 """
 
 from __future__ import annotations

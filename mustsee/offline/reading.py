@@ -1,4 +1,4 @@
-"""What can be read in pictures that a looker is shown: each that differs is read once, several at
+"""What can be read in pictures that a verifier is shown: each that differs is read once, several at
 the same time.
 """
 
@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow, NotInstalled
-from mustsee.media.lettering import Image, RapidReader, Reader, cut_out
+from mustsee.media.lettering import Image, RapidReader, Reader, crop_line
 from mustsee.media.onscreen import Box, lines_in, places
 
-LEGIBLE = 960  # pixels: smaller pictures are enlarged before they are read
-SEARCHED = 512  # pixels: of the pictures that lines are searched for in
-SURE = 0.6  # what is read worse than this is no reading
-KNOWN = 512  # pictures whose lines are kept
-CHANGED = 12.0  # of 255, mean over a square: less is noise, letters have some 60
+MIN_LEGIBLE_PIXELS = 960  # pixels: smaller pictures are enlarged before they are read
+SEARCHED_PIXELS = 512  # pixels: of the pictures that lines are searched for in
+MIN_READING = 0.6  # what is read worse than this is no reading
+MAX_CACHED_FRAMES = 512  # pictures whose lines are kept
+MIN_CHANGE = 12.0  # of 255, mean over a square: less is noise, letters have some 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
         _known.clear()
         _lately.clear()
         raise
-    while len(_known) > KNOWN:
+    while len(_known) > MAX_CACHED_FRAMES:
         _known.popitem(last=False)
     return told
 
@@ -107,9 +107,9 @@ def _readings(image: Image) -> Readings:
     image = _enlarged(image)
     where, plain = places(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8))
     pieces: list[tuple[Box, str]] = []
-    for corners in lines_in(reader, image, where, plain, SEARCHED):
-        text, score = reader.text(cut_out(image, corners))
-        if score >= SURE:
+    for corners in lines_in(reader, image, where, plain, SEARCHED_PIXELS):
+        text, score = reader.text(crop_line(image, corners))
+        if score >= MIN_READING:
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
             pieces.append(((float(left), float(top), float(right), float(bottom)), text))
     found = (ReadText(text=text, top=box[1] / len(image)) for box, text in _whole(pieces))
@@ -120,7 +120,7 @@ def _enlarged(image: Image) -> Image:
     import cv2
 
     height, width = image.shape[:2]
-    larger = LEGIBLE / max(height, width)
+    larger = MIN_LEGIBLE_PIXELS / max(height, width)
     if larger <= 1:
         return image
     size = (round(width * larger), round(height * larger))
@@ -157,4 +157,4 @@ def _same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
     height, width = one.shape
     squares = (max(1, width // 8), max(1, height // 8))
     apart = cv2.resize(np.abs(one - other), squares, interpolation=cv2.INTER_AREA)
-    return float(np.max(apart)) < CHANGED
+    return float(np.max(apart)) < MIN_CHANGE

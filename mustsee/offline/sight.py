@@ -1,5 +1,5 @@
-"""The looker without a model: it answers questions of forms that it knows from what it measures on
-the pictures shown, and gives no verdict on others: those nobody has looked at.
+"""The verifier without a model: it answers questions of forms that it knows from what it measures
+on the pictures shown, and gives no verdict on others: those nobody has looked at.
 
 A form is a pattern of the question's text with a rule that says which options fit. One option that
 fits is the answer; none, or pictures that leave a doubt, are "cannot be told"; several are "more
@@ -21,7 +21,9 @@ from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
-REACH = 1.0  # seconds before and after a moment that belong to it, where it is named as evidence
+MOMENT_REACH_S = (
+    1.0  # seconds before and after a moment that belong to it, where it is named as evidence
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,9 @@ def _answer(question: str, options: tuple[str, ...], shown: ShownEvidence) -> Fi
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, shown)
-    raise BadRow("the rules cannot measure what the question asks for; vet/looker=openai can look")
+    raise BadRow(
+        "the rules cannot measure what the question asks for; vet/verifier=openai can look"
+    )
 
 
 def _why(count: int) -> str:
@@ -82,7 +86,7 @@ def _why(count: int) -> str:
 def spans(times: Sequence[float]) -> str:
     spans: list[tuple[float, float]] = []
     for time in sorted(times):
-        low, high = max(0.0, time - REACH), time + REACH
+        low, high = max(0.0, time - MOMENT_REACH_S), time + MOMENT_REACH_S
         if spans and low <= spans[-1][1]:
             spans[-1] = (spans[-1][0], high)
         else:
@@ -264,7 +268,7 @@ def _highest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidenc
 
 def _passing(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
     here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
-    if shown.end - shown.start < 2 * REACH:
+    if shown.end - shown.start < 2 * MOMENT_REACH_S:
         return FittingPlaces()
     fits = [
         i

@@ -1,5 +1,5 @@
-"""The looker without a model, where there are no options: the forms of question whose answer is to
-be read, heard or measured as it stands. What else there is to read, hear or see there makes it
+"""The verifier without a model, where there are no options: the forms of question whose answer is
+to be read, heard or measured as it stands. What else there is to read, hear or see there makes it
 "several"; other forms get no verdict.
 """
 
@@ -17,7 +17,7 @@ from mustsee.offline.moments import likeness, sentence
 from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.questions.checks import normal, words
 
-NEAR = 12.0  # seconds from what is said to what is read with it
+MAX_READ_WITH_S = 12.0  # seconds from what is said to what is read with it
 BEFORE_CARD = 0.85  # likeness from which two readings are of the same words
 
 
@@ -33,14 +33,14 @@ Rule = Callable[[re.Match[str], ShownEvidence], FittingAnswers]
 
 
 def in_words(request: Request) -> str:
-    """`* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with the places as the looker with options
+    """`* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with the places as the verifier with options
     names them. Raises BadRow for a question of another form.
     """
     variables = request.variables
     found, jpegs = FittingAnswers(), request.messages[-1].images
     rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
     if rule is None:
-        raise BadRow("the rules cannot tell in words what is asked; vet/looker=openai can")
+        raise BadRow("the rules cannot tell in words what is asked; vet/verifier=openai can")
     if jpegs:
         seen = pictures(variables["frames"], jpegs)
         found = rule[0](rule[1], ShownEvidence(pictures=seen, lines=tuple(variables["lines"])))
@@ -79,7 +79,7 @@ def _missing(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
 
 def _at_words(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
     said = shown.times_spoken(match[1])
-    near = [p for p in shown.pictures if any(abs(p.time - t) < NEAR for t in said)]
+    near = [p for p in shown.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
     return _all_read(near, ())
 
 

@@ -19,7 +19,7 @@ from mustsee.offline.moments import (
     sentence,
     spoken_lines,
 )
-from mustsee.text import STOP, TermVectors, nouns, terms
+from mustsee.text import STOP_WORDS, TermVectors, nouns, terms
 
 _CLAUSE = re.compile(
     r",?\s+\b(?:because|so that|and so|and then|and|but|so|then|until|when)\b\s+|,\s+"
@@ -35,7 +35,7 @@ _DEED = re.compile(
 )
 
 
-SILENCE = 2.0  # seconds between two lines with nothing left out between them
+MAX_SILENCE_S = 2.0  # seconds between two lines with nothing left out between them
 
 
 def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
@@ -83,7 +83,7 @@ def _after(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQu
         far = [s.text for i, s in enumerate(lines) if abs(i - place) > 1]
         follows = rng.random() < 0.6
         line, answer = lines[place], lines[place + 1 if follows else place - 1]
-        if max(line.start, answer.start) - min(line.end, answer.end) > SILENCE:
+        if max(line.start, answer.start) - min(line.end, answer.end) > MAX_SILENCE_S:
             continue
         yield RuleQuestion(
             tag="predictive" if follows else "temporal ordering",
@@ -146,7 +146,7 @@ def _aim(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQues
         if not match or len(match[1].split()) < 3:
             continue
         deeds = [m[1] for s in lines if s is not line and (m := _DEED.search(s.text))]
-        deeds = [d for d in deeds if len(d.split()) >= 3 and d.split()[0].lower() not in STOP]
+        deeds = [d for d in deeds if len(d.split()) >= 3 and d.split()[0].lower() not in STOP_WORDS]
         answer = f"To {match[1]}"
         yield RuleQuestion(
             tag="goal reasoning",

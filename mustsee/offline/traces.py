@@ -1,4 +1,4 @@
-"""Steps to the answers of the rules' own forms of question, each a statement that the looker can
+"""Steps to the answers of the rules' own forms of question, each a statement that the verifier can
 measure (`mustsee.offline.statements`); and a grade by what can be counted. That nothing else comes
 up in between is no such statement: what comes next on the screen has no steps.
 """
@@ -110,7 +110,7 @@ FORMS: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
 
 def rubric(request: Request) -> str:
     """What can be counted: steps within the evidence, evidence with a step, the answer's words in
-    the steps. That a step shows the looker has said.
+    the steps. That a step shows the verifier has said.
     """
     question: Question = request.variables["question"]
     made: Trace = request.variables["trace"]
@@ -121,7 +121,7 @@ def rubric(request: Request) -> str:
     follows = set(terms(question.answer)) <= told
     levels = (2, 2 if inside == len(spans) else int(inside > 0), 2 * int(follows),
               2 if met == len(question.evidence) else int(met > 0))  # fmt: skip
-    reasons = ("the looker found each step", f"{inside} of {len(spans)} lie in the evidence",
+    reasons = ("the verifier found each step", f"{inside} of {len(spans)} lie in the evidence",
                f"the steps {'hold' if follows else 'lack'} the answer's words",
                f"{met} of {len(question.evidence)} stretches have a step")  # fmt: skip
     lines = zip(AXES, reasons, levels, strict=True)

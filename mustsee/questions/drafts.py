@@ -45,7 +45,7 @@ _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
 _LISTED = re.compile(r"^\s*(?:[-*•]|[*_]*\(?(?:\d{1,2}|[A-Ha-h])[.):：][*_]*)\s+(.*)$")
-SLACK = 1.0  # seconds by which a model may miss the ends of a film
+END_TOLERANCE_S = 1.0  # seconds by which a model may miss the ends of a film
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,7 @@ def check_spans(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
     Unparsed for others, and where there are none.
     """
     for span in found:
-        if not film.start - SLACK <= span.start < span.end <= film.end + SLACK:
+        if not film.start - END_TOLERANCE_S <= span.start < span.end <= film.end + END_TOLERANCE_S:
             raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
     if not found:
         raise Unparsed("it names no evidence")

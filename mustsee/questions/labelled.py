@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, form, many, only, words
+from mustsee.forms import Form, form, list_of, object_with, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, LabelledField, fields
 from mustsee.questions.replies import NumberedDraft, question, question_list
@@ -42,7 +42,7 @@ def questions_in(count: int) -> Form[list[str]]:
             raise Unparsed("two of the questions are the same")
         return found
 
-    shape = only("questions", many(words("a question"), "the questions"))
+    shape = object_with("questions", list_of(words("a question"), "the questions"))
     return form(text=_questions, shape=shape).map(first)
 
 

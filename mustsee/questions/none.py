@@ -15,7 +15,7 @@ RULES_NEED: Mapping[str, str] = {  # by the folder of a recipe's prompts
 }
 
 
-def why_none(video: Video, asked: str, reads: Collection[str], area: str) -> str:
+def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: str) -> str:
     """`asked`: the identity of who was to write questions; `reads`: the columns that it was given;
     `area`: the folder of its prompts.
     """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, Shape, form, free, many, only, record, whole, words
+from mustsee.forms import Form, Shape, form, free, list_of, object_with, record, whole, words
 from mustsee.questions.drafts import plain
 
 _ITEM = re.compile(
@@ -32,7 +32,7 @@ def items(name: str, counted: str, said: str) -> Shape[Items]:
         return int(parts[counted]), plain(str(parts[said]))
 
     one = record(pair, **{counted: whole("its number"), said: words(f"its {said}")})
-    return only(name, many(one, "in the order of their numbers"))
+    return object_with(name, list_of(one, "in the order of their numbers"))
 
 
 def complete(found: Items, n: int) -> tuple[str, ...]:

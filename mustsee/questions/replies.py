@@ -15,12 +15,12 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, Shape, form, many, number, only, record, words
+from mustsee.forms import Form, Shape, form, list_of, number, object_with, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, LabelledField, fields, plain, spans
 from mustsee.records import Span
 
-ALIKE = 0.6  # two wordings of one question share at least this much (difflib ratio)
+MIN_SAME_RATIO = 0.6  # two wordings of one question share at least this much (difflib ratio)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def _span(start: float, end: float) -> Span:
 def stretches(about: str) -> Shape[tuple[Span, ...]]:
     """Time spans, in seconds, in order."""
     one = record(_span, start=number("its first second"), end=number("its last second"))
-    return many(one, about).map(lambda found: tuple(sorted(found, key=_ends)))
+    return list_of(one, about).map(lambda found: tuple(sorted(found, key=_ends)))
 
 
 def _ends(span: Span) -> tuple[float, float]:
@@ -86,7 +86,7 @@ def question_list(one: Shape[Draft], about: str = "") -> Shape[tuple[NumberedDra
         return tuple(NumberedDraft(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
 
     said = about or "the questions; empty where the answer would be NONE"
-    return only("questions", many(one, said)).map(number_drafts)
+    return object_with("questions", list_of(one, said)).map(number_drafts)
 
 
 def questions(
@@ -194,9 +194,9 @@ def match_repeats(asked: Sequence[Draft], found: Sequence[NumberedDraft]) -> lis
         text = normal(one.draft.question)
         alike = [SequenceMatcher(None, each, text).ratio() for each in wanted]
         likeness, _, place = max((alike[n - 1], str(n) == one.number, n) for n in places)
-        if likeness < ALIKE:
+        if likeness < MIN_SAME_RATIO:
             place = int(one.number) if one.number.isdecimal() else 0
-        rank = likeness if likeness >= ALIKE else 0.0
+        rank = likeness if likeness >= MIN_SAME_RATIO else 0.0
         if place not in best or best[place][0] < rank:
             best[place] = (rank, one.draft.decoys)
     return [best[n][1] if n in best else () for n in places]

@@ -49,7 +49,7 @@ from mustsee.raters.box import (
 )
 
 TRAINING = "training"  # the round of items that everybody answers, and that count for nothing
-EVERYBODY = 1_000_000
+EVERYBODY_VOTES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +260,7 @@ class Ballots:
                 base.execute(delete(table).where(*_of(table, item, rater)))
         return True
 
-    def take_in(self, votes: Sequence[CastVote], now: float) -> int:
+    def import_votes(self, votes: Sequence[CastVote], now: float) -> int:
         """Votes that were cast elsewhere: how many are new and found a place."""
         new = 0
         for vote in votes:

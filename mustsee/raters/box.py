@@ -38,9 +38,12 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from mustsee.errors import Transient, UserError, hide_secrets, secret
 
-WAIT = 20  # seconds for whoever changes something before
-CONNECTIONS = 10  # of one server; PostgreSQL allows 100 unless told otherwise
-LIMITS = f"-c lock_timeout={WAIT}s -c idle_in_transaction_session_timeout={3 * WAIT}s"
+LOCK_TIMEOUT_S = 20  # seconds for whoever changes something before
+MAX_CONNECTIONS = 10  # of one server; PostgreSQL allows 100 unless told otherwise
+LIMITS = (
+    f"-c lock_timeout={LOCK_TIMEOUT_S}s "
+    f"-c idle_in_transaction_session_timeout={3 * LOCK_TIMEOUT_S}s"
+)
 
 TABLES = MetaData()
 # One row, which every change changes first: so they come one after the other, in either database.
@@ -106,16 +109,16 @@ def database(where: str | Path) -> Engine:
         url = _url(str(where))
         options = f"{url.query.get('options', '')} {LIMITS}"
         url = url.difference_update_query(["options"])
-        arguments = {"options": options, "connect_timeout": WAIT}
+        arguments = {"options": options, "connect_timeout": LOCK_TIMEOUT_S}
     else:
-        url, arguments = URL.create("sqlite", database=str(where)), {"timeout": WAIT}
+        url, arguments = URL.create("sqlite", database=str(where)), {"timeout": LOCK_TIMEOUT_S}
     try:
         return create_engine(
             url,
             connect_args=arguments,
-            pool_size=CONNECTIONS,
+            pool_size=MAX_CONNECTIONS,
             max_overflow=0,
-            pool_timeout=WAIT,
+            pool_timeout=LOCK_TIMEOUT_S,
             pool_pre_ping=True,  # PostgreSQL may have been started anew
             hide_parameters=True,
         )

@@ -10,10 +10,10 @@ import random
 from collections.abc import Sequence
 
 from mustsee.errors import UserError
-from mustsee.raters.ballots import EVERYBODY, TRAINING, RatedItem
+from mustsee.raters.ballots import EVERYBODY_VOTES, TRAINING, RatedItem
 from mustsee.raters.form import RatingForm, Round
 
-MINUTES = 5.0  # that a question takes of a round's `hours`
+MINUTES_PER_QUESTION = 5.0  # that a question takes of a round's `hours`
 
 
 def items(
@@ -26,9 +26,9 @@ def items(
     seed: int = 0,
 ) -> list[RatedItem]:
     """What there is to do, training first, then round by round in the order of the questions."""
-    first = [RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY) for q in training]
+    first = [RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY_VOTES) for q in training]
     if form.dealt:
-        return [*first, *dealt(form.rounds, questions, people, seed=seed)]
+        return [*first, *deal_questions(form.rounds, questions, people, seed=seed)]
     if form.films:
         return first + [
             RatedItem(question_id=q, round=r.name, wanted=r.votes or raters)
@@ -41,7 +41,7 @@ def items(
             question_id=q, round=r.name, wanted=r.votes or raters, senior=r.senior, after=r.after
         )
         for r in form.rounds
-        for q in questions[: room(r, len(questions))]
+        for q in questions[: questions_in_hours(r, len(questions))]
     ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
     return sum(n for n, s in votes if not s), sum(n for n, s in votes if s)
 
 
-def dealt(
+def deal_questions(
     rounds: Sequence[Round], questions: Sequence[str], people: Sequence[str], *, seed: int = 0
 ) -> list[RatedItem]:
     """Each question once in every round. Nobody meets a question twice, and in each round the
@@ -73,10 +73,10 @@ def dealt(
     return [
         RatedItem(question_id=name, round=each.name, wanted=1, rater=who[(place + turn) % len(who)])
         for turn, each in enumerate(rounds)
-        for place, name in enumerate(order[: room(each, len(order))])
+        for place, name in enumerate(order[: questions_in_hours(each, len(order))])
     ]
 
 
-def room(each: Round, count: int) -> int:
+def questions_in_hours(each: Round, count: int) -> int:
     """As many questions of `count` as fit a round's `hours`."""
-    return count if each.hours is None else min(count, int(each.hours * 60 / MINUTES))
+    return count if each.hours is None else min(count, int(each.hours * 60 / MINUTES_PER_QUESTION))

@@ -56,7 +56,7 @@ def import_votes(
         if question is None:
             found.refused.append(f"{vote.rater}: there is no question {vote.question_id!r}")
             continue
-        fills = {f.name: f.stands(question) for f in step.fields if f.fills is not None}
+        fills = {f.name: f.initial_text(question) for f in step.fields if f.fills is not None}
         given = {k: v for k, v in vote.given.items() if v.strip()}
         video = videos.get(question.video_id)
         end = video.until if video is not None else None

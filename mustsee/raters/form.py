@@ -16,8 +16,8 @@ from mustsee.errors import UserError
 from mustsee.raters.marks import length
 from mustsee.records import Question, Span
 
-LONGEST = 4000  # characters of a written answer
-SPANS = 60  # marked in one answer
+MAX_ANSWER_CHARS = 4000  # characters of a written answer
+MAX_SPANS = 60  # marked in one answer
 Kind = Literal["pick", "ticks", "option", "text", "lines", "spans"]
 Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
 SHOWN = ("film", "question", "options", "answer", "evidence", "transcript")
@@ -46,7 +46,7 @@ class FormField:
     hint: str = ""
     fills: Part | None = None
     least: int = 0
-    most: int = SPANS
+    most: int = MAX_SPANS
 
     def __post_init__(self) -> None:
         where = f"form field {self.name!r}"
@@ -61,11 +61,11 @@ class FormField:
         if any("," in option for option in self.options) or set(self.labels) - set(self.options):
             raise UserError(f"{where}: an option has a comma, or a label no option")
 
-    def fits(self, question: Question) -> bool:
+    def applies_to(self, question: Question) -> bool:
         """Whether it can be asked of this question."""
         return bool(question.options) or (self.kind != "option" and self.fills != "decoys")
 
-    def stands(self, question: Question) -> str:
+    def initial_text(self, question: Question) -> str:
         """What a field that `fills` shows first, as text."""
         if self.fills is None or self.kind == "spans":
             return ""
@@ -99,8 +99,8 @@ class FormField:
             if not given.isdecimal() or int(given) >= len(question.options):
                 raise AnswerFault("is none of the options")
             return int(given)
-        if len(given) > LONGEST:
-            raise AnswerFault(f"has more than {LONGEST} characters")
+        if len(given) > MAX_ANSWER_CHARS:
+            raise AnswerFault(f"has more than {MAX_ANSWER_CHARS} characters")
         if self.kind == "text":
             return given
         if self.kind == "lines":
@@ -203,7 +203,7 @@ class FormStep:
         self, given: Mapping[str, str], question: Question, duration: float | None = None
     ) -> tuple[dict[str, Any], list[str]]:
         """The answers, and what keeps them from counting."""
-        asked = [f for f in self.fields if f.fits(question)]
+        asked = [f for f in self.fields if f.applies_to(question)]
         strange = sorted(set(given) - {f.name for f in asked})
         faults = [f"there is no field {name[:40]!r}" for name in strange]
         answers: dict[str, Any] = {}

@@ -86,7 +86,7 @@ def _control(field: FormField) -> str:
 
 def _data(fields: Sequence[FormField], question: Question, video: Video) -> dict[str, Any]:
     uri = video.uri if "://" in video.uri else LOCAL + quote(video.uri.lstrip("/"))
-    now = {f"now_{f.name}": f.stands(question) for f in fields if f.fills is not None}
+    now = {f"now_{f.name}": f.initial_text(question) for f in fields if f.fills is not None}
     return {
         "question_id": question.question_id,
         "video": uri,

@@ -17,7 +17,7 @@ from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, mean
 
-GRACE = 15.0  # seconds over a round's time in which a vote is still on its way
+VOTE_GRACE_S = 15.0  # seconds over a round's time in which a vote is still on its way
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,9 @@ def results(
             if one.kind == "option" and (share := _answered(one, said, questions)):
                 answered[f"{each.name}.{one.name}"] = share
         if each.seconds is not None:
-            over = [v for some in said.values() for v in some if v.seconds > each.seconds + GRACE]
+            over = [
+                v for some in said.values() for v in some if v.seconds > each.seconds + VOTE_GRACE_S
+            ]
             late[each.name] = len(over)
     done = {n for n in names if _complete(form, n, cast.get(n, {}), places)}
     share = None
@@ -122,7 +124,7 @@ def by_question(votes: Sequence[CastVote]) -> dict[str, dict[str, list[CastVote]
     return found
 
 
-def wanted_of(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[str, int]:
+def wanted_votes(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[str, int]:
     """Votes wanted of a question by round; `places`: by item. A round that it is not in wants 0."""
     return {r.name: places.get(f"{name}/{r.name}", 0) for r in form.rounds}
 
@@ -130,7 +132,7 @@ def wanted_of(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[st
 def _complete(
     form: RatingForm, name: str, cast: Mapping[str, Sequence[CastVote]], places: Mapping[str, int]
 ) -> bool:
-    return decide(form, cast, wanted_of(form, name, places)).state != "open"
+    return decide(form, cast, wanted_votes(form, name, places)).state != "open"
 
 
 def _right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:

@@ -16,7 +16,7 @@ from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.form import Part, RatingForm, part
 from mustsee.raters.marks import merge
-from mustsee.raters.results import by_question, wanted_of
+from mustsee.raters.results import by_question, wanted_votes
 from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
 
@@ -40,7 +40,7 @@ def apply_votes(
         if not said:
             done.append(question)
             continue
-        found = decide(form, said, wanted_of(form, question.question_id, places))
+        found = decide(form, said, wanted_votes(form, question.question_id, places))
         done.append(_changed(form, _before(form, question), said, found))
         marks += _marks(form, said)
     return modalities.human(done, marks) if marks else done

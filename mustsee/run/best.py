@@ -8,11 +8,11 @@ from mustsee import schemas
 from mustsee.records import Keyframe, Question, Video
 from mustsee.store import Store
 
-BEST = 3
-FRAMES = 4  # of one question
+BEST_QUESTIONS = 3
+FRAMES_PER_QUESTION = 4  # of one question
 
 
-def best(questions: Iterable[Question], most: int = BEST) -> list[Question]:
+def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Question]:
     """Of the kept questions with evidence those that need the film most plainly: without their
     evidence they cannot be answered (`sight_needed`), no guesser found them (subsets), what they
     join lies far apart. Each of another film and of another type, as far as there are such.
@@ -83,7 +83,7 @@ def keyframes(video: Video, store: Store) -> list[Keyframe]:
 
 
 def of_evidence(
-    question: Question, every: Sequence[Keyframe], most: int = FRAMES
+    question: Question, every: Sequence[Keyframe], most: int = FRAMES_PER_QUESTION
 ) -> list[Keyframe]:
     """At most `most` of the keyframes, spread over the evidence: from each span the one nearest to
     its middle, then more of what the spans hold.

@@ -30,7 +30,7 @@ MAX_VIDEOS = 100  # with a timeline and a transcript
 MAX_FRAMES = 1600  # on the page: about 10 MB
 FRAMES_OF_FILM = (8, 40)  # of a film at least, where the page shows any of it, and at most
 PER_QUESTION = 6  # frames
-LONGEST = 256  # pixels
+FRAME_PIXELS = 256  # pixels
 PER_PACK = 50
 SHOWN = (  # of a video
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
@@ -131,7 +131,7 @@ class Browser:
                 [subsets[name] for name in s.question.subsets],
                 fates[(s.question.drop or "").partition(":")[0]],
                 int(bool(s.question.repairs)),
-                int(bool(s.question.unvetted_by)),
+                int(bool(s.question.unverified_by)),
                 _name(s.frames[0].time) if s.frames else None,
             ]
             for s in self.shown
@@ -201,7 +201,7 @@ def rulings(question: Question) -> list[FilterRuling]:
             some = [(v, _detail(v)) for v in part if v.filter == name]
             told = [v.passed for v, _ in some if v.passed is not None]
             passed = question.metrics.get(f"{name}_passed")
-            if earlier or name in question.unvetted_by:
+            if earlier or name in question.unverified_by:
                 passed = None
             elif passed is None and told:
                 passed = all(told)
@@ -281,9 +281,9 @@ def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[PageFr
 def _small(jpeg: bytes) -> str:
     """The picture in base64, at most LONGEST pixels on a side."""
     with Image.open(io.BytesIO(jpeg)) as image:
-        if max(image.size) > LONGEST:
-            image.draft("RGB", (LONGEST, LONGEST))
-            image.thumbnail((LONGEST, LONGEST))
+        if max(image.size) > FRAME_PIXELS:
+            image.draft("RGB", (FRAME_PIXELS, FRAME_PIXELS))
+            image.thumbnail((FRAME_PIXELS, FRAME_PIXELS))
             held = io.BytesIO()
             image.convert("RGB").save(held, "JPEG", quality=72)
             jpeg = held.getvalue()

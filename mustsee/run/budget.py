@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 RECENT_CALLS = 64  # of a model and prompt, whose ratios of billed to estimated are remembered
-QUANTILE = 0.95  # of these ratios
+BILLING_QUANTILE = 0.95  # of these ratios
 LEAST_MARGIN = 1.25  # on the quantile, for calls that are in flight together
 FIRST_MARGIN = 8.0  # added to it after one call, divided by the number of calls that kept to theirs
 SLOW_START = 4  # calls in flight for each call that was billed as expected
-ROUNDING = 1e-12  # dollars
+ROUNDING_USD = 1e-12  # dollars
 
 Pair = tuple[str, str]  # model and prompt
 
@@ -58,7 +58,7 @@ class BillingRatio:
         """A call was billed `usd`; `held`: what was held back for it, None where that says nothing
         of the meter.
         """
-        self.kept = self.kept + 1 if held is None or usd <= held + ROUNDING else self.kept // 2
+        self.kept = self.kept + 1 if held is None or usd <= held + ROUNDING_USD else self.kept // 2
         whole = usd / cost.usd if cost.usd > 0 else 1.0
         self._ratios.append((whole, tokens_in / cost.tokens_in if cost.tokens_in > 0 else whole))
         self._upper = None
@@ -67,7 +67,7 @@ class BillingRatio:
     def upper(self) -> tuple[float, float] | None:
         """The quantile of the ratios: of the money, and of the tokens in. None: no call yet."""
         if self._upper is None and self._ratios:
-            at = math.ceil(QUANTILE * len(self._ratios)) - 1
+            at = math.ceil(BILLING_QUANTILE * len(self._ratios)) - 1
             money, tokens = (sorted(column) for column in zip(*self._ratios, strict=True))
             self._upper = money[at], tokens[at]
             self._together = money[at] + money[-1] - money[0], tokens[at] + tokens[-1] - tokens[0]
@@ -103,7 +103,7 @@ class BillingHistory:
             upper = max((u[0] for u in uppers), default=1.0), max((u[1] for u in uppers), default=1)
         return times(cost, *upper)
 
-    def with_margin(self, cost: CallCost) -> float:
+    def cost_with_margin(self, cost: CallCost) -> float:
         """As `likely_cost`, for a call that is in flight with others."""
         return times(cost, *self.billing_of(cost.pair).together)
 
@@ -157,14 +157,14 @@ class Budget:
         new = billed.upper is None
         least = cost.usd if new else self._history.likely_cost(cost)
         left = self._limit - spent
-        if left <= 0 or least > left + ROUNDING:
+        if left <= 0 or least > left + ROUNDING_USD:
             return "spent"
         free = left - self._reserved
-        expected = self._history.with_margin(cost)
+        expected = self._history.cost_with_margin(cost)
         few = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
-        if few and expected <= free + ROUNDING:
+        if few and expected <= free + ROUNDING_USD:
             return HeldAmount(cost=cost, usd=expected, expected=expected)
-        if not self._bare[cost.model] and least <= free + ROUNDING:
+        if not self._bare[cost.model] and least <= free + ROUNDING_USD:
             held = max(least, min(self._history.likely_cost(cost), free))
             return HeldAmount(cost=cost, usd=held, expected=None if new else expected, bare=True)
         return "hold"

@@ -31,8 +31,10 @@ from mustsee.store import resolve
 
 FOLDER = "daybook"
 STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
-LARGE = 1 << 20  # bytes of a file on an object store, which is written whole with each entry
-UNTOLD = ("account", "said", "quotas")  # of an entry: limits are not kept here
+LARGE_FILE_BYTES = (
+    1 << 20
+)  # bytes of a file on an object store, which is written whole with each entry
+UNWRITTEN_FIELDS = ("account", "said", "quotas")  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]
 
@@ -149,17 +151,17 @@ class CallLog:
         """This run's calls that are out."""
         return self._open
 
-    def sent(self, key: str, cost: CallCost, by: str = "") -> None:
+    def record_sent(self, key: str, cost: CallCost, by: str = "") -> None:
         """A call is let go."""
         self._open[key] = SentCall(cost, by)
         self._enter({"sent": key, **vars(cost), "by": by})
 
-    def rejoin(self, key: str) -> None:
+    def record_found(self, key: str) -> None:
         """A lost call is still out and waited for again, or its reply has come after all."""
         if self._found(key) is not None:
             self._enter({"rejoined": key})
 
-    def lose(self, key: str) -> None:
+    def record_lost(self, key: str) -> None:
         """Nobody waits for a call any more."""
         if key in self._open:
             cost = self._open.pop(key).cost
@@ -260,7 +262,7 @@ class CallLog:
         self._whole += content
         with filesystem.open_output_stream(f"{folder}/{self._name}-{self._part:05d}.jsonl") as file:
             file.write(self._whole)
-        if len(self._whole) > LARGE:
+        if len(self._whole) > LARGE_FILE_BYTES:
             self._part, self._whole = self._part + 1, b""
 
     def _read(self, filesystem: fs.FileSystem, folder: str) -> None:
@@ -273,7 +275,7 @@ class CallLog:
         for paths in runs.values():
             self._take(filesystem, paths, self.before)
             for key in list(self._open):
-                self.lose(key)
+                self.record_lost(key)
         self.runs = len(runs)
         if own:
             self._take(filesystem, own, self.now)
@@ -296,7 +298,7 @@ class CallLog:
                 cost = CallCost(**{name: told[name] for name in COSTS if name in told})
                 self._open[told["sent"]] = SentCall(cost, told.get("by", ""))
             elif "lost" in told:
-                self.lose(told["lost"])
+                self.record_lost(told["lost"])
             elif "rejoined" in told:
                 self._found(told["rejoined"])
             else:
@@ -344,5 +346,5 @@ def _told(entry: CallOutcome) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(entry).items()
-        if name not in UNTOLD and value != DEFAULTS[name]
+        if name not in UNWRITTEN_FIELDS and value != DEFAULTS[name]
     }

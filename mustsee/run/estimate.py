@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee.run.ledger import CallCounts, UsageTotals
 
-LEVEL = 0.9  # of the intervals
+INTERVAL_LEVEL = 0.9  # of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
 
 
@@ -107,7 +107,7 @@ def extrapolate(
     of_rate = math.fsum(x * x for x in sizes) * (others / size) ** 2
     from scipy.stats import t
 
-    half = float(t.ppf(0.5 + LEVEL / 2, len(values) - 1)) * math.sqrt(
+    half = float(t.ppf(0.5 + INTERVAL_LEVEL / 2, len(values) - 1)) * math.sqrt(
         spread * (of_rate + math.fsum(x * x for x in rest))
     )
     return ExpectedRange(

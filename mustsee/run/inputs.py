@@ -36,7 +36,9 @@ KNOWN = (
 OWN = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
-DEEPEST = 16  # lists and objects within each other in a table's own column; deeper ones become JSON
+MAX_NESTING = (
+    16  # lists and objects within each other in a table's own column; deeper ones become JSON
+)
 _NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -287,7 +289,7 @@ def _shallow(value: Any) -> Any:
     level, depth = [value], 0
     while level := [x for x in level if isinstance(x, list | dict)]:
         depth += 1
-        if depth > DEEPEST:
+        if depth > MAX_NESTING:
             return json.dumps(value, ensure_ascii=False, default=str)
         level = [x for part in level for x in (part.values() if isinstance(part, dict) else part)]
     return value

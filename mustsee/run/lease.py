@@ -293,11 +293,11 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
     """
     taken: list[LeaseClaim] = []
 
-    def lost(claim: LeaseClaim) -> None:
+    def on_lost(claim: LeaseClaim) -> None:
         taken.append(claim)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    lease = Lease(out, command_line(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=lost)
+    lease = Lease(out, command_line(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=on_lost)
     try:
         lease.acquire(join=join)
         yield

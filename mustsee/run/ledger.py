@@ -11,10 +11,10 @@ from mustsee.errors import UserError
 from mustsee.run.quota import Quota
 
 MILLION = 1_000_000
-REASONS = 5  # for asking again, listed in `run.json`
+MAX_REASONS = 5  # for asking again, listed in `run.json`
 
 Outcome = Literal["done", "cached", "retry", "refused", "failed"]
-AGAIN: tuple[Outcome, ...] = ("retry", "refused")
+RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,13 @@ class CallCounts:
         self.calls += entry.outcome == "done"
         self.batched += entry.outcome == "done" and entry.batched
         self.cached += entry.outcome == "cached"
-        self.retries += entry.outcome in AGAIN
+        self.retries += entry.outcome in RETRY_OUTCOMES
         self.refused += entry.outcome == "refused"
         self.failed += entry.outcome == "failed"
         if entry.again and entry.outcome in ("done", "cached"):
             self.asked_again += 1
             self.asked_again_for[entry.again] += 1
-        if entry.outcome in AGAIN and entry.retry_after is not None:
+        if entry.outcome in RETRY_OUTCOMES and entry.retry_after is not None:
             self.retry_after_waits += 1
             self.retry_after_seconds += entry.retry_after
         if entry.outcome == "done":
@@ -138,7 +138,9 @@ class CallCounts:
 
     def reasons(self) -> list[tuple[str, int]]:
         """Why prompts were asked again, the most frequent first."""
-        return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[:REASONS]
+        return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[
+            :MAX_REASONS
+        ]
 
     def plain(self) -> dict[str, Any]:
         values = {f.name: _rounded(getattr(self, f.name)) for f in fields(self)}

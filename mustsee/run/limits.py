@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 from mustsee.errors import UserError
 from mustsee.run.quota import Quota
-from mustsee.run.search import LONGEST_HOLD, SLOW, Search, Slowness
+from mustsee.run.search import LONGEST_HOLD, SLOW_RATIO, Search, Slowness
 
-BURST = 1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
-HORIZON = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
-TROUBLE = 5.0  # seconds without an answer after which it is shown what the endpoint says
+BURST_S = (
+    1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
+)
+HORIZON_S = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
+TROUBLE_AFTER_S = 5.0  # seconds without an answer after which it is shown what the endpoint says
 FEW_CALLS = 8  # over which it is seen whether most are refused
-LOOK = 5.0  # seconds after which an endpoint that answers nothing is asked again
+RETRY_SILENT_AFTER_S = 5.0  # seconds after which an endpoint that answers nothing is asked again
 TOLD = "x-ratelimit-limit-"  # header of OpenAI-compatible endpoints
 
 
@@ -42,7 +44,7 @@ class Limits:
 
 
 class Bucket:
-    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST` seconds' worth, and
+    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST_S` seconds' worth, and
     at least one).
 
     In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start. `held`:
@@ -51,7 +53,7 @@ class Bucket:
 
     def __init__(self, per_minute: float, now: float, room: float | None = None) -> None:
         self.rate = per_minute / 60
-        self.room = max(1.0, self.rate * BURST if room is None else room)
+        self.room = max(1.0, self.rate * BURST_S if room is None else room)
         self.held = 0.0
         self._level, self._at, self._held_until = self.room, now, now
 
@@ -65,16 +67,16 @@ class Bucket:
         """
         self._flow(now)
         self._level -= units
-        wait = self.debt(now)
-        self.waited_for(wait, now)
+        wait = self.seconds_until_free(now)
+        self.count_wait(wait, now)
         return wait
 
-    def debt(self, now: float) -> float:
+    def seconds_until_free(self, now: float) -> float:
         """Seconds until what was taken has flowed in."""
         self._flow(now)
         return max(0.0, -self._level / self.rate)
 
-    def waited_for(self, seconds: float, now: float) -> None:
+    def count_wait(self, seconds: float, now: float) -> None:
         """Somebody waits for this so long; the same seconds count once, however many wait."""
         self.held += max(0.0, now + seconds - max(now, self._held_until))
         self._held_until = max(self._held_until, now + seconds)
@@ -171,13 +173,13 @@ class Rates:
         if self.in_flight + 1 > self.search.window:
             self.search.record_wait("window", now)
             return 0.0
-        if self._next - now > HORIZON:
+        if self._next - now > HORIZON_S:
             self.search.record_wait("rate", now)
-            return self._next - now - HORIZON
+            return self._next - now - HORIZON_S
         for bucket in (*self._of_requests, *self._of_tokens):
-            if (debt := bucket.debt(now)) > HORIZON:
-                bucket.waited_for(debt, now)
-                over = max(over, debt - HORIZON)
+            if (debt := bucket.seconds_until_free(now)) > HORIZON_S:
+                bucket.count_wait(debt, now)
+                over = max(over, debt - HORIZON_S)
         return over or None
 
     def _turn(self, now: float, held: float) -> float:
@@ -200,7 +202,7 @@ class Rates:
         self.search.record_answer(call)
         slow = self._slowness.slowdown(prompt, seconds, self.in_flight + 1)
         if slow is not None and self.limits.search:
-            self.search.cut("window", round(self.in_flight * SLOW / slow))
+            self.search.cut("window", round(self.in_flight * SLOW_RATIO / slow))
 
     def record_refusal(self, call: int, now: float, told: bool = False) -> None:
         """That call, which is released, was refused; `told`: with a Retry-After."""
@@ -215,19 +217,19 @@ class Rates:
 
     def pause(self, seconds: float, now: float) -> None:
         """The endpoint said Retry-After: nothing new starts before that."""
-        self.search.asked_to_wait(seconds)
+        self.search.record_retry_after(seconds)
         self._closed_until = max(self._closed_until, now + seconds)
         self._next = max(self._next, self._closed_until)
 
-    def trouble(self, now: float) -> str:
+    def trouble_message(self, now: float) -> str:
         """What the endpoint says while it answers nothing for a while, or refuses most calls."""
-        silent = now - self._silent_since > TROUBLE
+        silent = now - self._silent_since > TROUBLE_AFTER_S
         return self.said if silent or self._refused > 1 / 2 else ""
 
-    def dead(self, patience: float, now: float) -> bool:
+    def is_silent(self, patience: float, now: float) -> bool:
         """Whether nothing was answered for longer than that; now and then one may look again."""
         if now - self._silent_since <= patience:
             return False
         again = now >= self._look_at
-        self._look_at = now + LOOK if again else self._look_at
+        self._look_at = now + RETRY_SILENT_AFTER_S if again else self._look_at
         return not again

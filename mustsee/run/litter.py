@@ -17,7 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LOCK = ".in-use"
-DAY = 86_400.0  # seconds after which a folder that nobody ever claimed counts as left behind
+UNCLAIMED_AFTER_S = (
+    86_400.0  # seconds after which a folder that nobody ever claimed counts as left behind
+)
 _held: dict[Path, int] = {}  # folder -> the open file that holds it
 
 
@@ -58,7 +60,7 @@ def sweep(folders: Iterable[Path]) -> None:
 def _in_use(folder: Path) -> bool:
     with contextlib.suppress(OSError):
         if not (folder / LOCK).exists():  # just made, or by a program that claims nothing
-            return time.time() - folder.stat().st_mtime < DAY
+            return time.time() - folder.stat().st_mtime < UNCLAIMED_AFTER_S
         with (folder / LOCK).open("r") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return False

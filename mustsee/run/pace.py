@@ -16,7 +16,7 @@ from mustsee.run.ledger import CallCounts
 # "starting": no worker is up; "full": as many rows as places; "rows": fewer, and more are to come
 # from the stage before; "few": fewer, and no more will come; "done": none are left.
 Doing = Literal["starting", "full", "rows", "few", "done"]
-PART = 0.5  # of a stage's work: what takes more is what it waits for
+MAIN_SHARE = 0.5  # of a stage's work: what takes more is what it waits for
 
 
 def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:
@@ -110,7 +110,7 @@ class StageWork:
         if not seconds:
             return ""
         most = max(seconds, key=lambda name: seconds[name])
-        held = self.calls.held > PART * (self.calls.held + self.calls.seconds)
+        held = self.calls.held > MAIN_SHARE * (self.calls.held + self.calls.seconds)
         if held and self.limit and most in ("full", "few"):
             return f"its calls wait for {self.limit}"
         if most != "full":
@@ -122,7 +122,7 @@ class StageWork:
             }[most]
         if held:
             return "its calls wait for the endpoint's limits"
-        if self.calls.seconds > PART * work:
+        if self.calls.seconds > MAIN_SHARE * work:
             return "waits for the endpoint's replies"
         return "others wait for it"
 

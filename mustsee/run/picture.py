@@ -21,7 +21,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.llm import UNTESTED, is_rules, untested_note
 from mustsee.records import Keyframe, Question, Video
-from mustsee.run.best import FRAMES, evidence_frames
+from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.run.report import clock
 from mustsee.store import Store
 from mustsee.text import LETTERS
@@ -46,7 +46,7 @@ def draw_question(folder: Path, store: Store, target: Path, question_id: str | N
     if not frames:
         raise UserError(f"no frames of {video.video_id!r} in the store: run the job again first")
     target.parent.mkdir(parents=True, exist_ok=True)
-    _Card(question, video, frames).drawn().save(target)
+    _Card(question, video, frames).draw().save(target)
     return target
 
 
@@ -59,7 +59,10 @@ def _chosen(path: Path, question_id: str | None) -> Question:
     if not found:
         what = "no kept question with options and evidence"
         raise UserError(what if question_id is None else f"question={question_id!r} is not there")
-    places = {q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES else 0 for q in found}
+    places = {
+        q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES_PER_QUESTION else 0
+        for q in found
+    }
     return max(found, key=lambda q: (len(q.subsets), places[q.question_id]))
 
 
@@ -75,7 +78,7 @@ class _Card:
     video: Video
     frames: Sequence[Keyframe]
 
-    def drawn(self) -> Image.Image:
+    def draw(self) -> Image.Image:
         image = Image.new("RGB", (WIDTH, 4000), PAPER)
         pen = ImageDraw.Draw(image)
         y = self._head(pen, EDGE - 8)
@@ -94,7 +97,7 @@ class _Card:
 
     def _strip(self, image: Image.Image, pen: ImageDraw.ImageDraw, y: int) -> int:
         """The frames with their times, and below them where in the film the evidence lies."""
-        width = (WIDTH - 2 * EDGE - (FRAMES - 1) * GAP) // FRAMES
+        width = (WIDTH - 2 * EDGE - (FRAMES_PER_QUESTION - 1) * GAP) // FRAMES_PER_QUESTION
         begin, length = self.video.start or 0.0, self.video.duration or 1.0
         deepest = y
         tops: list[tuple[int, int, float]] = []
@@ -135,7 +138,7 @@ class _Card:
         return y
 
     def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """By filter, how its runs ended: guessers should be wrong, the looker right."""
+        """By filter, how its runs ended: guessers should be wrong, the verifier right."""
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
         names = dict.fromkeys(v.filter for v in self.question.verdicts)

@@ -43,7 +43,7 @@ def lacking_resources(
     return None
 
 
-def own_judges(models: Mapping[str, str]) -> tuple[str, ...]:
+def same_model_warnings(models: Mapping[str, str]) -> tuple[str, ...]:
     """A line where a model guesses at questions of its own, and one where several guessers are one
     model. `models`: key in conf ("ask.llm", "vet.guesser") -> what it is. The rules are not meant:
     those that write and those that guess have nothing in common.

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PERIODS = (1.0, 60.0, 3600.0, 86400.0)  # seconds over which limits are counted
+PERIODS_S = (1.0, 60.0, 3600.0, 86400.0)  # seconds over which limits are counted
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
@@ -33,7 +33,7 @@ class Quota:
         return self.limit * 60 / self.period
 
 
-def told_quotas(headers: Mapping[str, str]) -> dict[str, Quota]:
+def quotas_in(headers: Mapping[str, str]) -> dict[str, Quota]:
     """The quotas of "requests" and "tokens" that a reply tells; nothing of one that makes no sense,
     or of which nothing is used up.
     """
@@ -53,7 +53,7 @@ def _quota(headers: Mapping[str, str], name: str) -> Quota | None:
     if reset is None or not reset > 0 or not 0 <= remaining < limit < math.inf:
         return None
     rate = (limit - remaining) / reset
-    period = min(PERIODS, key=lambda seconds: abs(math.log(rate * seconds / limit)))
+    period = min(PERIODS_S, key=lambda seconds: abs(math.log(rate * seconds / limit)))
     return Quota(limit, remaining, period)
 
 

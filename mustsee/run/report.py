@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mustsee.llm import untested_note
-from mustsee.run.best import BEST
+from mustsee.run.best import BEST_QUESTIONS
 from mustsee.run.browse import (
     PER_PACK,
     Browser,
@@ -64,7 +64,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         record=record,
         browser=found,
         untested=untested_note(asked_models(tables)),
-        first=[found.with_pictures(s) for s in found.shown[:BEST]],
+        first=[found.with_pictures(s) for s in found.shown[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(found.panels)),
         types=bars(record["questions"]["types"]),

@@ -22,7 +22,7 @@ from mustsee.tables import parts
 
 T = TypeVar("T")
 
-BATCH = 64  # rows in memory at once
+BATCH_ROWS = 64  # rows in memory at once
 # What an asker says of replies that it could not read, in a verdict's detail (text, or JSON).
 _UNREAD = re.compile(
     r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
@@ -30,7 +30,7 @@ _UNREAD = re.compile(
 )
 _NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
-FORMER = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
+FORMER_COLUMNS = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
 
@@ -75,18 +75,18 @@ class Tables:
         for part in parts(self.folder / name):
             with pq.ParquetFile(part) as file:
                 there = _columns_of(file, wanted)
-                for batch in file.iter_batches(batch_size=BATCH, columns=there):
+                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=there):
                     for row in batch.to_pylist():
                         yield schemas.load(cls, _renamed(row))
 
 
 def _columns_of(file: pq.ParquetFile, wanted: Sequence[str]) -> list[str]:
     """The columns of a table that are wanted, also those that had another name once."""
-    return [c for c in file.schema_arrow.names if FORMER.get(c, c) in wanted]
+    return [c for c in file.schema_arrow.names if FORMER_COLUMNS.get(c, c) in wanted]
 
 
 def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {FORMER.get(column, column): value for column, value in row.items()}
+    return {FORMER_COLUMNS.get(column, column): value for column, value in row.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
     reasons = Counter[tuple[str, str]]()
     for question in tables.questions("drop", "subsets", "metrics"):
         made += 1
-        unvetted.update(question.unvetted_by)
+        unvetted.update(question.unverified_by)
         by, _, reason = (question.drop or "").partition(": ")
         for name, passed in _told(question):
             asked[name] += 1
@@ -208,7 +208,7 @@ def _unread(tables: Tables) -> dict[str, dict[str, int]]:
     first: dict[tuple[str, str], str] = {}
     counts: dict[str, Counter[str]] = {}
     for question in tables.questions("verdicts", "metrics"):
-        for name in question.unvetted_by:
+        for name in question.unverified_by:
             details = (v.detail for v in question.verdicts if v.filter == name)
             if why := next(filter(None, map(_reason, details)), ""):
                 same = first.setdefault((name, _NAME.sub("", why)), why)
@@ -246,7 +246,7 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
     return {name: tuple(models) for name, models in found.items()}
 
 
-MOST = 100  # videos without questions that are named
+MAX_NAMED_VIDEOS = 100  # videos without questions that are named
 
 
 def without_questions(tables: Tables) -> dict[str, str]:
@@ -263,7 +263,7 @@ def without_questions(tables: Tables) -> dict[str, str]:
         reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
         dropped = f"all {fate.total()} that were made were dropped: {reasons}"
         found[video.video_id] = dropped if fate else video.unasked or "none was made"
-        if len(found) == MOST:
+        if len(found) == MAX_NAMED_VIDEOS:
             break
     return found
 

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.records import Caption, Frame
-from mustsee.text import STOP, stem, terms, words
+from mustsee.text import STOP_WORDS, stem, terms, words
 
 if TYPE_CHECKING:
     from mustsee.media.pictures import Thumbnail, TimedFrame
 
-LUMA = 64  # numbers of a descriptor that are brightness
-FITTED = 96  # pixels of the longer side of a picture that a probe is fitted into
-PLAIN = 0.03  # spread of brightness below which a picture is plain
+LUMA_NUMBERS = 64  # numbers of a descriptor that are brightness
+FITTED_PIXELS = 96  # pixels of the longer side of a picture that a probe is fitted into
+MAX_PLAIN_SPREAD = 0.03  # spread of brightness below which a picture is plain
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -109,12 +109,12 @@ def fitted_looks(
     from mustsee.media.pictures import Thumbnails
     from mustsee.synth.pictures import CodedShape, FrameFitter
 
-    scale = FITTED / max(size)
+    scale = FITTED_PIXELS / max(size)
     width, height = (max(2, round(side * scale / 2) * 2) for side in size)
     fit = FrameFitter(
         CodedShape(width=width, height=height, rate=Fraction(25), tick=Fraction(1, 25))
     )
-    small, framed, found = Thumbnails(), Thumbnails(FITTED), list[Frame]()
+    small, framed, found = Thumbnails(), Thumbnails(FITTED_PIXELS), list[Frame]()
     for picture in _pictures(uri, every, start, end):
         whole = _told([_frame(picture.time, small(picture.frame), picture.turn)])
         if whole:
@@ -142,7 +142,7 @@ def _frame(time: float, tiny: Thumbnail, turn: int) -> Frame:
 def _mirrored(frame: Frame) -> Frame:
     """The same picture with left and right exchanged."""
     look = np.asarray(frame.descriptor)
-    planes = (look[:LUMA].reshape(1, 8, 8), look[LUMA:].reshape(2, 4, 4))
+    planes = (look[:LUMA_NUMBERS].reshape(1, 8, 8), look[LUMA_NUMBERS:].reshape(2, 4, 4))
     turned = np.concatenate([plane[:, :, ::-1].ravel() for plane in planes])
     return replace(frame, descriptor=tuple(turned.tolist()))
 
@@ -170,7 +170,7 @@ def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float,
 
 def _told(frames: Sequence[Frame]) -> list[Frame]:
     """Frames with something in them: black and plain ones are alike and say nothing."""
-    return [f for f in frames if float(np.std(f.descriptor[:LUMA])) >= PLAIN]
+    return [f for f in frames if float(np.std(f.descriptor[:LUMA_NUMBERS])) >= MAX_PLAIN_SPREAD]
 
 
 def find_nearest(
@@ -206,7 +206,7 @@ def find_nearest(
     return found
 
 
-_LIGHT = frozenset(map(stem, STOP))  # "making jewelry" is shown where jewelry is said
+_LIGHT = frozenset(map(stem, STOP_WORDS))  # "making jewelry" is shown where jewelry is said
 
 
 def _roots(text: str) -> list[str]:

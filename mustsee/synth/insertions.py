@@ -49,7 +49,7 @@ class Background:
     shots: tuple[Span, ...] = ()
     captions: tuple[Caption, ...] = ()
 
-    def tells(self, labels: Collection[str]) -> bool:
+    def mentions_action(self, labels: Collection[str]) -> bool:
         """Whether a caption has the words of one of these actions."""
         for label in labels:
             if label not in self._told:
@@ -108,7 +108,7 @@ class SynthesisSettings:
             )
         draw = random.Random(f"{seed}/background")
         labels = {clip.label for clip in clips} - {""}
-        chosen = draw.choice([b for b in enough if not b.tells(labels)] or enough)
+        chosen = draw.choice([b for b in enough if not b.mentions_action(labels)] or enough)
         length = chosen.duration if wanted is None else wanted
         start = draw.random() * (chosen.duration - length)
         try:

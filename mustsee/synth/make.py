@@ -259,10 +259,10 @@ def _write(
             packet.dts = shown[at] if at >= 0 else shown[0] + at * step
             packet.stream = target
             if track is not None:
-                track.upto(float(packet.dts * shape.tick))
+                track.write_until(float(packet.dts * shape.tick))
             out.mux(packet)
         if track is not None:
-            track.upto(None)
+            track.write_until(None)
     if sum(counts) != len(shown):
         raise BadRow(f"{line[0].uri!r}: {sum(counts)} of {len(shown)} pictures could be read")
     return (counts[0], counts[1]), with_sound
@@ -300,7 +300,7 @@ class _SoundTrack:
         ]
         self._samples = sound.samples(stretches, rate, round(settings.fade * rate))
 
-    def upto(self, time: float | None) -> None:
+    def write_until(self, time: float | None) -> None:
         """Write what sounds before `time`; None: the rest."""
         import av
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from mustsee.records import Span
 
-TRIES = 10_000
+MAX_TRIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def positions(
         )
     draw = random.Random(seed)
     allowed = _allowed(first, last, spread.near_cut, shots)
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         # Points of a shorter stretch, spread by the gaps: uniform over all sets that keep the gap.
         points = sorted(first + draw.random() * room for _ in range(count))
         found = [p + i * spread.gap for i, p in enumerate(points)]

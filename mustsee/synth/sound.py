@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from mustsee.media.files import open_container, packets, picture_stream, start_time
 
 Samples = NDArray[np.float32]
-GAP = 0.05  # seconds by which a file's times may wander from the count of samples
+MAX_DRIFT_S = 0.05  # seconds by which a file's times may wander from the count of samples
 CHANNELS = 2
-BLOCK = 1024  # samples of one AAC frame
-ROUNDING = 2  # samples by which a file's clock and the whole's may differ where it goes on
+AAC_FRAME_SAMPLES = 1024  # samples of one AAC frame
+ROUNDING_SAMPLES = 2  # samples by which a file's clock and the whole's may differ where it goes on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class SoundSource:
             return
         at, samples = piece
         now = self._pos + self._count
-        if abs(at - now) > GAP * self._rate or not self._count:
+        if abs(at - now) > MAX_DRIFT_S * self._rate or not self._count:
             if at < now:
                 samples = samples[now - at :]
             elif at > now:
@@ -115,7 +115,7 @@ def _pieces(uri: str, rate: int, start: float) -> Any:
                     resampler = av.AudioResampler(format="flt", layout="stereo", rate=rate)
                 if frame.pts is not None:
                     time = round((float(frame.pts * frame.time_base) - zero) * rate)
-                    if offset is None or abs(time - offset - done) > GAP * rate:
+                    if offset is None or abs(time - offset - done) > MAX_DRIFT_S * rate:
                         offset, done = time, 0
                 frame.pts = None
                 assert resampler is not None
@@ -132,7 +132,7 @@ def has_sound(uri: str) -> bool:
 
 
 def samples(stretches: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Samples]:
-    """The whole as blocks of `BLOCK` samples (the last one shorter), (n, 2) each.
+    """The whole as blocks of `AAC_FRAME_SAMPLES` samples (the last one shorter), (n, 2) each.
 
     `fade`: how many samples at the beginning of a stretch are mixed with what the one before would
     have gone on with. Holds one block, and the sources that are still needed.
@@ -145,7 +145,7 @@ def samples(stretches: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Sa
         for number, stretch in enumerate(stretches):
             source = sources.get(stretch.uri)
             offset = round(stretch.start * rate)
-            if source is not None and offset < source.position <= offset + ROUNDING:
+            if source is not None and offset < source.position <= offset + ROUNDING_SAMPLES:
                 offset = source.position
             if source is None or source.position > offset:
                 source = sources[stretch.uri] = SoundSource(stretch.uri, rate, stretch.start)
@@ -156,8 +156,8 @@ def samples(stretches: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Sa
                 if at == 0 and len(tail):
                     part = _mixed(tail[:count], part)
                 block = np.concatenate([block, part])
-                whole = len(block) // BLOCK * BLOCK
-                yield from np.split(block[:whole], whole // BLOCK) if whole else ()
+                whole = len(block) // AAC_FRAME_SAMPLES * AAC_FRAME_SAMPLES
+                yield from np.split(block[:whole], whole // AAC_FRAME_SAMPLES) if whole else ()
                 block = block[whole:]
             tail = source.read(offset + length, fade) if fade else tail
             if stretch.uri not in uses[number + 1 :]:

@@ -59,7 +59,7 @@ def time_words(lines: Sequence[Line]) -> list[Word]:
     return results
 
 
-def misheard(
+def add_errors(
     words: Sequence[Word], errors: float, vocabulary: Sequence[str], rng: random.Random
 ) -> list[Word]:
     """The words with a share `errors` of them dropped, changed, or followed by another word."""
@@ -122,7 +122,7 @@ def clip_of(
     rng: random.Random,
 ) -> list[Line]:
     """An excerpt as it was heard: perturbed, played at `speed`, cut into lines."""
-    heard = misheard(words, errors, vocabulary, rng) or list(words)
+    heard = add_errors(words, errors, vocabulary, rng) or list(words)
     return recut_lines([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
 
 
@@ -217,7 +217,8 @@ class AlignBench:
         vocabulary = [w.word for spoken in words.values() for w in spoken]
         described = {
             name: Description(
-                add_narrator(recut_lines(misheard(spoken, 0.05, vocabulary, rng), rng), rng), embed
+                add_narrator(recut_lines(add_errors(spoken, 0.05, vocabulary, rng), rng), rng),
+                embed,
             )
             for name, spoken in words.items()
         }

@@ -55,7 +55,7 @@ class Set:
     def questions(self) -> list[Question]:
         return [p.question for p in self.known]
 
-    def only(self, kind: str) -> list[Video]:
+    def films_of_kind(self, kind: str) -> list[Video]:
         """The films with the questions of one kind."""
         ids = {p.question.question_id for p in self.known if p.kind == kind}
         return [

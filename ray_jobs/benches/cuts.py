@@ -29,8 +29,8 @@ from mustsee.media.video import film
 from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.look import cpu, decode, head
 
-SLACK = 1.5  # frames that a cut may be off
-AROUND = 0.25  # seconds by which a gradual transition is looked at more widely
+MAX_FRAMES_OFF = 1.5  # frames that a cut may be off
+WIDENED_S = 0.25  # seconds by which a gradual transition is looked at more widely
 WIDTH = 256  # of the pictures that PySceneDetect's detectors see
 OURS, GREY = "ours", "ours, colours taken away"
 TRIED = {
@@ -122,7 +122,8 @@ class CutsBench:
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
             rows=tuple(rows(whole, shown, costs)),
             notes=(
-                f"a cut may be off by {SLACK} frames; within a gradual transition nothing counts",
+                f"a cut may be off by {MAX_FRAMES_OFF} frames; within a gradual transition "
+                "nothing counts",
                 "best: the threshold and shortest scene with the highest F1 on these same labels",
                 f"CPU on {self.seconds:g} s of {Path(longest).name} (0: not timed), shots only, "
                 "theirs by their own reader",
@@ -196,9 +197,9 @@ def count(
 ) -> None:
     """Add what was found of a part of a film."""
     left = [cut for cut in label.cuts if part(cut)]
-    spans = [(a - AROUND, b + AROUND) for a, b in label.gradual if part(a)]
+    spans = [(a - WIDENED_S, b + WIDENED_S) for a, b in label.gradual if part(a)]
     for time in filter(part, times):
-        near = [cut for cut in left if abs(cut - time) <= SLACK / fps]
+        near = [cut for cut in left if abs(cut - time) <= MAX_FRAMES_OFF / fps]
         if near:
             left.remove(min(near, key=lambda cut: abs(cut - time)))
             tally.right += 1
@@ -247,7 +248,7 @@ def detectors() -> dict[Key, Any]:
     for name, tried in TRIED.items():
         cls = getattr(scenedetect, f"{name}Detector")
         if name in SCORES:
-            score = once(getattr(cls(), SCORES[name]))
+            score = cached_by_picture(getattr(cls(), SCORES[name]))
             cls = type(name, (cls,), {SCORES[name]: lambda self, *a, s=score, **k: s(*a, **k)})
         threshold = inspect.signature(cls).parameters[KNOB.get(name, "threshold")]
         made[name, "default"] = cls()
@@ -259,7 +260,7 @@ def detectors() -> dict[Key, Any]:
     return made
 
 
-def once(compute: Callable[..., Any]) -> Callable[..., Any]:
+def cached_by_picture(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The same, computed anew only when the picture among the arguments is another one."""
     last: list[Any] = [None, None]
 

@@ -3,8 +3,9 @@ and found where a fault was planted in it?
 
     python -m ray_jobs.bench what=enrich [json=figures.json]
 
-The films and the looker are those of `what=sight`; the writer (`enrich_model`) plants a known fault
-in half of what it makes. Between them the run's own part `enrich` and its gateway, in one process.
+The films and the verifier are those of `what=sight`; the writer (`enrich_model`) plants a known
+fault in half of what it makes. Between them the run's own part `enrich` and its gateway, in one
+process.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class EnrichedResult:
         return self.found is not None and (self.found.drop or "").startswith("blind:")
 
     @property
-    def as_known(self) -> bool:
+    def is_as_known(self) -> bool:
         """Kept where it is sound, unless guessed; of a wrong variant, only that is left out."""
         if self.fault == "a wrong variant":
             return self.is_guessed or (self.is_kept and not (self.found and self.found.variants))
@@ -70,7 +71,7 @@ class EnrichedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class EnrichBench:
-    """`journeys`: how many of the films, those in colour; `noise`: share of the looker's replies
+    """`journeys`: how many of the films, those in colour; `noise`: share of the verifier's replies
     that are spoilt; `seed`: of films, questions and runs.
     """
 
@@ -86,14 +87,14 @@ class EnrichBench:
             for what, faults in KINDS.items()
             for fault in (model.SOUND, *faults)
         ]
-        wrong = [m for m in found if not m.as_known]
+        wrong = [m for m in found if not m.is_as_known]
         return BenchTable(
             title=f"made of {len({m.source.question_id for m in found})} sound questions",
             columns=COLUMNS,
             rows=tuple(rows),
             notes=(
-                f"half of what is made has a fault; {self.noise:.0%} of the looker's replies are "
-                f"noise; {calls:.1f} calls for each, of the writer, the looker and the guesser",
+                f"half of what is made has a fault; {self.noise:.0%} of the verifier's replies are "
+                f"noise; {calls:.1f} calls for each, of the writer, the verifier and the guesser",
                 *(f"not as known: {_told(m)}" for m in wrong),
             ),
         )
@@ -106,7 +107,7 @@ class EnrichBench:
         with Loopback(reply=model.EnrichReplies(self.noise)) as server:
             part = self.part(server.url)
             done = [asyncio.run(self.enrich_row(part, f, folder)) for f in shown]
-        found = [m for video, _ in done for m in made_of(video)]
+        found = [m for video, _ in done for m in enriched_results(video)]
         return found, sum(calls for _, calls in done) / max(1, len(found))
 
     async def enrich_row(
@@ -138,7 +139,7 @@ class EnrichBench:
         judge = JudgeConfig(engine=Lexical(measure="token_recall"),
                             record="assets/judge_token_recall.json")  # fmt: skip
         blind = BlindGuess(name="blind", prompt="filters/blind")
-        vet = Vet(filters=(Sight(), blind), guesser=llm, looker=llm, judge=judge, seed=self.seed)
+        vet = Vet(filters=(Sight(), blind), guesser=llm, verifier=llm, judge=judge, seed=self.seed)
         return Enrich(
             vet=vet, writer=llm, grader=llm, twins=True, groups=GroupSettings(most=3),
             traces=Traces(most=4), seed=self.seed,
@@ -154,7 +155,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 NAMES = {OPEN: "twin"}
 
 
-def made_of(video: Video) -> list[EnrichedResult]:
+def enriched_results(video: Video) -> list[EnrichedResult]:
     """What was made of a film's questions, the twins that were not, and each one's trace."""
     asked = {q.question_id: q for q in video.questions or ()}
     first = [q for q in asked.values() if q.sibling_of is None]
@@ -175,7 +176,7 @@ def made_of(video: Video) -> list[EnrichedResult]:
 
 def _row(what: str, fault: str, some: Sequence[EnrichedResult]) -> tuple[Cell, ...]:
     sums = (sum(m.is_kept for m in some), sum(m.is_guessed for m in some))
-    return what, fault, len(some), *sums, sum(m.as_known for m in some)
+    return what, fault, len(some), *sums, sum(m.is_as_known for m in some)
 
 
 def _told(made: EnrichedResult) -> str:

@@ -27,7 +27,7 @@ from actors.part import Part, RunContext
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media.sound import audio_chunks
-from mustsee.media.speech import RATE
+from mustsee.media.speech import SAMPLE_RATE
 from mustsee.records import Line, Video
 from mustsee.store import Store
 from ray_jobs.benches.figures import BenchTable, Cell
@@ -59,7 +59,11 @@ class HearBench:
 
     def __call__(self) -> BenchTable:
         utterances = read_manifest(self.manifest)[: self.limit]
-        seconds = sum(len(s.samples) / RATE for u in utterances for s in audio_chunks(u.path, RATE))
+        seconds = sum(
+            len(s.samples) / SAMPLE_RATE
+            for u in utterances
+            for s in audio_chunks(u.path, SAMPLE_RATE)
+        )
         rows: list[tuple[Cell, ...]] = []
         missing: list[str] = []
         for name, engine in self.engines.items():

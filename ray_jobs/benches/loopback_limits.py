@@ -135,7 +135,7 @@ class FindLimits:
                 timeout=60 + 10 * self.latency,
             )  # fmt: skip
             coordinator = Coordinator()
-            coordinator.enroll(model.account, model.limits)
+            coordinator.register_account(model.account, model.limits)
             gateway = Gateway(model.open(), Store(folder), coordinator, model)
             numbers = itertools.count()
 

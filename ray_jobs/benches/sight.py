@@ -37,7 +37,7 @@ from ray_jobs.benches.figures import BenchTable, Cell
 from ray_jobs.benches.loopback import Faults, Loopback
 from ray_jobs.benches.sight_model import Scripted
 
-WITHIN = 1.0  # seconds by which mended evidence may miss the truth
+MAX_EVIDENCE_ERROR_S = 1.0  # seconds by which mended evidence may miss the truth
 FATES = {
     "ambiguous": "sight: more than one option fits",
     "disputed": "sight: answer disputed",
@@ -73,7 +73,7 @@ class VettedQuestion:
         return any(r.kind == "wording" for r in self.found.repairs)
 
     @property
-    def fate(self) -> str:
+    def drop_reason(self) -> str:
         """Why it was dropped; empty where it was kept."""
         drop = self.found.drop
         return (
@@ -86,7 +86,7 @@ class VettedQuestion:
         fits = set(self.found.options) & set(self.known.answers)
         return self.found.drop is None and fits == {self.found.answer}
 
-    def missed_by(self) -> float:
+    def evidence_error_s(self) -> float:
         """The most seconds between an end of its evidence and of the truth."""
         truth, found = self.known.truth, self.found.evidence
         if len(truth) != len(found):
@@ -94,22 +94,22 @@ class VettedQuestion:
         pairs = zip(truth, found, strict=True)
         return max(max(abs(a.start - b.start), abs(a.end - b.end)) for a, b in pairs)
 
-    def as_known(self, *, repair: bool) -> bool:
+    def is_as_known(self, *, repair: bool) -> bool:
         match self.known.kind:
             case "right" | "two places":
                 return self.is_sound
             case "evidence elsewhere":
-                return self.is_sound and self.missed_by() <= WITHIN
+                return self.is_sound and self.evidence_error_s() <= MAX_EVIDENCE_ERROR_S
             case "wrong answer":
-                return self.is_sound if repair else self.fate == "disputed"
+                return self.is_sound if repair else self.drop_reason == "disputed"
             case "two fit":
-                return self.is_sound if repair else self.fate == "ambiguous"
+                return self.is_sound if repair else self.drop_reason == "ambiguous"
             case "guessable":
                 return self.is_sound and ("mma" in self.found.subsets) == repair
             case "one frame":
-                return self.fate == "unneeded"
+                return self.drop_reason == "unneeded"
             case _:
-                return self.fate == "untold"
+                return self.drop_reason == "untold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class VettingRun:
 
     @property
     def handled_share(self) -> float:
-        return sum(v.as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
+        return sum(v.is_as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
 
     @property
     def repeat_calls(self) -> float:
@@ -148,11 +148,11 @@ class VettingRun:
 
     def _row(self, kind: str, some: Sequence[VettedQuestion]) -> tuple[Cell, ...]:
         kept = [v for v in some if v.found.drop is None]
-        fates = Counter(v.fate for v in some)
+        fates = Counter(v.drop_reason for v in some)
         calls = self.cost("calls") if kind == "all" else self.costs[kind].calls
         mended = sum(any(r.kind == "evidence" for r in v.found.repairs) for v in kept)
         return (
-            self.name, kind, len(some), sum(v.as_known(repair=self.repair) for v in some),
+            self.name, kind, len(some), sum(v.is_as_known(repair=self.repair) for v in some),
             len(kept), mended, sum(v.is_rewritten for v in kept),
             sum("mma" in v.found.subsets for v in kept),
             *(fates[fate] for fate in FATES), round(calls / max(1, len(some)), 1),
@@ -163,7 +163,7 @@ class VettingRun:
 class SightBench:
     """`journeys`: how many of the films; `noise`: share of the model's replies that are spoilt;
     `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
-    tokens in and out; `seed`: of films, questions and runs; `watches`: the looker is shown films.
+    tokens in and out; `seed`: of films, questions and runs; `watches`: the verifier is shown films.
     """
 
     journeys: int = 8
@@ -198,7 +198,7 @@ class SightBench:
         ways = [tried["sight"], tried["repair"], tried["guessing"]]
         best = tried["repair"]
         wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
-        errors = [v.missed_by() for v in wild if v.found.repairs and v.found.drop is None]
+        errors = [v.evidence_error_s() for v in wild if v.found.repairs and v.found.drop is None]
         same = [v.found for v in best.vetted] == [v.found for v in faulty.vetted]
         return BenchTable(
             title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
@@ -285,7 +285,7 @@ class SightBench:
             filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
             repair=RepairRule() if name == "repair" else None,
             guesser=model,
-            looker=model,
+            verifier=model,
             repairer=model,
             subset="mma",
             seed=self.seed,
@@ -322,7 +322,7 @@ def _missed(way: VettingRun) -> list[str]:
         f"{way.name}: {v.known.kind} in {v.found.video_id}: {v.found.question} {v.found.answer!r} "
         f"({v.found.drop or 'kept'})"
         for v in way.vetted
-        if not v.as_known(repair=way.repair)
+        if not v.is_as_known(repair=way.repair)
     ]
 
 

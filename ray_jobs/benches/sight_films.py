@@ -166,7 +166,7 @@ def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     }[form]
 
 
-def drawn(film: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
+def draw_scene(film: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
     """A picture of the scene; the pattern behind the shape moves with `number`."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     width = 6 + int(scene.span.start) % 7
@@ -196,7 +196,7 @@ def write(film: DrawnVideo, folder: Path) -> Path:
 def _pictures(film: DrawnVideo) -> Iterator[np.ndarray]:
     for scene in film.scenes:
         first, last = round(scene.span.start * FPS), round(scene.span.end * FPS)
-        shown = [drawn(film, scene, 3 * n) for n in range(4)]
+        shown = [draw_scene(film, scene, 3 * n) for n in range(4)]
         yield from (shown[n // FPS % 4] for n in range(first, last))
 
 

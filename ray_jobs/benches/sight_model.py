@@ -1,9 +1,9 @@
 """A model by script for the proving set: it decides from the pictures and lines that it is sent.
 
-As a looker it decodes the JPEGs and films, measures the shape in each picture, reads the lines, and
-says what they show; as a guesser it knows what lemons are like, and else guesses; as a writer it
-mends what it can see. It knows nothing of the films but what forms and colours are. A share of its
-replies is noise, drawn from the content of the request: another letter, prose, a refusal.
+As a verifier it decodes the JPEGs and films, measures the shape in each picture, reads the lines,
+and says what they show; as a guesser it knows what lemons are like, and else guesses; as a writer
+it mends what it can see. It knows nothing of the films but what forms and colours are. A share of
+its replies is noise, drawn from the content of the request: another letter, prose, a refusal.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from mustsee.errors import UserError
+from ray_jobs.running.renamed import check_keys
 
 
 def build(config: DictConfig) -> Any:
@@ -62,6 +63,7 @@ def _check(value: Any, hint: Any, path: str) -> None:
     """Raise UserError where a value does not fit what it is for."""
     if isinstance(value, dict) and "_target_" in value:
         hints = _hints(value["_target_"])
+        check_keys(path, (str(key) for key in value.keys() - hints.keys()))
         for key, inner in value.items():
             if not str(key).startswith("_"):
                 _check(inner, hints.get(str(key), Any), f"{path}.{key}")

@@ -20,13 +20,13 @@ from actors.part import NamesModels
 from actors.stage import Stage
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import litter
-from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
+from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 from ray_jobs.running import barrier
 from ray_jobs.running.heartbeat import show_step
 
 ROOT = Path(__file__).resolve().parents[2]
-STARTS = 3
-KEPT = 5  # folders of Ray's logs on this machine
+MAX_STARTS = 3
+MAX_LOG_FOLDERS = 5  # folders of Ray's logs on this machine
 # Ray lets every user of the machine write into its folder, so it is within one that only we enter.
 # Both names are short: the path of a socket has at most 107 bytes.
 _PRIVATE = Path(f"/tmp/mustsee-{os.getuid()}")
@@ -78,7 +78,7 @@ def connect_ray() -> Generator[None]:
     print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with show_step(what), _inherited(None if address else os.pathsep.join(_code())):
-        _start(what, 1 if address else STARTS, address=address or "local", **quiet, **local)
+        _start(what, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
     if not address:
         _tidy()
     _ahead()
@@ -158,7 +158,7 @@ def _tidy() -> None:
         if own.name.endswith(f"_{os.getpid()}"):
             with contextlib.suppress(OSError):
                 litter.claim(own)
-    litter.sweep(sessions[:-KEPT])
+    litter.sweep(sessions[:-MAX_LOG_FOLDERS])
 
 
 def answers(address: str) -> bool:
@@ -282,7 +282,7 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
     parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
-    for line in own_judges(models):
+    for line in same_model_warnings(models):
         print(line, file=sys.stderr)
 
 
@@ -317,7 +317,7 @@ def demand(pool: Sequence[Stage]) -> ResourceDemand:
     )
 
 
-def short_of(found: Sequence[Sequence[Stage]], name: str) -> str:
+def lacking_workers(found: Sequence[Sequence[Stage]], name: str) -> str:
     """What the workers of a stage lack, of these pools, while others hold it; nothing where they
     are starting.
     """

@@ -31,14 +31,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
-from ray_jobs.running import presets
+from ray_jobs.running import presets, renamed
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that nobody sets
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
 INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
           "durations", "sentences")  # fmt: skip
-AGAIN = "the same command goes on where it stopped, and computes nothing twice"
+RESUMES = "the same command goes on where it stopped, and computes nothing twice"
 RESUMING = ("resume", "continue", "restart")  # what a run needs no flag for
 
 
@@ -50,7 +50,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         secrets_in(text)
     config = compose_job(name, overrides)
     empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
-    needed = {"store", *_missing(hydras(name))} if empty else set[str]()
+    needed = {"store", *_missing(compose_by_hydra(name))} if empty else set[str]()
     for key in [*_missing(config), *(key for key in empty if key in needed)]:
         about = comments(name).get(key) or "it must be given"
         raise UserError(f"{key}= is not set: {about}")
@@ -64,6 +64,7 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job as it is written: what refers to other keys is not resolved."""
     _check_words(name, overrides)
+    renamed.check_overrides(overrides)
     with readable():
         given = presets.expand(CONF, name, overrides)
         parsed = OverridesParser.create().parse_overrides(given)
@@ -74,7 +75,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     sets = {role: [o for o in deep if _belongs(o, role)] for role in found}
     rest = [_text(o) for o in parsed if not any(o in its for its in sets.values())]
     _known_roles(rest, found)
-    config = hydras(name, rest)
+    config = compose_by_hydra(name, rest)
     for role, its in sets.items():
         if its:
             part = _part(name, role, found[role], its, rest)
@@ -134,7 +135,7 @@ def unknown_flag(name: str, flag: str, value: str) -> str:
     """What to write in the place of a flag that a job does not have. `value`: what followed it."""
     key = flag.lstrip("-").replace("-", "_")
     if key in RESUMING:
-        return f"there is no flag {flag!r}, and none is needed: {AGAIN}"
+        return f"there is no flag {flag!r}, and none is needed: {RESUMES}"
     known = known_keys(name)
     near = difflib.get_close_matches(key, sorted(known), n=1)
     if key.partition(".")[0] not in known and not near:
@@ -158,7 +159,7 @@ def known_keys(name: str) -> set[str]:
 @functools.lru_cache
 def _roles_with(conf: Path, name: str, overrides: tuple[str, ...]) -> dict[str, str]:
     """The roles of a job of the folder `conf`, as these overrides leave them."""
-    return roles(hydras(name, overrides))
+    return roles(compose_by_hydra(name, overrides))
 
 
 def roles(config: DictConfig) -> dict[str, str]:
@@ -217,7 +218,7 @@ def _text(override: Override) -> str:
     return str(override.input_line)
 
 
-def hydras(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """What Hydra composes, where nothing is known of roles."""
     with (
         readable(overrides),
@@ -298,7 +299,7 @@ def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
         others = f" (or {', '.join(having[1:])})" if having[1:] else ""
         return f"there is no key {wrong!r} (in {given!r}) in this {place}: add {having[0]}{others}"
     if wrong in RESUMING:
-        return f"there is no key {wrong!r}, and none is needed: {AGAIN}"
+        return f"there is no key {wrong!r}, and none is needed: {RESUMES}"
     keys = sorted(str(k) for k in above or () if str(k) not in HIDDEN and str(k)[0] != "_")
     dot, where = (f"{place}.", f"Keys in {place}, to which + adds one") if place else ("", "Keys")
     listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"

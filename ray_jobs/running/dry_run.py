@@ -34,8 +34,8 @@ from ray_jobs.running.barrier import decision_stage, small
 from ray_jobs.running.heartbeat import show_step
 from ray_jobs.running.trials import walk_parts
 
-BLOCK = 16  # rows looked up at once
-SIZED = ("video_id", "duration", "start", "end", "questions", "drop", "problem")
+BLOCK_ROWS = 16  # rows looked up at once
+SIZED_COLUMNS = ("video_id", "duration", "start", "end", "questions", "drop", "problem")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ def remaining_rows(
 
 def _sizes(rows: pa.Table) -> dict[str, float]:
     """Of the rows that stand: questions where they bring some, else seconds of film."""
-    known = rows.select([c for c in SIZED if c in rows.column_names])
+    known = rows.select([c for c in SIZED_COLUMNS if c in rows.column_names])
     found: dict[str, float] = {}
     for each in known.to_pylist():
         video = schemas.load(Video, {"uri": "", **each})
@@ -150,8 +150,8 @@ def _looked_up(
     lookups = [Lookup(stage, alone) for stage in stages]
     since: dict[str, int] = {}
     done: list[pa.Table] = []
-    for at in range(0, rows.num_rows, BLOCK):
-        table = rows.slice(at, BLOCK)
+    for at in range(0, rows.num_rows, BLOCK_ROWS):
+        table = rows.slice(at, BLOCK_ROWS)
         for number, lookup in enumerate(lookups):
             table, lacking = lookup.look_up(table)
             since.update(dict.fromkeys(lacking, number))

@@ -31,7 +31,7 @@ SHARED = {
     "run": "JobSettings",
     "dry_run": "DryRun",
 }  # modules of ray_jobs/running -> settings of all jobs
-ASKING = ("ask", "answer", "looker")  # parts that every run of a job which has them asks
+ASKING = ("ask", "answer", "verifier")  # parts that every run of a job which has them asks
 
 
 def check(config: DictConfig) -> None:

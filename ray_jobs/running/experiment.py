@@ -26,7 +26,7 @@ from mustsee.store import resolve
 FILES = ("run.json", "results.json", "report/index.html")
 _UNNAMED = re.compile(r"[^\w./ -]")  # characters that no metric of MLflow may have
 SECRETS = ("WANDB_API_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
-BATCH = 100  # parameters in one request to an MLflow server, at most
+MAX_PARAMETERS = 100  # parameters in one request to an MLflow server, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ class Mlflow:
         mlflow.set_experiment(self.experiment)
         with mlflow.start_run(run_name=self.name, tags={"recipe": run.recipe}) as kept:
             settings = list(run.settings.items())
-            for start in range(0, len(settings), BATCH):
-                mlflow.log_params(dict(settings[start : start + BATCH]))
+            for start in range(0, len(settings), MAX_PARAMETERS):
+                mlflow.log_params(dict(settings[start : start + MAX_PARAMETERS]))
             mlflow.log_metrics({_UNNAMED.sub("_", k): v for k, v in run.figures.items()})
             for path in run.files:
                 mlflow.log_artifact(str(path))
@@ -135,7 +135,7 @@ class Mlflow:
             return f"run {kept.info.run_id} of experiment {self.experiment!r} at {place}"
 
 
-def tell(tracker: Tracker, out: str) -> str | None:
+def report_to_tracker(tracker: Tracker, out: str) -> str | None:
     """Hand the run in the folder `out` to the tracker. What goes wrong is said, and no more: the
     run is finished, and its files are there.
     """

@@ -44,7 +44,7 @@ VALUES: dict[str, Callable[[TriedRow], float]] = {
     "seconds": lambda t: t.work + t.waited,
 }
 # How far a model may be from the rules, beside the spread over the rows (docs/costs.md). Filters
-# end where a question falls: a looker that passes what the rules drop is shown far more pictures.
+# end where a question falls: a verifier that passes what the rules drop is shown far more pictures.
 PLAIN = {"calls": (0.8, 1.25), "tokens_in": (0.8, 1.25), "tokens_out": (0.5, 2.0),
          "usd": (0.7, 1.6), "seconds": (0.6, 1.8)}  # fmt: skip
 FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3.0),

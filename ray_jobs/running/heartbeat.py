@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 
 from mustsee.run.report import clock
 
-EVERY = 15.0  # seconds between two lines of a plain log
+HEARTBEAT_S = 15.0  # seconds between two lines of a plain log
 
 Told = str | Callable[[], str]
 
@@ -26,7 +26,7 @@ _between: list[str | None] = ["at work"]  # what it does where no step is named
 
 
 class Heartbeat:
-    """Says what the job `name` does, `EVERY` seconds, as `beat` is called often enough."""
+    """Says what the job `name` does, `HEARTBEAT_S` seconds, as `beat` is called often enough."""
 
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name, self._now = name, now
@@ -38,7 +38,7 @@ class Heartbeat:
         step = _steps[-1] if _steps else _between[0]
         if step is None:
             self._spoken = now
-        if now - self._spoken < EVERY or step is None:
+        if now - self._spoken < HEARTBEAT_S or step is None:
             return None
         self._spoken = now
         told = step if isinstance(step, str) else step()

@@ -3,7 +3,7 @@
 A block costs Ray tens of milliseconds in each stage, whatever is in it; to look a row up takes a
 quarter of one. So a run looks its rows up where the job runs, a block here and a block there, so
 that it soon meets what is missing wherever in the list that is, and gives Ray those rows alone: the
-first after `PATIENCE` seconds, the others in portions, which are looked up while Ray works.
+first after `PATIENCE_S` seconds, the others in portions, which are looked up while Ray works.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from actors.session import Session
 from actors.stage import Stage
 from mustsee.errors import MustseeError
 
-PORTION = 8192  # rows that Ray is given at once, at most
-BLOCK = 64  # rows looked up at once
-PATIENCE = 5.0  # seconds after which Ray is given what lacks something so far
-BYTES = 250_000  # of a second of film, by which a size is set against a length (2 Mbit/s)
-AHEAD = 16  # blocks looked up that nobody has taken yet, at most
+MAX_PORTION_ROWS = 8192  # rows that Ray is given at once, at most
+BLOCK_ROWS = 64  # rows looked up at once
+PATIENCE_S = 5.0  # seconds after which Ray is given what lacks something so far
+BYTES_PER_SECOND = (
+    250_000  # of a second of film, by which a size is set against a length (2 Mbit/s)
+)
+MAX_BLOCKS_AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Lookups:
 
     def __init__(self, blocks: Iterator[LookedUpBlock]) -> None:
         self._blocks, self._over = blocks, False
-        self._queue = queue.Queue[LookedUpBlock | BaseException | None](AHEAD)
+        self._queue = queue.Queue[LookedUpBlock | BaseException | None](MAX_BLOCKS_AHEAD)
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
         self._waiting: dict[int, pa.Table] = {}
@@ -99,22 +101,22 @@ class Lookups:
         return sum(rest.num_rows for rest in self._waiting.values())
 
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
-        """Yields finished rows until there is a portion of others to be had, or `PATIENCE` has
+        """Yields finished rows until there is a portion of others to be had, or `PATIENCE_S` has
         ended, and returns that, the longest films first: no rows where all is done.
         """
         begun = time.monotonic()
-        while not self._over and (lacking := self._lacking) < PORTION:
-            if lacking and time.monotonic() - begun > PATIENCE:
+        while not self._over and (lacking := self._lacking) < MAX_PORTION_ROWS:
+            if lacking and time.monotonic() - begun > PATIENCE_S:
                 break
             yield from self._take(wait=True)
         tables = [self._waiting[number] for number in sorted(self._waiting)]
         self._waiting.clear()
         return longest_first(pa.concat_tables(tables)) if tables else pa.table({})
 
-    def meanwhile(self) -> Iterator[pa.Table]:
+    def found_rows(self) -> Iterator[pa.Table]:
         """Finished rows that were found since, without waiting."""
         try:
-            while not self._over and self._lacking < PORTION:
+            while not self._over and self._lacking < MAX_PORTION_ROWS:
                 yield from self._take(wait=False)
         except queue.Empty:
             return
@@ -128,7 +130,7 @@ def look_up_rows(
     before: Sequence[Stage] = (),
     without: Collection[str] = (),
 ) -> Iterator[LookedUpBlock]:
-    """The rows, `BLOCK` at a time: those that are finished as the last stage leaves them, the
+    """The rows, `BLOCK_ROWS` at a time: those that are finished as the last stage leaves them, the
     others as they came, or as the stages `before` left them, all of whose results the store has.
 
     Finished ones are counted as reused. `without`: columns that nobody needs of them, such as
@@ -139,13 +141,13 @@ def look_up_rows(
     )
     behind = [Lookup(stage, alone) for stage in before]
     lookups = [Lookup(stage, alone) for stage in stages]
-    count = -(-rows.num_rows // BLOCK)
+    count = -(-rows.num_rows // BLOCK_ROWS)
     if not behind and (not stages or not session.store.has(stages[0].name)):
         for number in range(count):
-            yield LookedUpBlock(number, None, rows.slice(number * BLOCK, BLOCK))
+            yield LookedUpBlock(number, None, rows.slice(number * BLOCK_ROWS, BLOCK_ROWS))
         return
     for number in spread(count):
-        came = _through(behind, rows.slice(number * BLOCK, BLOCK))
+        came = _through(behind, rows.slice(number * BLOCK_ROWS, BLOCK_ROWS))
         table, lacking = came, set[str]()
         for lookup in lookups:
             table, less = lookup.look_up(table)
@@ -185,7 +187,7 @@ def _seconds(row: Mapping[str, Any]) -> float:
         return row["duration"]
     if row.get("end") is not None:
         return row["end"] - (row.get("start") or 0.0)
-    return (row.get("size") or 0) / BYTES
+    return (row.get("size") or 0) / BYTES_PER_SECOND
 
 
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:

@@ -29,11 +29,11 @@ from mustsee.errors import MustseeError
 from mustsee.run.pace import StageSeconds, stage_state
 from mustsee.run.record import Snapshot, StageCounts
 from mustsee.run.report import clock
-from ray_jobs.running.heartbeat import EVERY, quiet
+from ray_jobs.running.heartbeat import HEARTBEAT_S, quiet
 
-WINDOW = 60.0  # seconds that a rate is taken over, at least
-ROWS = 3  # rows that it is taken over, at least
-AGAIN = 15.0  # seconds for a run that has no future to end, before it is told once more
+RATE_WINDOW_S = 60.0  # seconds that a rate is taken over, at least
+MIN_RATE_ROWS = 3  # rows that it is taken over, at least
+REPEAT_AFTER_S = 15.0  # seconds for a run that has no future to end, before it is told once more
 
 
 class RowRate:
@@ -53,7 +53,7 @@ class RowRate:
 
     def _enough(self, at: float, worked: int) -> bool:
         now, total = self._seen[-1]
-        return now - at >= WINDOW and total - worked >= ROWS
+        return now - at >= RATE_WINDOW_S and total - worked >= MIN_RATE_ROWS
 
     @property
     def per_second(self) -> float:
@@ -86,7 +86,7 @@ class RowRate:
 class StageState:
     """One stage at one moment. `gap`: seconds between rows, None where that is not known; `waited`:
     seconds since the last row. `seconds_left`: None where that is not known; at least so many
-    where the next row is `late`.
+    where the next row is `is_late`.
     """
 
     name: str
@@ -108,7 +108,7 @@ class StageState:
         return self.rows_left * self.gap - min(self.waited, self.gap / 2)
 
     @property
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         return self.rows_left > 0 and self.gap is not None and self.waited > self.gap
 
     @property
@@ -120,9 +120,9 @@ class StageState:
     @property
     def time_left(self) -> str:
         """As a person reads it; empty where there is none, or it is not known."""
-        if not self.seconds_left and not self.late:
+        if not self.seconds_left and not self.is_late:
             return ""
-        return f"{'at least ' if self.late else ''}{clock(self.seconds_left or 0.0)}"
+        return f"{'at least ' if self.is_late else ''}{clock(self.seconds_left or 0.0)}"
 
 
 class Progress:
@@ -178,7 +178,7 @@ class Progress:
             self._failed = error
             while not self._done.is_set():  # a signal just before a wait does not end the wait
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-                self._done.wait(AGAIN)
+                self._done.wait(REPEAT_AFTER_S)
 
     def _interrupt(self, *_: object) -> None:
         if not self._done.is_set():
@@ -197,7 +197,7 @@ class Progress:
                 line = self.line()  # asked for more often than said: rates want each row's end
             except TimeoutError:
                 line = f"{self._clock()} the counters do not answer: the machine is busy"
-            if self._now() - spoken >= EVERY:
+            if self._now() - spoken >= HEARTBEAT_S:
                 print(line, file=sys.stderr, flush=True)
                 spoken = self._now()
                 self.mark_printed()
@@ -338,5 +338,5 @@ def _whole(states: Sequence[StageState]) -> str:
     longest = max(known, default=0.0)
     if not longest:
         return ""
-    more = len(known) < len(states) or any(s.late for s in states)
+    more = len(known) < len(states) or any(s.is_late for s in states)
     return f"{'at least ' if more else ''}{clock(longest)} left"

@@ -26,7 +26,7 @@ from rich.console import RenderableType
 
 from actors.coordinator import call_coordinator, start_coordinator
 from actors.part import LlmConfig, Part
-from actors.rehearse import rules_alone
+from actors.rehearse import open_rules_session
 from actors.session import Session
 from actors.stage import Filter, Stage
 from mustsee import schemas
@@ -53,13 +53,13 @@ from ray_jobs.running.cluster import (
     connect_ray,
     cores,
     hardware,
+    lacking_workers,
     pools,
     preflight,
-    short_of,
 )
 from ray_jobs.running.dry_run import DryRun
-from ray_jobs.running.experiment import NoTracker, Tracker, tell
-from ray_jobs.running.heartbeat import EVERY, show_step
+from ray_jobs.running.experiment import NoTracker, Tracker, report_to_tracker
+from ray_jobs.running.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.running.known import Lookups, look_up_rows
 from ray_jobs.running.progress import Progress
 from ray_jobs.running.provenance import git_revision, prompt_hashes, versions
@@ -179,13 +179,13 @@ class RunningJob:
         """A model that the job itself asks, beside its stages; in a dry run, rules in its place."""
         how = self.run.rehearsal
         endpoints = self.run.try_endpoints and not how.dry_run
-        trials.here(llm, self.run.budget_usd, endpoints=endpoints)
+        trials.check_here(llm, self.run.budget_usd, endpoints=endpoints)
         if not how.dry_run:
             return self.session.context().llm(llm)
-        self._alone = rules_alone(self.run.store, how.dry_run_call_seconds)
+        self._alone = open_rules_session(self.run.store, how.dry_run_call_seconds)
         return self._alone.context().llm(llm)
 
-    def told_of_calls(self) -> int:
+    def print_call_estimate(self) -> int:
         """A dry run of a job that asked `model` for itself: say what its calls would cost."""
         prompts = costs(self._alone.coordinator.snapshot().llm, UsageTotals())
         seconds = self._alone.clock.now if self._alone.clock else 0.0
@@ -212,7 +212,7 @@ class RunningJob:
         assert self._input is not None, "read() comes first"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
         session = self.session
-        self._steps = [s.on(cores()) if isinstance(s, Stage) else s for s in self._steps]
+        self._steps = [s.sized_for(cores()) if isinstance(s, Stage) else s for s in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
@@ -227,9 +227,9 @@ class RunningJob:
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
         try:  # where the machine is so busy that nothing answers, that is what there is to say
-            counters = functools.partial(self.snapshot, timeout=EVERY / 2)
+            counters = functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2)
             found = [pool for phase in phases for pool in pools(phase, self.run.cluster.shared)]
-            lacking = functools.partial(short_of, found)
+            lacking = functools.partial(lacking_workers, found)
             places = {stage.name: hardware(pool) for pool in found for stage in pool}
             count = sum(drop is None for drop in self._input["drop"].to_pylist())
             with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
@@ -246,7 +246,9 @@ class RunningJob:
                 lambda folder: self._write(folder, stages, layouts or {}, extra, files, page),
             )
         forecast.forget(self.run.out)
-        told = dataclasses.replace(self._told, tracker=tell(self.run.log, self.run.out))
+        told = dataclasses.replace(
+            self._told, tracker=report_to_tracker(self.run.log, self.run.out)
+        )
         return summarise(self.record, told, self.run.out, self.run.max_problem_share)
 
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
@@ -308,7 +310,7 @@ class RunningJob:
                 size = self._rows_per_block(rest)
                 for table in _tables(self._through(stages, _blocks(rest, size), size)):
                     yield table
-                    yield from looked.meanwhile()
+                    yield from looked.found_rows()
 
     def _through(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.run.cluster.shared):

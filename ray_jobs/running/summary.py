@@ -29,20 +29,20 @@ from ray_jobs.running.forecast import estimate_line
 from ray_jobs.running.heartbeat import stop_heartbeat
 from ray_jobs.running.outcome import plain_line, subset_of
 
-MANY = 100  # videos; of more the throughput of each stage is shown
-MOST = 20  # videos named one by one
-NAMED = 5  # damaged files named one by one
+MANY_VIDEOS = 100  # videos; of more the throughput of each stage is shown
+MAX_NAMED_VIDEOS = 20  # videos named one by one
+MAX_NAMED_DAMAGED = 5  # damaged files named one by one
 COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
-HARSH = 0.8  # share of its questions that a filter may take without a word
-HELD = 0.05  # of a run's time may calls wait for a ceiling of conf without a word
-FEW = 5  # questions; of fewer a share means little
+HARSH_SHARE = 0.8  # share of its questions that a filter may take without a word
+MAX_HELD_SHARE = 0.05  # of a run's time may calls wait for a ceiling of conf without a word
+MIN_QUESTIONS = 5  # questions; of fewer a share means little
 _EASY = (
     "the wrong answers deceive nobody: try another writer (llm=), more rounds of repair "
     "(vet.repair.rounds), or a lower min_failures under vet.filters in conf/vet"
 )
 ADVICE = {
-    "sight": "read its replies in the report: try another model that looks (vet/looker=openai "
-    "vet.looker.model=...) or another writer (llm=)",
+    "sight": "read its replies in the report: try another model that looks (vet/verifier=openai "
+    "vet.verifier.model=...) or another writer (llm=)",
     "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
     "blind": _EASY,
     "asr": f"{_EASY}; films that say all they show are of no use here",
@@ -84,7 +84,7 @@ def list_videos(tables: Tables) -> list[ListedVideo]:
         "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
         "problem",
     )  # fmt: skip
-    videos = list(islice(tables.videos(*columns), MOST))
+    videos = list(islice(tables.videos(*columns), MAX_NAMED_VIDEOS))
     ids = {video.video_id for video in videos}
     made, kept = Counter[str](), Counter[str]()
     for question in tables.questions("drop"):
@@ -101,7 +101,7 @@ def summarise(record: RunRecord, told: SummaryParts, out: str, max_problem_share
     console = Console()
     console.print()
     console.print(_stages(record))
-    fast = told.verbose or rows > MANY
+    fast = told.verbose or rows > MANY_VIDEOS
     if fast and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
     unfinished = {message for _, message in told.stopped}
@@ -154,8 +154,8 @@ def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
         )
     if unseen := record.counts.get(NOT_LOOKED_AT, 0):
         yield (
-            f"{unseen} questions were looked at by nobody: vet.looker takes no pictures; "
-            "vet/looker=openai can look"
+            f"{unseen} questions were looked at by nobody: vet.verifier takes no pictures; "
+            "vet/verifier=openai can look"
         )
     language = record.config.get("language", ENGLISH)
     if language != ENGLISH and record.questions.made:
@@ -163,12 +163,12 @@ def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
             f"language={language}: off, as they know English only: the guess by echo (giveaways), "
             "and the checks of a question's wording (option letters, clock times, 'the transcript')"
         )
-    yield from harsh(record.questions)
+    yield from harsh_filters(record.questions)
     yield from damaged_files(record.damaged, str(record.config.get("store", "store")))
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
-    many = told.verbose or (record.funnel and record.funnel[0].entered > MANY)
+    many = told.verbose or (record.funnel and record.funnel[0].entered > MANY_VIDEOS)
     if many and (slow := slowest(pace)):
         yield (
             f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
@@ -212,8 +212,14 @@ def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
 def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
     """A line that names the damaged objects of the store."""
     if found:
-        named = "; ".join(f"{path} ({reason})" for path, reason in islice(found.items(), NAMED))
-        more = f"; {len(found) - NAMED} more in run.json" if len(found) > NAMED else ""
+        named = "; ".join(
+            f"{path} ({reason})" for path, reason in islice(found.items(), MAX_NAMED_DAMAGED)
+        )
+        more = (
+            f"; {len(found) - MAX_NAMED_DAMAGED} more in run.json"
+            if len(found) > MAX_NAMED_DAMAGED
+            else ""
+        )
         yield (
             f"{len(found)} files of the store were damaged, and their content was computed or "
             f"asked for anew: {named}{more}; kept in {store}/{DAMAGED} to look at. If they were "
@@ -224,7 +230,7 @@ def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
 def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
     """A line for each limit of conf for which calls waited long, in a run of so many seconds."""
     for limit, waited in held.items():
-        if waited <= HELD * seconds:
+        if waited <= MAX_HELD_SHARE * seconds:
             continue
         if limit.startswith(TOLD):
             yield (
@@ -256,7 +262,7 @@ def _unread(record: RunRecord) -> Iterable[str]:
     """The prompts of which more than a few replies could not be read."""
     for prompt, tally in sorted(record.llm.by_prompt.items()):
         share = tally.asked_again / max(1, tally.calls + tally.cached)
-        if share > UNREAD:
+        if share > MAX_UNPARSED_SHARE:
             ((reason, _), *_) = tally.reasons()
             yield (
                 f"{share:.0%} of the replies to {prompt} could not be read and were asked for "
@@ -264,11 +270,11 @@ def _unread(record: RunRecord) -> Iterable[str]:
             )
 
 
-def harsh(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that more than `HARSH` of what it saw did not pass."""
+def harsh_filters(counted: QuestionCounts) -> Iterable[str]:
+    """A line for each filter that more than `HARSH_SHARE` of what it saw did not pass."""
     for name, sieve in counted.filters.items():
         fell = sieve.dropped + sieve.marked
-        if sieve.asked < FEW or fell <= HARSH * sieve.asked:
+        if sieve.asked < MIN_QUESTIONS or fell <= HARSH_SHARE * sieve.asked:
             continue
         what = "dropped" if sieve.dropped >= sieve.marked else "kept out of the subset"
         why = f", most often: {sieve.reason}" if sieve.reason else ""
@@ -335,7 +341,11 @@ def _videos(
     """A table of the videos that were used, and a line for each of the others that says why not.
     `unfinished`: the reasons that are no fault of a video.
     """
-    title = "videos used" if total <= MOST else f"videos used, among the first {MOST} of {total}"
+    title = (
+        "videos used"
+        if total <= MAX_NAMED_VIDEOS
+        else f"videos used, among the first {MAX_NAMED_VIDEOS} of {total}"
+    )
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name in ("video", "length", "shots", "transcribed by", "questions kept"):
         right = name in ("length", "shots", "questions kept")
@@ -359,4 +369,4 @@ def _videos(
     return [table, *([plain_line("videos not used", style="bold"), *fallen] if fallen else [])]
 
 
-UNREAD = 0.02  # of a prompt's replies; more is said
+MAX_UNPARSED_SHARE = 0.02  # of a prompt's replies; more is said

@@ -22,12 +22,14 @@ import ray
 from actors.endpoint import Endpoint
 from actors.part import Checkable
 from actors.stage import Stage
-from actors.trial import at_home, refusal
+from actors.trial import is_local_address, refusal
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
 
-PATIENCE = 120.0  # seconds for a worker of each kind to start, with an environment of its own
-NEAR = 2.0  # seconds for an address of this machine
+START_TIMEOUT_S = (
+    120.0  # seconds for a worker of each kind to start, with an environment of its own
+)
+LOCAL_TIMEOUT_S = 2.0  # seconds for an address of this machine
 
 
 def walk_parts(part: Any) -> Iterator[Any]:
@@ -58,12 +60,12 @@ def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> Non
 
 def _check_near(endpoint: Endpoint) -> None:
     """Whether anybody listens at an address of this machine, where the stages run on it too."""
-    if "RAY_ADDRESS" in os.environ or not at_home(endpoint.base_url):
+    if "RAY_ADDRESS" in os.environ or not is_local_address(endpoint.base_url):
         return
     found = urlsplit(endpoint.base_url)
     port = found.port or (443 if found.scheme == "https" else 80)
     try:
-        socket.create_connection((found.hostname or "", port), timeout=NEAR).close()
+        socket.create_connection((found.hostname or "", port), timeout=LOCAL_TIMEOUT_S).close()
     except OSError as error:
         raise UserError(
             f"{endpoint.place}: nobody answers at port {port} "
@@ -71,7 +73,7 @@ def _check_near(endpoint: Endpoint) -> None:
         ) from error
 
 
-def here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
+def check_here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
     """As `check`, and every endpoint is tried from this process: of what a job itself asks."""
     check(part, budget_usd, endpoints=endpoints)
     for item in walk_parts(part):
@@ -124,15 +126,15 @@ def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = Tr
         for kind, stage in wanted.items()
     }  # fmt: skip
     done, _ = (
-        ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=PATIENCE)
+        ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=START_TIMEOUT_S)
         if tasks
         else ([], [])
     )
     for kind, task in tasks.items():
         if task not in done:
             print(
-                f"stage {wanted[kind].name!r}: no worker has started in {PATIENCE:g} s, so its "
-                "endpoints were not tried",
+                f"stage {wanted[kind].name!r}: no worker has started in {START_TIMEOUT_S:g} s, so "
+                "its endpoints were not tried",
                 file=sys.stderr,
             )
         elif refusals := ray.get(task):

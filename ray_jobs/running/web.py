@@ -25,7 +25,7 @@ def port(host: str, number: int) -> socket.socket:
         ) from None
 
 
-def stay_up(app: Starlette, listening: socket.socket, begun: str, ended: str) -> int:
+def serve_until_signal(app: Starlette, listening: socket.socket, begun: str, ended: str) -> int:
     """Say `begun`, serve until a signal comes, say `ended`. Returns the exit code of Ctrl-C.
 
     Without an access log: links are in it. Where Ctrl-C is ignored, as in the background of a

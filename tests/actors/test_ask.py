@@ -103,7 +103,7 @@ def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     """One endpoint among the models is enough for rows to wait for it beside each other."""
     hardware = Hardware(workers=1, concurrency=32)
     free: Any = VET
-    alone = Stage(name="vet", part=free, hardware=hardware).on(4).hardware
+    alone = Stage(name="vet", part=free, hardware=hardware).sized_for(4).hardware
     assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
-    paid: Any = replace(VET, filters=(*FILTERS, Sight()), looker=OpenAI(model="m"))
-    assert Stage(name="vet", part=paid, hardware=hardware).on(4).hardware == hardware
+    paid: Any = replace(VET, filters=(*FILTERS, Sight()), verifier=OpenAI(model="m"))
+    assert Stage(name="vet", part=paid, hardware=hardware).sized_for(4).hardware == hardware

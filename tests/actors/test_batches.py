@@ -60,7 +60,7 @@ def connect(
 
     chosen = config(server, batch=batch, batches=BatchSettings(**{**QUICK, **rules}))
     store = Store(str(folder))
-    coordinator.enroll(chosen.account, chosen.limits)
+    coordinator.register_account(chosen.account, chosen.limits)
     batched = chosen.by_batch(store, count)
     return Gateway(chosen.open(), store, coordinator, chosen, batched=batched, sleep=at_once)
 

@@ -46,7 +46,7 @@ class Counts:
 
 
 def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -> Certify:
-    return Certify(looker=llm, see=Condition(longest=64, transcript=transcript), steps=steps)
+    return Certify(verifier=llm, see=Condition(longest=64, transcript=transcript), steps=steps)
 
 
 def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ films = st.sampled_from("abcdefg"[:MOST])
 
 def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
     crews = HelperQuotas()
-    assert crews.hire("hear", "long", 9, 4) == 3
-    assert crews.hire("look", "long", 2, 2) == 1
-    assert crews.hire("hear", "second", 9, 4) == 0
-    assert crews.hire("hear", "long", 3, 4) == 2
-    assert crews.hire("hear", "second", 9, 4) == 0
-    crews.disband("hear", "long")
-    assert crews.hire("hear", "second", 9, 4) == 3
-    crews.disband("hear", "never there")
+    assert crews.acquire("hear", "long", 9, 4) == 3
+    assert crews.acquire("look", "long", 2, 2) == 1
+    assert crews.acquire("hear", "second", 9, 4) == 0
+    assert crews.acquire("hear", "long", 3, 4) == 2
+    assert crews.acquire("hear", "second", 9, 4) == 0
+    crews.release("hear", "long")
+    assert crews.acquire("hear", "second", 9, 4) == 3
+    crews.release("hear", "never there")
 
 
 @given(st.lists(st.tuples(films, st.integers(0, 9), st.booleans()), max_size=40))
@@ -28,9 +28,9 @@ def test_when_all_have_asked_again_nobody_is_one_too_many(
     crews, there = HelperQuotas(), dict[str, int]()
     for film, wanted, over in asked:
         if over:
-            crews.disband("hear", film)
+            crews.release("hear", film)
             there.pop(film, None)
         else:
-            there[film] = crews.hire("hear", film, wanted, MOST)
-    there = {film: crews.hire("hear", film, helpers, MOST) for film, helpers in there.items()}
+            there[film] = crews.acquire("hear", film, wanted, MOST)
+    there = {film: crews.acquire("hear", film, helpers, MOST) for film, helpers in there.items()}
     assert sum(1 + helpers for helpers in there.values()) <= MOST

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.embed.openai import Embeddings, OpenAIEmbedder, pieces
+from actors.embed.openai import Embeddings, OpenAIEmbedder, split_text
 from actors.endpoint import Endpoint
 from mustsee.records import Caption, Line
 from ray_jobs.benches.loopback import Faults, Loopback
@@ -50,7 +50,7 @@ def test_a_video_without_words_has_no_vector(tmp_path):
 @given(st.lists(st.text(max_size=300), max_size=30), st.integers(20, 200))
 def test_pieces_hold_every_character_and_no_more_than_fits(texts, characters):
     lines = tuple(Line(start=0.0, end=1.0, text=text) for text in texts)
-    found = pieces(video(lines=lines), characters)
+    found = split_text(video(lines=lines), characters)
     assert all(0 < len(piece) <= characters for piece in found)
     whole = "".join("".join(text.split()) for text in texts)
     assert "".join("".join(piece.split()) for piece in found) == whole

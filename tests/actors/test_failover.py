@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from actors.coordinator import Coordinator
-from actors.failover import AGAIN, Failover
+from actors.failover import RETRY_ACCOUNT_AFTER_S, Failover
 from actors.gateway import Gateway
 from actors.llm.openai import OpenAI
 from mustsee.errors import BudgetSpent, MustseeError, UserError
@@ -128,7 +128,7 @@ def test_the_first_is_asked_again_after_a_while():
     assert who() == "b"
     first.error = None
     assert who() == "b"
-    now[0] = AGAIN + 1
+    now[0] = RETRY_ACCOUNT_AFTER_S + 1
     assert who() == "a"
 
 

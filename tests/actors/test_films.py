@@ -176,12 +176,12 @@ def test_gemini_calls_a_film_a_picture(film: Path, tmp_path: Path) -> None:
     assert shown(payload) == [list(range(SECONDS))]
 
 
-def looker(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, Any]], str]:
+def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, Any]], str]:
     return lambda payload: reply(shown(payload))
 
 
 def test_sight_watches_the_evidence_and_the_film_without_it(film: Path, tmp_path: Path) -> None:
-    """The answer shows in seconds 4 and 5 alone; the looker sees by its clips whether they came."""
+    """The answer shows in seconds 4 and 5 alone; its clips tell the verifier of them."""
 
     def reply(payload: Mapping[str, Any]) -> str:
         seen = {second for one in shown(payload) for second in one}
@@ -193,7 +193,7 @@ def test_sight_watches_the_evidence_and_the_film_without_it(film: Path, tmp_path
 
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
-        vet = Vet(filters=(Sight(),), looker=llm)
+        vet = Vet(filters=(Sight(),), verifier=llm)
         asked = row(film, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
         (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
@@ -222,7 +222,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     assert video_input_of(plain) is None
     assert video_input_of(film) == VideoPreparer(VideoInput())
     assert plain.identity == film.identity  # replies to texts alone stay
-    parts = [Vet(filters=(Sight(),), looker=llm).identity for llm in (plain, film)]
+    parts = [Vet(filters=(Sight(),), verifier=llm).identity for llm in (plain, film)]
     assert parts[0] != parts[1]
     mine, other = (
         Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")

@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.coordinator import Coordinator
-from actors.coordinator_client import GATHER
+from actors.coordinator_client import GATHER_S
 from actors.endpoint import CallEstimate
-from actors.gateway import STEP, Gateway, on_time
+from actors.gateway import START_STEP_S, Gateway, align_to_step
 from actors.sender import Sender
 from mustsee.errors import BadRow, BudgetSpent, Transient
 from mustsee.llm import Llm, Message, Reply, Request
@@ -87,7 +87,7 @@ def gateway(
 ):
     time = time or Time()
     coordinator = coordinator or Coordinator(clock=time)
-    coordinator.enroll(fake.account, fake.limits)
+    coordinator.register_account(fake.account, fake.limits)
     return Gateway(fake, Store(str(tmp_path)), coordinator, fake, sleep=time.sleep), coordinator
 
 
@@ -220,7 +220,7 @@ def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     time = Time()
     coordinator = Coordinator(clock=time)
-    ask = Ask(key="k", account="fake", prompt="test")
+    ask = AdmissionRequest(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
     coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
@@ -258,7 +258,9 @@ def test_retry_after_is_waited_for_by_everybody(tmp_path):
     assert total(coordinator)["retry_after_seconds"] == 20.0
     coordinator.exchange("x", [CallOutcome(outcome="retry", model="m", prompt="p", retry_after=9.0,
                               account="fake")], [])  # fmt: skip
-    grant = coordinator.exchange("y", [], [Ask(key="other", account="fake", prompt="p")])[0]
+    grant = coordinator.exchange(
+        "y", [], [AdmissionRequest(key="other", account="fake", prompt="p")]
+    )[0]
     assert grant.answer == "hold"
     assert grant.wait == pytest.approx(9.0, abs=0.2)
 
@@ -322,12 +324,12 @@ def test_requests_per_minute_hold_across_gateways():
     """Two owners share 60 a minute; who is held back asks again when told to."""
     time = Time()
     coordinator = Coordinator(clock=time)
-    coordinator.enroll("fake", Limits(requests_per_minute=60))
+    coordinator.register_account("fake", Limits(requests_per_minute=60))
     waiting = [(0.0, f"{owner}{i}") for i in range(10) for owner in "ab"]
     starts: list[float] = []
     while waiting:
         time.now, key = heapq.heappop(waiting)
-        ask = Ask(key=key, account="fake", prompt="p")
+        ask = AdmissionRequest(key=key, account="fake", prompt="p")
         (grant,) = coordinator.exchange(key[0], [], [ask])
         if grant.answer == "go":
             starts.append(time.now + grant.wait)
@@ -338,12 +340,12 @@ def test_requests_per_minute_hold_across_gateways():
 
 def test_tokens_not_used_are_given_back(tmp_path):
     coordinator = Coordinator(clock=lambda: 0.0)
-    coordinator.enroll("fake", Limits(tokens_per_minute=6000))
-    ask = Ask(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
+    coordinator.register_account("fake", Limits(tokens_per_minute=6000))
+    ask = AdmissionRequest(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
     assert coordinator.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
     done = CallOutcome(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
     coordinator.exchange("o", [done], [])
-    second = Ask(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
+    second = AdmissionRequest(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
     assert coordinator.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
 
 
@@ -375,11 +377,11 @@ def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
     import time
 
     coordinator = Coordinator(budget_usd=1e6)
-    coordinator.enroll("a", Limits(requests_per_minute=1e9, tokens_per_minute=1e12))
+    coordinator.register_account("a", Limits(requests_per_minute=1e9, tokens_per_minute=1e12))
     began = time.process_time()
     for i in range(2000):
         coordinator.exchange(
-            "o", [], [Ask(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
+            "o", [], [AdmissionRequest(key=str(i), account="a", prompt="p", tokens_in=9, usd=1e-6)]
         )
         coordinator.exchange("o", [CallOutcome(outcome="done", model="m", prompt="p", key=str(i),
                                   account="a", usd=1e-6)], [])  # fmt: skip
@@ -391,7 +393,7 @@ def test_some_calls_wait_in_the_sender_where_many_are_in_flight(tmp_path, most, 
     """So that the end of one need not travel through three processes before the next begins."""
     fake, sender = Fake(max_connections=most, limits=Limits(search=False)), Apart()
     coordinator = Coordinator()
-    coordinator.enroll(fake.account, fake.limits)
+    coordinator.register_account(fake.account, fake.limits)
     llm = Gateway(fake, Store(str(tmp_path)), coordinator, fake, sender=cast("Sender", sender))
 
     async def work():
@@ -399,7 +401,7 @@ def test_some_calls_wait_in_the_sender_where_many_are_in_flight(tmp_path, most, 
         async with asyncio.timeout(20):
             while len(sender.given) < given:
                 await asyncio.sleep(0)
-        await asyncio.sleep(10 * GATHER)
+        await asyncio.sleep(10 * GATHER_S)
         for call in calls:
             call.cancel()
 
@@ -408,6 +410,6 @@ def test_some_calls_wait_in_the_sender_where_many_are_in_flight(tmp_path, most, 
 
 
 def test_calls_that_start_at_about_the_same_time_start_together():
-    starts = [now + on_time(wait, now) for now, wait in ((7.021, 0.001), (7.023, 0.016))]
+    starts = [now + align_to_step(wait, now) for now, wait in ((7.021, 0.001), (7.023, 0.016))]
     assert starts == [pytest.approx(7.04)] * 2
-    assert 5.0 <= on_time(5.0, 7.021) < 5.0 + STEP
+    assert 5.0 <= align_to_step(5.0, 7.021) < 5.0 + START_STEP_S

@@ -22,7 +22,7 @@ from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
-from mustsee.media.speech import RATE, speech_windows
+from mustsee.media.speech import SAMPLE_RATE, speech_windows
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from ray_jobs.benches.loopback import Loopback
@@ -43,10 +43,10 @@ FILM = str(EXAMPLES / "birdhouse.mp4")
 def silent_film(path: Path, seconds: float = 3.0) -> str:
     """A film with a sound track on which nobody speaks."""
     with av.open(str(path), "w") as out:
-        audio = out.add_stream("aac", rate=RATE, layout="mono")
-        noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * RATE)))
+        audio = out.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
+        noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * SAMPLE_RATE)))
         frame = av.AudioFrame.from_ndarray(noise.astype(np.int16), "s16", "mono")
-        frame.rate, frame.pts, frame.time_base = RATE, 0, Fraction(1, RATE)
+        frame.rate, frame.pts, frame.time_base = SAMPLE_RATE, 0, Fraction(1, SAMPLE_RATE)
         out.mux(audio.encode(frame))
         out.mux(audio.encode(None))
     return str(path)

@@ -11,7 +11,7 @@ import pytest
 from actors.hear.whisper import Whisper
 from mustsee.errors import UserError
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.speech import RATE, VoiceDetection, windows
+from mustsee.media.speech import SAMPLE_RATE, VoiceDetection, windows
 from mustsee.nn import weights
 from mustsee.records import Video
 from tests.support.hearing import INTERVIEW, english, run_context, video
@@ -34,7 +34,7 @@ def test_what_whisper_understands() -> None:
 
 def sounds(path: Path, kind: str, language: str | None = None) -> str:
     """A minute and a half in which nobody speaks, or somebody does backwards."""
-    seconds = np.arange(90 * RATE) / RATE
+    seconds = np.arange(90 * SAMPLE_RATE) / SAMPLE_RATE
     rng = np.random.default_rng(0)
     if kind == "silence":
         samples = np.zeros(len(seconds))
@@ -45,15 +45,15 @@ def sounds(path: Path, kind: str, language: str | None = None) -> str:
         notes = (220.0, 277.2, 329.6)
         samples = sum(np.sin(2 * np.pi * f * seconds) for f in notes) * 0.2 * (seconds % 1 < 0.7)
     else:
-        speech = np.concatenate([c.samples for c in audio_chunks(INTERVIEW, RATE)])
+        speech = np.concatenate([c.samples for c in audio_chunks(INTERVIEW, SAMPLE_RATE)])
         samples = speech[::-1] if kind == "backwards" else speech
     with av.open(str(path), "w") as out:
-        stream = out.add_stream("pcm_s16le", rate=RATE, layout="mono")
+        stream = out.add_stream("pcm_s16le", rate=SAMPLE_RATE, layout="mono")
         if language:
             stream.metadata["language"] = language
         whole = (np.clip(samples, -1, 1) * 32767).astype(np.int16)[None]
         frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(whole), "s16", "mono")
-        frame.rate, frame.pts, frame.time_base = RATE, 0, Fraction(1, RATE)
+        frame.rate, frame.pts, frame.time_base = SAMPLE_RATE, 0, Fraction(1, SAMPLE_RATE)
         out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
     return str(path)
@@ -123,13 +123,13 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [4.0, 11.0, 300.0])
 def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
     pytest.importorskip("faster_whisper")
-    sounds = list(audio_chunks(INTERVIEW, RATE, 3.0))
+    sounds = list(audio_chunks(INTERVIEW, SAMPLE_RATE, 3.0))
     whole = np.concatenate([s.samples for s in sounds])
     found = list(windows(sounds, seconds=seconds))
     assert np.array_equal(np.concatenate([w.samples for w in found]), whole)
-    assert all(len(w.samples) <= seconds * RATE for w in found)
+    assert all(len(w.samples) <= seconds * SAMPLE_RATE for w in found)
     for window in found:
-        end = window.start + len(window.samples) / RATE
+        end = window.start + len(window.samples) / SAMPLE_RATE
         assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
     utterances = [s for w in found for s in w.speech]
     assert len(utterances) == 7
@@ -137,6 +137,9 @@ def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
 
 def test_a_gap_in_the_sound_ends_a_window() -> None:
     pytest.importorskip("faster_whisper")
-    quiet = np.zeros(RATE, np.float32)
+    quiet = np.zeros(SAMPLE_RATE, np.float32)
     sounds = [Sound(0.0, quiet), Sound(1.0, quiet), Sound(9.0, quiet)]
-    assert [(w.start, len(w.samples)) for w in windows(sounds)] == [(0.0, 2 * RATE), (9.0, RATE)]
+    assert [(w.start, len(w.samples)) for w in windows(sounds)] == [
+        (0.0, 2 * SAMPLE_RATE),
+        (9.0, SAMPLE_RATE),
+    ]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from actors.admission import Ask
+from actors.admission import AdmissionRequest
 from actors.coordinator import Coordinator
 from actors.endpoint import retry_after
 from actors.llm.openai import OpenAI
@@ -161,7 +161,7 @@ def test_the_limits_that_an_endpoint_tells_hold_for_the_calls_after_it(tmp_path)
         llm = connect(server, tmp_path, coordinator)
         asyncio.run(llm.complete(asked("a")))
         account = config(server).account
-    asks = [Ask(key=key, account=account, prompt="p") for key in "xyz"]
+    asks = [AdmissionRequest(key=key, account=account, prompt="p") for key in "xyz"]
     first, second, third = coordinator.exchange("o", [], asks)
     assert (first.answer, first.wait) == ("go", pytest.approx(0.0, abs=0.2))
     assert second.wait == pytest.approx(1.0, abs=0.2)

@@ -233,7 +233,7 @@ def test_an_evaluation_with_pictures(folders: dict[str, Path], tmp_path: Path) -
     }  # fmt: skip
     assert build(compose("evaluate", [f"{k}={v}" for k, v in given.items()]))() == 0
     (one,) = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
-    llava = f"{folders['llava']}@{weights.which(str(folders['llava']))[:12]}"
+    llava = f"{folders['llava']}@{weights.weights_identity(str(folders['llava']))[:12]}"
     assert one["model"] == f"transformers {llava} float32 1 frames"
     assert (one["failed"], one["weighted"]["n"], one["choice"]["n"]) == (0, 4, 4)
     replies = pq.read_table(tmp_path / "out" / "replies.parquet").to_pylist()

@@ -39,7 +39,7 @@ class Hands:
 
 def test_a_row_alone_is_charged_all_but_its_wait() -> None:
     hands = Hands()
-    stint = hands.meter().stint()
+    stint = hands.meter().row_work()
     hands.turn(5.0, 4.0)
     stint.begin()
     hands.turn(2.0, 1.5)
@@ -49,7 +49,7 @@ def test_a_row_alone_is_charged_all_but_its_wait() -> None:
 def test_rows_together_share_a_second() -> None:
     hands = Hands()
     meter = hands.meter()
-    first, second = meter.stint(), meter.stint()
+    first, second = meter.row_work(), meter.row_work()
     first.begin()
     hands.turn(4.0, 2.0)
     second.begin()
@@ -64,7 +64,7 @@ def test_rows_together_share_a_second() -> None:
 
 def test_who_never_had_a_turn_did_nothing() -> None:
     hands = Hands()
-    stint = hands.meter().stint()
+    stint = hands.meter().row_work()
     hands.turn(3.0, 3.0)
     assert stint.end() == WorkTimes(residence=3.0)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.admission import Ask
-from actors.coordinator import REUNION, Coordinator, RemoteLogCoordinator
+from actors.admission import AdmissionRequest
+from actors.coordinator import REUNION_S, Coordinator, RemoteLogCoordinator
 from mustsee.errors import BudgetSpent
 from mustsee.llm import Reply
 from mustsee.run import daybook
@@ -26,8 +26,8 @@ from mustsee.run.record import WorkTimes
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
 
-def ask(key: str, usd: float = 0.1, **more) -> Ask:
-    return Ask(key=key, account="a", prompt="p", usd=usd, **more)
+def ask(key: str, usd: float = 0.1, **more) -> AdmissionRequest:
+    return AdmissionRequest(key=key, account="a", prompt="p", usd=usd, **more)
 
 
 def done(key: str, usd: float = 0.1) -> CallOutcome:
@@ -115,7 +115,7 @@ def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, 
     coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
-    for book in (coordinator.daybook, CallLog(str(tmp_path))):
+    for book in (coordinator.call_log, CallLog(str(tmp_path))):
         spent = book.spent(book.now)
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 0)
     assert coordinator.snapshot().llm.total.cached == 2
@@ -190,7 +190,7 @@ def test_calls_of_those_who_do_not_come_back_to_a_restarted_coordinator_are_for_
     Coordinator(**names).exchange("x/0", [], [ask("a")])
     back = Coordinator(clock=time, **names)
     assert back.exchange("y/0", [], [ask("a")])[0].answer == "elsewhere"
-    time.now += REUNION + 1
+    time.now += REUNION_S + 1
     assert back.exchange("y/0", [], [ask("a")])[0].answer == "go"
     assert back.snapshot().spent.unknown == 1
 

@@ -17,7 +17,7 @@ from actors.endpoint import Endpoint
 from actors.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
-from actors.rehearse import RuleStandIn, SimulatedClock, rules_alone
+from actors.rehearse import RuleStandIn, SimulatedClock, open_rules_session
 from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.media.pictures import encode
@@ -52,7 +52,7 @@ def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() 
 
 
 def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> None:
-    session = rules_alone(str(tmp_path), 2.0)
+    session = open_rules_session(str(tmp_path), 2.0)
     asker = Asker(llm=session.context().llm(MODEL), prompts=Prompts())
     done = asyncio.run(neptune(film(), asker, NeptuneSettings()))
     assert done.questions
@@ -73,7 +73,7 @@ def test_what_the_store_has_is_not_counted(tmp_path: Path) -> None:
     )
     store = Store(str(tmp_path))
     keep(store, request.key(MODEL.identity), Reply(text="said before", model="m"))
-    session = rules_alone(str(tmp_path), None)
+    session = open_rules_session(str(tmp_path), None)
     reply = asyncio.run(session.context().llm(MODEL).complete(request))
     assert (reply.text, reply.cached) == ("said before", True)
     total = session.coordinator.snapshot().llm.total
@@ -104,7 +104,7 @@ def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Pa
 def test_a_question_that_the_rules_cannot_look_at_is_taken_for_sound(
     cuts: tuple[Span, ...], options: tuple[str, ...], answer: str, tmp_path: Path
 ) -> None:
-    session = rules_alone(str(tmp_path), 2.0)
+    session = open_rules_session(str(tmp_path), 2.0)
     llm = session.context().llm(MODEL)
     shown = {
         "question": "What does she feel?", "options": options, "cuts": cuts, "whole": True,

@@ -17,7 +17,15 @@ import pytest
 from actors import sender, sending
 from actors.gateway import KIND
 from actors.pipe import Pipe
-from actors.sender import STARTS, Call, CallEnded, CoordinatorLost, Sender, SenderModel, SenderStart
+from actors.sender import (
+    MAX_STARTS,
+    Call,
+    CallEnded,
+    CoordinatorLost,
+    Sender,
+    SenderModel,
+    SenderStart,
+)
 from actors.sending import LONGEST_GATHER, SenderProcess, gather_seconds
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.llm import Message, Reply, Request
@@ -227,7 +235,7 @@ def test_a_sender_that_is_killed_at_its_start_is_started_again(
 def test_a_sender_that_never_lives_ends_the_run_in_a_line(
     starting: Callable[[str], Sender],
 ) -> None:
-    with pytest.raises(MustseeError, match=f"killed {STARTS} times when it started"):
+    with pytest.raises(MustseeError, match=f"killed {MAX_STARTS} times when it started"):
         asyncio.run(starting("import os; os.kill(os.getpid(), 9)").begin())
 
 

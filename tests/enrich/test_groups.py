@@ -22,7 +22,7 @@ from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
 from tests.enrich.test_twins import Writer, asked
-from tests.support.looker import OPTIONS, SCENE, Stills, question, row
+from tests.support.verifier import OPTIONS, SCENE, Stills, question, row
 
 WRONG = OPTIONS[1:]
 HERE = f"{SCENE.start}-{SCENE.end}"
@@ -174,7 +174,9 @@ def test_other_questions_have_no_siblings_by_rule() -> None:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[plain for plain, _ in PAIRS])
-def test_every_paraphrase_leads_back_to_a_form_that_the_looker_knows(pair: tuple[str, str]) -> None:
+def test_every_paraphrase_leads_back_to_a_form_that_the_verifier_knows(
+    pair: tuple[str, str],
+) -> None:
     filled = tuple(text.replace("{}", "A…B; C; D") for text in pair)
     assert paraphrase(filled[0]) == filled[1]
     assert canonical(filled[1]) == filled[0]
@@ -183,7 +185,7 @@ def test_every_paraphrase_leads_back_to_a_form_that_the_looker_knows(pair: tuple
     assert fault(filled[1], "amber", ("boat", "cliff"), count=2) is None
 
 
-def test_the_looker_reads_an_order_either_way() -> None:
+def test_the_verifier_reads_an_order_either_way() -> None:
     back = reversed_order(ORDER.question)
     assert back is not None
     assert forwards(back) == (ORDER.question, True)

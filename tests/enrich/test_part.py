@@ -24,7 +24,7 @@ from mustsee.records import Question, Video
 from mustsee.store import Store
 from tests.enrich.test_groups import PARAPHRASE
 from tests.enrich.test_twins import SAID
-from tests.support.looker import question, row
+from tests.support.verifier import question, row
 
 JUDGE = JudgeConfig(engine=Lexical(measure="token_recall"), record="assets/judge_token_recall.json")
 LLM = Offline()
@@ -46,7 +46,7 @@ class Blind(Offline):
 
 
 def part(**given: Any) -> Enrich:
-    vet = Vet(filters=(), judge=JUDGE, looker=LLM)
+    vet = Vet(filters=(), judge=JUDGE, verifier=LLM)
     whole: dict[str, Any] = {"vet": vet, "writer": LLM, "grader": LLM, **given}
     return Enrich(**whole)
 
@@ -96,25 +96,25 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
         async def __call__(self, question: Question, video: Video, vetting: Any) -> Question:
             return replace(question, drop="nothing: passes")
 
-    vet = Vet(filters=(Nothing(),), judge=JUDGE, looker=LLM)
+    vet = Vet(filters=(Nothing(),), judge=JUDGE, verifier=LLM)
     groups = GroupSettings(most=3, see=None, near=None)
     first, sibling = work(part(vet=vet, groups=groups), row(question()), tmp_path)
     assert (first.group, sibling.group, sibling.drop) == (None, "q", "nothing: passes")
 
 
 def test_nothing_is_made_unless_it_is_set() -> None:
-    assert not part().on
-    assert part(twins=True).on
-    assert part(groups=GroupSettings(most=1)).on
-    assert part(traces=Traces(most=1)).on
+    assert not part().is_on
+    assert part(twins=True).is_on
+    assert part(groups=GroupSettings(most=1)).is_on
+    assert part(traces=Traces(most=1)).is_on
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
         ({"vet": Vet(filters=()), "twins": True}, "needs a judge"),
-        ({"vet": Vet(filters=()), "traces": Traces(most=4)}, "needs a looker"),
-        ({"vet": Vet(filters=(), looker=Blind()), "traces": Traces(most=4)}, "takes no pictures"),
+        ({"vet": Vet(filters=()), "traces": Traces(most=4)}, "needs a verifier"),
+        ({"vet": Vet(filters=(), verifier=Blind()), "traces": Traces(most=4)}, "takes no pictures"),
     ],
 )
 def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> None:

@@ -26,7 +26,7 @@ def test_planted_faults_of_twins_are_found(made: list[EnrichedResult]) -> None:
     planted = Counter(m.fault for m in some)
     assert planted.keys() <= {SOUND, *TWINS}
     assert len(planted) > 3, planted
-    assert not [m for m in some if not m.as_known]
+    assert not [m for m in some if not m.is_as_known]
     assert sum(m.is_guessed for m in some) <= 0.2 * len(some)
     assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.is_kept)
 
@@ -40,7 +40,7 @@ def test_planted_faults_of_siblings_are_found(
     some = [m for m in made if m.what == what]
     planted = Counter(m.fault for m in some)
     assert set(planted) == {SOUND, *faults}, planted
-    assert not [m for m in some if not m.as_known]
+    assert not [m for m in some if not m.is_as_known]
     assert all(m.found and m.found.group == m.source.question_id for m in some)
     assert all(m.source.group == m.source.question_id for m in some if m.is_kept)
 
@@ -49,5 +49,5 @@ def test_planted_faults_of_traces_are_found(made: list[EnrichedResult]) -> None:
     some = [m for m in made if m.what == "trace"]
     planted = Counter(m.fault for m in some)
     assert set(planted) == {SOUND, *TRACES}, planted
-    assert not [m for m in some if not m.as_known]
+    assert not [m for m in some if not m.is_as_known]
     assert all(m.source.drop is None for m in some)  # the question stays, whatever its trace

@@ -23,7 +23,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from tests.enrich.test_twins import Writer, asked
 from tests.offline.test_sight import AT_END, card, plain, shown
-from tests.support.looker import SCENE, Stills, question, row
+from tests.support.verifier import SCENE, Stills, question, row
 
 STEPS = (
     "STEP 1: 41.0-44.0: A kite rises: it is red.\nSTEP 2: 45-48: It falls.\n"
@@ -43,11 +43,11 @@ def grades(**levels: int) -> str:
 
 
 @dataclass
-class Looker:
+class ScriptedVerifier:
     """Finds each step (or not) by what it says; `says`: step -> its replies in turn."""
 
     says: Mapping[str, Sequence[str]]
-    identity: str = "looker"
+    identity: str = "verifier"
 
     async def complete(self, request: Request) -> Reply:
         text = request.variables["question"]
@@ -66,11 +66,11 @@ def made(
     says: Mapping[str, Sequence[str]] | None = None, reply: str = STEPS, graded: str = grades()
 ) -> tuple[Question, Counter[str]]:
     counted, video = Counter[str](), row()
-    writer, grader, looker = (
+    writer, grader, verifier = (
         Asker(llm=llm, prompts=Prompts(), tries=1)
-        for llm in (Writer(reply), Writer(graded), Looker(says or {}))
+        for llm in (Writer(reply), Writer(graded), ScriptedVerifier(says or {}))
     )
-    vetting = VettingContext(askers={"looker": looker}, film=Stills(video),
+    vetting = VettingContext(askers={"verifier": verifier}, film=Stills(video),
                       count=lambda name, n: counted.update({name: n}))  # fmt: skip
     done = add_trace(question(), video, writer, grader, Traces(most=4), vetting)
     return asyncio.run(done), counted
@@ -105,7 +105,7 @@ def test_a_look_that_errs_does_not_decide() -> None:
 def test_what_cannot_be_read_is_neither() -> None:
     for found, _ in (made({"It falls": ["?"]}), made(graded="Good, all in all.")):
         assert found.trace is None
-        assert found.unvetted_by == ("trace",)
+        assert found.unverified_by == ("trace",)
         assert "trace_passed" not in found.metrics
 
 
@@ -195,7 +195,7 @@ def test_the_rules_know_the_steps_to_their_own_questions() -> None:
 
 
 def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
-    """What the looker without a model says of a step."""
+    """What the verifier without a model says of a step."""
     variables = {"question": traces.ASKED.format(step), "options": tuple(options), "lines": LINES,
                  "frames": tuple(map(float, range(len(images)))), "whole": False}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))
@@ -216,7 +216,7 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
     ],
 )
 @pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
-def test_the_looker_measures_what_a_step_states(
+def test_the_verifier_measures_what_a_step_states(
     step: str, told: str, options: Sequence[str]
 ) -> None:
     assert measured(step, options, [card("MEDIUM HEAT")] * 2) == told

@@ -17,7 +17,7 @@ from mustsee.llm import Asker, Reply, Request
 from mustsee.offline.enrich import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Question, ScreenText, Video
-from tests.support.looker import question, row
+from tests.support.verifier import question, row
 
 WRONG = ("green", "blue", "yellow", "purple")
 SAID = "QUESTION: What colour has the kite?\nANSWER: red\nALSO RIGHT: scarlet\nALSO RIGHT: Red."

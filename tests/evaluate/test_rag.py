@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.answer.look import Looker
+from actors.answer.look import FrameAnswerer
 from mustsee.conditions.seen import Condition
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import answers
@@ -142,7 +142,9 @@ def test_a_clip_of_a_film_is_heard_in_the_films_time(tmp_path: Path) -> None:
     """What is said in the second half of a film, and its row is that half."""
     half = replace(film(tmp_path), start=16.0, end=32.0, duration=16.0)
     asked = [question("p", question="Where do the penguins swim?")]
-    (shown,) = Looker(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(half, asked)
+    (shown,) = FrameAnswerer(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(
+        half, asked
+    )
     assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the film
 
 
@@ -151,11 +153,13 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
 ) -> None:
     video, rag = film(tmp_path), Rag(clips=2, per_clip=2, seconds=4, model=str(siglip))
     asked = [question("a", question="who was in the house?"), question("b", question="red car")]
-    shown = Looker(Condition(longest=64), rag)(video, asked)
+    shown = FrameAnswerer(Condition(longest=64), rag)(video, asked)
     encoders = load(rag)
     assert encoders.pictures is not None
     spans = windows(32, 4)
-    whole = Looker(Condition(longest=64), Rag(clips=8, per_clip=2, seconds=4, model=str(siglip)))
+    whole = FrameAnswerer(
+        Condition(longest=64), Rag(clips=8, per_clip=2, seconds=4, model=str(siglip))
+    )
     images = whole(video, asked)[0].images  # all clips
     vectors = encoders.pictures(images).reshape(8, 2, -1).mean(axis=1)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -167,7 +171,7 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
 
 def test_clips_need_a_film(tmp_path: Path) -> None:
     with pytest.raises(BadRow, match="no film"):
-        Looker(Condition(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
+        FrameAnswerer(Condition(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
 
 
 @pytest.mark.parametrize("wrong", [{"clips": -1}, {"per_clip": 0}, {"seconds": 0.0}])

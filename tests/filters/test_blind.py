@@ -23,10 +23,10 @@ from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
 from ray_jobs.running.launch import build, compose
-from tests.support.looker import SCENE, Looker, Stills
-from tests.support.looker import question as kite
-from tests.support.looker import row as looked_at
 from tests.support.neptune_film import Rules, asker, film
+from tests.support.verifier import SCENE, ScriptedVerifier, Stills
+from tests.support.verifier import question as kite
+from tests.support.verifier import row as looked_at
 
 BLIND = BlindGuess(name="blind", prompt="filters/blind")
 ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)
@@ -126,7 +126,7 @@ def test_no_letter_is_no_vote_and_the_camera_wearer_is_no_option() -> None:
     for reply in unread:
         llm = Rules({"filters/pick": lambda r, said=reply: said})
         (found,) = vetted(row(question()), llm, PICK)
-        assert (found.drop, found.unvetted_by) == (None, ("blind",))
+        assert (found.drop, found.unverified_by) == (None, ("blind",))
 
 
 def test_what_a_model_knows_without_the_video_is_dropped() -> None:
@@ -228,7 +228,7 @@ def test_a_run_that_cannot_be_read_is_no_vote() -> None:
     (found,) = vetted(
         row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
     )
-    assert (found.drop, found.unvetted_by) == (None, ("blind",))
+    assert (found.drop, found.unverified_by) == (None, ("blind",))
     assert "blind_passed" not in found.metrics
     assert "mma" not in found.subsets
 
@@ -333,9 +333,11 @@ def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_
         ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
         ({}, "NONE"),
     ):
-        asker = Asker(llm=Looker(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1)
+        asker = Asker(
+            llm=ScriptedVerifier(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1
+        )
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
-        askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
+        askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
         vetting = VettingContext(askers=askers, film=Stills(video))
         done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
         found += done.questions or ()
@@ -447,7 +449,7 @@ def test_without_options_the_guess_is_in_words(
     assert found.metrics.get("blind_passed") == passed
     assert [v.correct for v in found.verdicts] == list(right)
     assert (found.drop is not None) == (passed == 0.0)
-    assert found.unvetted_by == (() if passed is not None else ("blind",))
+    assert found.unverified_by == (() if passed is not None else ("blind",))
     alone = asyncio.run(BLIND(open_ended, video, replace(vetting, judge=None)))
     assert alone == open_ended
 

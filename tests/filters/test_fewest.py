@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from mustsee.conditions.seen import Condition, FramePlan, spread
 from mustsee.evaluate.certificate import CertificateSteps
 from mustsee.filters.fewest import BLIND, fewest
-from mustsee.filters.looks import CANNOT, LookReply, Verifier
+from mustsee.filters.looks import CANNOT, LookReply, VerifierSession
 from mustsee.records import Span, Verdict
 
 SEE = Condition(condition="evidence", fps=1.0)
 
 
 class Needs:
-    """An eye that is right exactly where a clip is long and dense enough."""
+    """A model that is right exactly where a clip is long and dense enough."""
 
     answer = 3
 
@@ -57,23 +57,28 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
     is found suffices, and no clip with fewer frames at a rate that is dense enough throughout does.
     """
     film, steps = Span(5.0, 5.0 + seconds), CertificateSteps(most_frames=10_000)
-    eye, rungs = Needs(share * seconds, fps), ladders(film, steps)
-    found = asyncio.run(fewest(cast(Verifier, cast(Any, eye)), SEE, rungs, 1))
+    session, rungs = Needs(share * seconds, fps), ladders(film, steps)
+    found = asyncio.run(fewest(cast(VerifierSession, cast(Any, session)), SEE, rungs, 1))
     dense = [ladder for ladder, rate in zip(rungs, steps.rates, strict=True) if rate > 2 * fps]
-    every = [rung for ladder in dense for rung in ladder if eye.right(rung)]
-    assert eye.asked[0] == BLIND
-    assert len(eye.asked) <= 1 + sum(2 + len(ladder).bit_length() for ladder in rungs)
+    every = [rung for ladder in dense for rung in ladder if session.right(rung)]
+    assert session.asked[0] == BLIND
+    assert len(session.asked) <= 1 + sum(2 + len(ladder).bit_length() for ladder in rungs)
     if found.shown is None:
         assert not every
         return
-    assert eye.right(found.shown)
+    assert session.right(found.shown)
     assert not every or len(found.shown.times) <= min(len(rung.times) for rung in every)
     assert found.failed <= len(found.shown.times)
 
 
 def test_what_needs_no_film_is_asked_no_further() -> None:
-    eye = Needs(0.0, 0.0)
+    session = Needs(0.0, 0.0)
     found = asyncio.run(
-        fewest(cast(Verifier, cast(Any, eye)), SEE, ladders(Span(0, 60), CertificateSteps()), 3)
+        fewest(
+            cast(VerifierSession, cast(Any, session)),
+            SEE,
+            ladders(Span(0, 60), CertificateSteps()),
+            3,
+        )
     )
-    assert (found.shown, found.seconds, eye.asked) == (BLIND, 0.0, [BLIND] * 3)
+    assert (found.shown, found.seconds, session.asked) == (BLIND, 0.0, [BLIND] * 3)

@@ -52,7 +52,7 @@ def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
     return [
         (v.known.kind, v.found.question, v.found.drop)
         for v in way.vetted
-        if not v.as_known(repair=way.repair)
+        if not v.is_as_known(repair=way.repair)
     ]
 
 
@@ -67,7 +67,7 @@ def test_questions_of_known_kind_end_as_known(
     assert len(missed(way)) <= 0.05 * len(way.vetted), missed(way)
     mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
-    assert max(v.missed_by() for v in mended) <= 1
+    assert max(v.evidence_error_s() for v in mended) <= 1
     assert again.cost("calls") == 0
     assert faulty.cost("retries") > 0
     assert [v.found for v in faulty.vetted] == [v.found for v in way.vetted]
@@ -77,7 +77,7 @@ def test_questions_of_known_kind_end_as_known(
 def test_questions_without_options_end_as_known(
     known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
-    """The looker answers in words; the judge compares them with the known answer."""
+    """The verifier answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
     written = [
         (film, replace(k, question=replace(k.question, options=(), answer_index=None)))
@@ -93,16 +93,16 @@ def test_questions_without_options_end_as_known(
     assert {v.known.kind for v in way.vetted} == set(kinds)
     for v in way.vetted:
         fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "untold"}
-        assert v.fate == fates.get(v.known.kind, ""), v.found
+        assert v.drop_reason == fates.get(v.known.kind, ""), v.found
         if v.known.kind == "evidence elsewhere":
-            assert v.missed_by() <= 1
+            assert v.evidence_error_s() <= 1
         looks = [x for x in v.found.verdicts if x.filter == "sight"]
         assert all(json.loads(x.detail)["condition"] for x in looks)
     assert again.cost("calls") == 0
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
-def test_a_looker_that_watches_comes_to_the_same(
+def test_a_verifier_that_watches_comes_to_the_same(
     known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
 ) -> None:
     """Films in place of pictures, on the shorter film: it finds there what pictures show."""
@@ -117,7 +117,7 @@ def test_a_looker_that_watches_comes_to_the_same(
     assert kinds == {"video_url", "text"}
     mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
-    assert max(v.missed_by() for v in mended) <= 1
+    assert max(v.evidence_error_s() for v in mended) <= 1
 
 
 def test_what_falls_is_mended(
@@ -128,7 +128,7 @@ def test_what_falls_is_mended(
         way = asyncio.run(BENCH.try_way("repair", some, folder, server.url))
     for v in way.vetted:
         if v.known.kind == "undecidable":
-            assert v.fate == "untold"
+            assert v.drop_reason == "untold"
             continue
         assert v.is_sound
         assert not v.is_rewritten or "the same as" not in v.found.question

@@ -17,7 +17,7 @@ from mustsee.filters.repair import (
     RepairRule,
     explanations,
     fault_of,
-    others,
+    other_questions,
     repair_form,
 )
 from mustsee.filters.sight import AMBIGUOUS, Sight
@@ -25,15 +25,15 @@ from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Repair, Verdict, Video
-from tests.support.looker import OPTIONS, PROSE, SCENE, Looker, Stills, question, row
+from tests.support.verifier import OPTIONS, PROSE, SCENE, ScriptedVerifier, Stills, question, row
 
 
 def repaired(
-    looker: Looker, *filters: QuestionFilter, rounds: int = 2, **changes: object
+    verifier: ScriptedVerifier, *filters: QuestionFilter, rounds: int = 2, **changes: object
 ) -> Question:
-    asker = Asker(llm=looker, prompts=Prompts(), tries=1)
+    asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
     video = row(question(**changes))
-    askers = dict.fromkeys(("looker", "guesser", "repairer"), asker)
+    askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
     vetting = VettingContext(askers=askers, film=Stills(video))
     done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", RepairRule(rounds=rounds)))
     (found,) = done.questions or ()
@@ -47,10 +47,10 @@ def draft(answer: str, *wrong: str) -> str:
 
 
 def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
-    looker = Looker(
+    verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
-    done = repaired(looker)
+    done = repaired(verifier)
     assert (done.drop, done.answer, done.subsets) == (None, "blue", ("mma",))
     assert done.options[done.answer_index or 0] == "blue"
     (repair,) = done.repairs
@@ -59,7 +59,7 @@ def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
     assert repair.reason == "sight: answer disputed: 'blue' is chosen"
     assert [v.correct for v in done.verdicts][:2] == [False, False]
     assert done.verdicts[-1].seed > done.verdicts[0].seed + 1000
-    request = next(r for r in looker.asked if r.prompt == "filters/repair")
+    request = next(r for r in verifier.asked if r.prompt == "filters/repair")
     said = request.messages[-1].text
     assert "blue shows" in said
     assert "ANSWER: C" not in said  # letters of an order that the writer does not see
@@ -68,7 +68,7 @@ def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
 
 
 def test_what_cannot_be_mended_stays_as_it_was() -> None:
-    done = repaired(Looker({"blue": [SCENE]}))
+    done = repaired(ScriptedVerifier({"blue": [SCENE]}))
     assert (done.question_id, done.repairs) == ("q", ())
     assert (done.drop or "").startswith("sight: answer disputed")
 
@@ -88,26 +88,30 @@ class Marks:
 
 def test_the_best_of_the_versions_stays() -> None:
     """The rewrite of a question that was only marked is wrong, and goes: the first one stays."""
-    looker = Looker(
+    verifier = ScriptedVerifier(
         {"red": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
-    done = repaired(looker, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
+    done = repaired(verifier, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
     assert (done.question_id, done.drop, done.subsets) == ("q", None, ())
     assert done.answer == "red"
 
 
 def test_nothing_is_mended_where_nothing_was_said() -> None:
-    looker = Looker({}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red"))
-    done = repaired(looker)
+    verifier = ScriptedVerifier(
+        {}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red")
+    )
+    done = repaired(verifier)
     assert (done.drop, done.subsets) == (None, ())
-    assert all(r.prompt == "filters/sight" for r in looker.asked)
+    assert all(r.prompt == "filters/sight" for r in verifier.asked)
 
 
 def test_rounds_of_repair_end() -> None:
-    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("green", *OPTIONS[2:], "orange"))
-    done = repaired(looker, rounds=2)
+    verifier = ScriptedVerifier(
+        {"blue": [SCENE]}, mend=lambda _: draft("green", *OPTIONS[2:], "orange")
+    )
+    done = repaired(verifier, rounds=2)
     assert done.drop is not None
-    assert sum(r.prompt == "filters/repair" for r in looker.asked) == 2
+    assert sum(r.prompt == "filters/repair" for r in verifier.asked) == 2
 
 
 def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_first() -> None:
@@ -122,9 +126,11 @@ def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_fi
 def test_each_wording_stands_with_what_was_said_of_it() -> None:
     """Two rounds: the second is told of both wordings, and whose explanations are whose."""
     wordings = iter(("green", "orange"))
-    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft(next(wordings), "a", "b", "blue", "c"))
-    repaired(looker, rounds=2)
-    first, second = (r for r in looker.asked if r.prompt == "filters/repair")
+    verifier = ScriptedVerifier(
+        {"blue": [SCENE]}, mend=lambda _: draft(next(wordings), "a", "b", "blue", "c")
+    )
+    repaired(verifier, rounds=2)
+    first, second = (r for r in verifier.asked if r.prompt == "filters/repair")
     assert first.variables["earlier"] == ()
     (before,) = second.variables["earlier"]
     now = second.variables["now"]
@@ -190,10 +196,10 @@ def test_the_films_other_questions_are_shown_and_its_own_earlier_wording_is_not(
         question(question_id="r", question="Who opens the door?"),
         question(question_id="s", question="Who has left?", drop="check: an empty text"),
     )
-    assert others(film, asked) == ("Who opens the door?",)
+    assert other_questions(film, asked) == ("Who opens the door?",)
     before = json.dumps({"question_id": "r", "verdicts": 0})
     mended = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
-    assert others(film, mended) == ()
+    assert other_questions(film, mended) == ()
 
 
 def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> None:
@@ -205,19 +211,23 @@ def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> Non
     assert repair_form(1).read(near) is not None
     with pytest.raises(Unparsed, match="60 s apart"):
         repair_form(1, 60.0).read(near)
-    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
-    done = repaired(looker, rounds=1, metrics={"reach_seconds": 90.0})
+    verifier = ScriptedVerifier(
+        {"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:])
+    )
+    done = repaired(verifier, rounds=1, metrics={"reach_seconds": 90.0})
     assert done.repairs == ()
-    done = repaired(looker, rounds=1, metrics={"reach_seconds": 30.0})
+    done = repaired(verifier, rounds=1, metrics={"reach_seconds": 30.0})
     assert done.answer == "blue"
 
 
 def test_a_mended_question_may_turn_into_another_known_kind() -> None:
     def mend(tag: str) -> Question:
         text = draft("blue", *OPTIONS[:2], *OPTIONS[3:]).replace("(kind)", f"({tag})")
-        asker = Asker(llm=Looker({"blue": [SCENE]}, mend=lambda _: text), prompts=Prompts())
+        asker = Asker(
+            llm=ScriptedVerifier({"blue": [SCENE]}, mend=lambda _: text), prompts=Prompts()
+        )
         video = row(question(question_type="Counting"))
-        vetting = VettingContext(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+        vetting = VettingContext(askers={"verifier": asker, "repairer": asker}, film=Stills(video))
         mend = RepairRule(rounds=1, kinds=("Counting", "State Changes"))
         return (asyncio.run(vet(video, (Sight(),), vetting, None, mend)).questions or ())[0]
 
@@ -227,12 +237,12 @@ def test_a_mended_question_may_turn_into_another_known_kind() -> None:
 
 def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
     """No look is paid for at a wording that is guessed again, none at one that is given up."""
-    looker = Looker(
+    verifier = ScriptedVerifier(
         {"red": [SCENE]}, guess=guesses("red"), mend=lambda _: draft("red", "a", "b", "c", "d")
     )
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
-    done = repaired(looker, Sight(), blind, rounds=2)
-    prompts = [r.prompt for r in looker.asked]
+    done = repaired(verifier, Sight(), blind, rounds=2)
+    prompts = [r.prompt for r in verifier.asked]
     assert prompts.count("filters/repair") == 2
     assert "filters/sight" not in prompts[prompts.index("filters/blind") :]
     assert (done.question_id, done.subsets, done.repairs) == ("q", (), ())
@@ -240,18 +250,20 @@ def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
 
 
 def test_what_sight_drops_no_guesser_is_paid_for() -> None:
-    looker = Looker({"blue": [SCENE]}, guess=guesses("red"))
+    verifier = ScriptedVerifier({"blue": [SCENE]}, guess=guesses("red"))
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
-    done = repaired(looker, Sight(), blind, rounds=0)
+    done = repaired(verifier, Sight(), blind, rounds=0)
     assert done.drop is not None
-    assert {r.prompt for r in looker.asked} == {"filters/sight"}
+    assert {r.prompt for r in verifier.asked} == {"filters/sight"}
 
 
 def test_only_what_fell_by_the_filters_named_is_mended() -> None:
-    looker = Looker({"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:]))
-    asker = Asker(llm=looker, prompts=Prompts())
+    verifier = ScriptedVerifier(
+        {"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:])
+    )
+    asker = Asker(llm=verifier, prompts=Prompts())
     video = row(question())
-    vetting = VettingContext(askers={"looker": asker, "repairer": asker}, film=Stills(video))
+    vetting = VettingContext(askers={"verifier": asker, "repairer": asker}, film=Stills(video))
     done = asyncio.run(vet(video, (Sight(),), vetting, None, RepairRule(of=("blind",))))
     assert (done.questions or ())[0].repairs == ()
 

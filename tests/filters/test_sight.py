@@ -1,4 +1,4 @@
-"""Sight: each way a question can fare under a looker, and how votes end."""
+"""Sight: each way a question can fare under a verifier, and how votes end."""
 
 import asyncio
 import json
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mustsee.conditions.film import VideoFrames
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, told_by
+from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, look_form
 from mustsee.filters.sight import Sight
 from mustsee.filters.vetting import Judges, VettingContext, ignore_count
 from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
-from tests.support.looker import (
+from tests.support.verifier import (
     CANNOT_TELL,
     ELSEWHERE,
     LETTERS,
@@ -27,7 +27,7 @@ from tests.support.looker import (
     SCENE,
     SECONDS,
     WRONG,
-    Looker,
+    ScriptedVerifier,
     Stills,
     World,
     question,
@@ -36,7 +36,7 @@ from tests.support.looker import (
 
 
 def sighted(
-    looker: Looker,
+    verifier: ScriptedVerifier,
     sight: Sight | None = None,
     *,
     video: Video | None = None,
@@ -45,8 +45,10 @@ def sighted(
     **changes: object,
 ) -> Question:
     film = video or row()
-    asker = Asker(llm=looker, prompts=Prompts(), tries=1)
-    vetting = VettingContext(askers={"looker": asker}, film=Stills(film), judge=judge, count=count)
+    asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
+    vetting = VettingContext(
+        askers={"verifier": asker}, film=Stills(film), judge=judge, count=count
+    )
     return asyncio.run((sight or Sight())(question(**changes), film, vetting))
 
 
@@ -55,7 +57,7 @@ def conditions(done: Question) -> list[str]:
 
 
 def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
-    done = sighted(Looker({"red": [SCENE]}))
+    done = sighted(ScriptedVerifier({"red": [SCENE]}))
     assert done.drop is None
     assert done.evidence == (SCENE,)
     assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
@@ -77,7 +79,7 @@ FALLS: list[tuple[World, str]] = [
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_what_falls_has_its_reason(world: World, reason: str) -> None:
-    done = sighted(Looker(world))
+    done = sighted(ScriptedVerifier(world))
     assert (done.drop or "").startswith(f"sight: {reason}")
     assert done.metrics["sight_passed"] == 0
     assert done.verdicts
@@ -85,7 +87,7 @@ def test_what_falls_has_its_reason(world: World, reason: str) -> None:
 
 @pytest.mark.parametrize("true", [ELSEWHERE, Span(7.0, 31.0), Span(289.0, 300.0)])
 def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
-    done = sighted(Looker({"red": [true]}))
+    done = sighted(ScriptedVerifier({"red": [true]}))
     assert done.drop is None
     (found,) = done.evidence
     assert abs(found.start - true.start) <= 1
@@ -98,14 +100,14 @@ def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
 def test_a_moment_between_the_pictures_is_found() -> None:
     """Pictures of the whole stand 4.7 s apart: it falls between those of the first look."""
     moment = Span(201.0, 202.0)
-    done = sighted(Looker({"red": [moment]}))
+    done = sighted(ScriptedVerifier({"red": [moment]}))
     assert done.drop is None
     (found,) = done.evidence
     assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
 
 
 def test_evidence_that_was_never_named_is_found() -> None:
-    done = sighted(Looker({"red": [ELSEWHERE]}), evidence=())
+    done = sighted(ScriptedVerifier({"red": [ELSEWHERE]}), evidence=())
     (found,) = done.evidence
     assert done.drop is None
     assert max(abs(found.start - ELSEWHERE.start), abs(found.end - ELSEWHERE.end)) <= 1
@@ -113,10 +115,10 @@ def test_evidence_that_was_never_named_is_found() -> None:
 
 
 def test_what_shows_everywhere_needs_no_evidence() -> None:
-    looker = Looker({"red": [Span(0.0, SECONDS)]})
-    assert sighted(looker).drop is None
-    assert sighted(looker).metrics["sight_needed"] == 0
-    fallen = sighted(looker, Sight(drop_unneeded=True))
+    verifier = ScriptedVerifier({"red": [Span(0.0, SECONDS)]})
+    assert sighted(verifier).drop is None
+    assert sighted(verifier).metrics["sight_needed"] == 0
+    fallen = sighted(verifier, Sight(drop_unneeded=True))
     assert fallen.drop == "sight: the evidence is not needed"
 
 
@@ -131,13 +133,13 @@ def test_what_shows_everywhere_needs_no_evidence() -> None:
     ],
 )
 def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
-    done = sighted(Looker({"red": [SCENE]}, spoil), Sight(needed=False))
+    done = sighted(ScriptedVerifier({"red": [SCENE]}, spoil), Sight(needed=False))
     assert done.drop is None
     assert len(done.verdicts) == looks
 
 
 def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
-    done = sighted(Looker({}, dict.fromkeys(range(1, 20), PROSE)))
+    done = sighted(ScriptedVerifier({}, dict.fromkeys(range(1, 20), PROSE)))
     assert done.drop is None
     assert done.metrics["sight_unvetted"] == 1
     assert "sight_passed" not in done.metrics
@@ -148,9 +150,9 @@ def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
 @pytest.mark.parametrize("evidence", [SCENE, ELSEWHERE, Span(0.0, SECONDS)])
 @pytest.mark.parametrize("world", [{"red": [SCENE]}, *(world for world, _ in FALLS)])
 def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evidence: Span) -> None:
-    looker = Looker(world)
-    sighted(looker, evidence=(evidence,))
-    asked = [(r.messages[-1].images, r.variables["options"]) for r in looker.looks]
+    verifier = ScriptedVerifier(world)
+    sighted(verifier, evidence=(evidence,))
+    asked = [(r.messages[-1].images, r.variables["options"]) for r in verifier.looks]
     assert len(set(asked)) == len(asked)
 
 
@@ -163,26 +165,26 @@ def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evide
     ],
 )
 def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
-    looker = Looker({"red": [true]})
-    done = sighted(looker, Sight(fewest=True), evidence=(evidence,))
+    verifier = ScriptedVerifier({"red": [true]})
+    done = sighted(verifier, Sight(fewest=True), evidence=(evidence,))
     assert done.drop is None
     assert 1 <= done.metrics["min_frames"] <= 64
     assert done.metrics["min_seconds"] == 0
-    dropped = sighted(looker, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
+    dropped = sighted(verifier, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
     assert dropped.drop == "sight: 0.0 s of film are enough"
 
 
 def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
-    done = sighted(Looker({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
+    done = sighted(ScriptedVerifier({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
     assert "min_frames" not in done.metrics
     assert done.metrics["min_seconds"] == 0
 
 
 def test_two_places_need_the_film_between_them() -> None:
-    """A looker that must see both places is right from one picture of each."""
+    """A verifier that must see both places is right from one picture of each."""
 
     @dataclass
-    class Both(Looker):
+    class Both(ScriptedVerifier):
         def look(self, request: Request) -> str:
             times = request.variables["frames"]
             both = all(any(s.start <= t < s.end for t in times) for s in (SCENE, ELSEWHERE))
@@ -197,7 +199,7 @@ def test_two_places_need_the_film_between_them() -> None:
 
 def test_what_no_picture_is_needed_for_needs_none() -> None:
     @dataclass
-    class Knows(Looker):
+    class Knows(ScriptedVerifier):
         def look(self, request: Request) -> str:
             place = list(request.variables["options"]).index("red")
             return f"* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
@@ -209,7 +211,7 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
 def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
     gone = replace(row(), uri="narrations:film")
     vetting = VettingContext(
-        askers={"looker": Asker(llm=Looker({"red": [SCENE]}), prompts=Prompts())},
+        askers={"verifier": Asker(llm=ScriptedVerifier({"red": [SCENE]}), prompts=Prompts())},
         film=VideoFrames(gone),
     )
     for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
@@ -238,7 +240,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
     )
-    told = told_by(5).read(reply)
+    told = look_form(5).read(reply)
     assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
     assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
     assert told.where == (Span(9.0, 12.0),)
@@ -248,7 +250,7 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
 def test_an_answer_in_words_is_read(words: str) -> None:
-    told = told_by(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
+    told = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
     assert (told.choice, told.words) == (said, words.strip("*"))
 
@@ -256,7 +258,7 @@ def test_an_answer_in_words_is_read(words: str) -> None:
 @given(st.text())
 def test_any_text_is_a_look_or_unparsed(text: str) -> None:
     try:
-        told = told_by(3).read(text)
+        told = look_form(3).read(text)
     except Unparsed:
         return
     assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
@@ -276,7 +278,7 @@ def test_any_text_is_a_look_or_unparsed(text: str) -> None:
 )
 def test_what_is_no_look_is_unparsed(reply: str) -> None:
     with pytest.raises(Unparsed):
-        told_by(5).read(reply)
+        look_form(5).read(reply)
 
 
 EVERY: list[Choice | None] = [None, 0, 1, 2, CANNOT, SEVERAL]
@@ -303,9 +305,9 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
 def test_a_slide_that_stays_on_is_cut_whole() -> None:
     """What shows the answer goes on after what was named as evidence: all of its shot is cut."""
     shots = (Span(0.0, 30.0), Span(30.0, 75.0), Span(75.0, SECONDS))
-    looker = Looker({"red": [Span(30.0, 75.0)]})
-    assert sighted(looker).metrics["sight_needed"] == 0
-    cut = sighted(looker, video=replace(row(), shots=shots))
+    verifier = ScriptedVerifier({"red": [Span(30.0, 75.0)]})
+    assert sighted(verifier).metrics["sight_needed"] == 0
+    cut = sighted(verifier, video=replace(row(), shots=shots))
     assert cut.metrics["sight_needed"] == 1
     kept = [json.loads(v.detail) for v in cut.verdicts]
     without = next(d["frames"] for d in kept if d["condition"] == "without_evidence")
@@ -314,20 +316,22 @@ def test_a_slide_that_stays_on_is_cut_whole() -> None:
 
 def test_what_is_said_in_a_cut_is_left_out_and_said_to_be() -> None:
     """A line that begins in what is cut and ends after it would tell what was cut."""
-    looker = Looker({"red": [SCENE]})
+    verifier = ScriptedVerifier({"red": [SCENE]})
     line = Line(start=49.0, end=53.0, text="Such a red kite.")
-    done = sighted(looker, video=replace(row(), lines=(line,)))
+    done = sighted(verifier, video=replace(row(), lines=(line,)))
     assert done.drop is None
-    without = next(r for r in looker.looks if r.variables["cuts"] and r.variables["frames"][0] < 9)
+    without = next(
+        r for r in verifier.looks if r.variables["cuts"] and r.variables["frames"][0] < 9
+    )
     assert without.variables["lines"] == ()
     assert "cut out, pictures and speech alike: 39.0-51.0 s" in without.messages[-1].text
 
 
 def test_each_picture_stands_behind_its_time() -> None:
-    looker = Looker({"red": [SCENE]})
-    sighted(looker)
-    parts = looker.looks[0].messages[-1].parts
-    times = looker.looks[0].variables["frames"]
+    verifier = ScriptedVerifier({"red": [SCENE]})
+    sighted(verifier)
+    parts = verifier.looks[0].messages[-1].parts
+    times = verifier.looks[0].variables["frames"]
     places = [i for i, part in enumerate(parts) if isinstance(part, bytes)]
     assert [parts[i] for i in places] == [f"{t}".encode() for t in times]
     assert all(f"{t:.1f} s" in str(parts[i - 1]) for i, t in zip(places, times, strict=True))
@@ -335,14 +339,14 @@ def test_each_picture_stands_behind_its_time() -> None:
 
 def test_looks_that_cannot_be_read_are_counted_and_kept() -> None:
     counted: list[str] = []
-    looker = Looker({"red": [SCENE]}, {1: PROSE})
-    done = sighted(looker, Sight(needed=False), count=lambda name, n: counted.append(name))
+    verifier = ScriptedVerifier({"red": [SCENE]}, {1: PROSE})
+    done = sighted(verifier, Sight(needed=False), count=lambda name, n: counted.append(name))
     assert counted == ["looks that could not be read"]
     assert json.loads(done.verdicts[0].detail)["replies"] == [PROSE]
 
 
 @dataclass
-class InWords(Looker):
+class InWords(ScriptedVerifier):
     """Answers in words what shows, from other words for red."""
 
     def look(self, request: Request) -> str:
@@ -403,10 +407,10 @@ def test_what_the_judge_cannot_tell_is_no_vote() -> None:
 
 def test_what_needs_no_film_is_found_out_first() -> None:
     """Nothing of the film is shown in the first of the looks that seek the fewest: no line."""
-    looker = Looker({"red": [SCENE]})
-    done = sighted(looker, Sight(needed=False, fewest=True))
+    verifier = ScriptedVerifier({"red": [SCENE]})
+    done = sighted(verifier, Sight(needed=False, fewest=True))
     asked = [json.loads(v.detail)["condition"] for v in done.verdicts]
-    first = looker.looks[asked.index("blind")]
+    first = verifier.looks[asked.index("blind")]
     assert (first.variables["frames"], first.variables["lines"]) == ((), ())
     assert "Nothing of it is before you" in first.messages[-1].text
     assert asked.index("blind") == 2  # behind the two looks at the evidence

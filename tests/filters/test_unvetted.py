@@ -25,7 +25,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
 from ray_jobs.running.summary import unverified_lines
-from tests.support.looker import LETTERS, OPTIONS, SCENE, Looker, Stills, question, row
+from tests.support.verifier import LETTERS, OPTIONS, SCENE, ScriptedVerifier, Stills, question, row
 
 BLIND = BlindGuess(name="blind", prompt="filters/blind")
 ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)
@@ -42,8 +42,8 @@ def wrong(request: Request) -> str:
 
 
 @dataclass
-class Muddled(Looker):
-    """A looker and guesser that talks nonsense in answer to some prompts."""
+class Muddled(ScriptedVerifier):
+    """A verifier and guesser that talks nonsense in answer to some prompts."""
 
     nonsense: Sequence[str] = ()
     again: Callable[[Request], bool] = field(default=lambda request: True)
@@ -55,9 +55,9 @@ class Muddled(Looker):
         return reply
 
 
-def vetted(llm: Looker, *asked: Question) -> tuple[Question, ...]:
+def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
     film = row(*asked)
-    roles = dict.fromkeys(("guesser", "looker", "repairer"), Asker(llm=llm, prompts=Prompts()))
+    roles = dict.fromkeys(("guesser", "verifier", "repairer"), Asker(llm=llm, prompts=Prompts()))
     vetting = VettingContext(askers=roles, film=Stills(film))
     return (
         asyncio.run(vet(film, FILTERS, vetting, "mma", RepairRule(see=None, near=None))).questions
@@ -68,7 +68,7 @@ def vetted(llm: Looker, *asked: Question) -> tuple[Question, ...]:
 def test_what_all_filters_read_is_in_the_subset() -> None:
     """Else the tests below would show nothing."""
     (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
-    assert (found.drop, found.subsets, found.unvetted_by) == (None, ("mma",), ())
+    assert (found.drop, found.subsets, found.unverified_by) == (None, ("mma",), ())
 
 
 @pytest.mark.parametrize("name", PROMPTS)
@@ -77,7 +77,7 @@ def test_nonsense_to_one_filter_drops_and_mends_nothing(name: str) -> None:
     some = [question(question_id=f"q{n}", question=f"Which colour is kite {n}?") for n in range(3)]
     for found in vetted(llm, *some):
         assert (found.drop, found.subsets, found.repairs) == (None, (), ())
-        assert found.unvetted_by == (name,)
+        assert found.unverified_by == (name,)
         assert f"{name}_passed" not in found.metrics
         others = {f"{other}_passed" for other in (*PROMPTS, "giveaways") if other != name}
         assert {key: found.metrics[key] for key in others} == dict.fromkeys(others, 1.0)
@@ -99,13 +99,13 @@ def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fat
         order = sorted(range(5), key=lambda i: (options[i] == "red") != said)
         return "Hm." if said is None else "* ANSWER: " + " > ".join(LETTERS[i] for i in order)
 
-    asker = Asker(llm=Looker({}, guess=guess), prompts=Prompts())
+    asker = Asker(llm=ScriptedVerifier({}, guess=guess), prompts=Prompts())
     film = row(question())
     vetting = VettingContext(askers={"guesser": asker}, film=Stills(film))
     found = asyncio.run(replace(BLIND, all_runs=True)(question(), film, vetting))
     assert (found.drop is not None) == (fate == "fallen")
     assert found.metrics.get("blind_passed") == {"passed": 1.0, "fallen": 0.0}.get(fate)
-    assert found.unvetted_by == (("blind",) if fate == "open" else ())
+    assert found.unverified_by == (("blind",) if fate == "open" else ())
 
 
 def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> None:
@@ -153,7 +153,7 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())
         film = Stills(video) if video.uri else VideoFrames(replace(video, uri="narrations:v"))
-        return await Sight()(asked, video, VettingContext(askers={"looker": asker}, film=film))
+        return await Sight()(asked, video, VettingContext(askers={"verifier": asker}, film=film))
 
     known = [replace(question(), question_id=f"q{n}") for n in range(3)]
     found = [
@@ -163,7 +163,7 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
             for one, name in zip(known[1:], ("gone", "lost"), strict=True)
         ),
     ]
-    assert all(one.unvetted_by == ("sight",) and one.drop is None for one in found)
+    assert all(one.unverified_by == ("sight",) and one.drop is None for one in found)
     write_tables(tmp_path, found)
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]

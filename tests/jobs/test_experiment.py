@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from mustsee.errors import UserError
-from ray_jobs.running.experiment import FinishedRun, Mlflow, NoTracker, Wandb, figures, tell
+from ray_jobs.running.experiment import (
+    FinishedRun,
+    Mlflow,
+    NoTracker,
+    Wandb,
+    figures,
+    report_to_tracker,
+)
 
 RECORD: dict[str, Any] = {
     "recipe": "neptune",
@@ -53,7 +60,7 @@ def out(tmp_path: Path) -> str:
 
 def test_a_run_is_told_whole(out: str) -> None:
     tracker = Kept()
-    assert tell(tracker, out) == "log:   here"
+    assert report_to_tracker(tracker, out) == "log:   here"
     (run,) = tracker.runs
     assert run.settings == {"seed": 0, "llm.model": "gpt-4.1-mini", "videos": "films"}
     assert run.figures["questions/dropped/sight"] == 1
@@ -78,9 +85,9 @@ def test_a_tracker_that_fails_is_said_and_costs_nothing(
             raise OSError("connection refused for sesame-sesame\nand a long trace")
 
     monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
-    said = tell(Broken(), out) or ""
+    said = report_to_tracker(Broken(), out) or ""
     assert "not kept by Broken: connection refused for (key); the run itself is complete" in said
-    assert tell(NoTracker(), out) is None
+    assert report_to_tracker(NoTracker(), out) is None
 
 
 def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +150,6 @@ def test_mlflow_is_given_names_and_portions_that_it_takes(
     (Path(out) / "run.json").write_text(json.dumps(record))
     results = {"results": [{**SCORE, "named": {"M-Avg (9 tasks: dev)": 0.5}}]}
     (Path(out) / "results.json").write_text(json.dumps(results))
-    assert "run r1" in (tell(Mlflow(experiment="e"), out) or "")
+    assert "run r1" in (report_to_tracker(Mlflow(experiment="e"), out) or "")
     assert [len(some) for some in told["params"]] == [100, 100, 50]
     assert told["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 
-from ray_jobs.running.heartbeat import EVERY, Heartbeat, quiet, show_step, stop_heartbeat
+from ray_jobs.running.heartbeat import HEARTBEAT_S, Heartbeat, quiet, show_step, stop_heartbeat
 
 
 class Beating:
@@ -31,14 +31,14 @@ def test_each_stretch_has_its_line_with_what_is_done_in_it() -> None:
             said = beating.lines(130)
         assert [line for _, line in beating.lines(20)][-1].endswith("embedding 5000 questions")
     assert said[0][1].endswith("templates: 7 of 50 clusters")
-    assert max(b - a for (a, _), (b, _) in itertools.pairwise(said)) <= EVERY
+    assert max(b - a for (a, _), (b, _) in itertools.pairwise(said)) <= HEARTBEAT_S
 
 
 def test_a_step_with_lines_of_its_own_is_not_talked_over() -> None:
     beating = Beating()
     with quiet():
         assert beating.lines(100) == []
-    assert [at for at, _ in beating.lines(20)] == [100 + EVERY]
+    assert [at for at, _ in beating.lines(20)] == [100 + HEARTBEAT_S]
 
 
 def test_a_step_that_fails_is_over() -> None:

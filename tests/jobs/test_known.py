@@ -98,7 +98,7 @@ def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) ->
 def test_finished_rows_are_those_that_the_workers_would_give(
     block: int, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK_ROWS", block)
     WorkerChain(stages(folder), session(tmp_path))(rows())
     again = session(tmp_path)
     expected = WorkerChain(stages(folder), again)(rows())
@@ -143,8 +143,8 @@ def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Pa
 def test_portions_hold_each_row_once_and_in_order(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PORTION", 4)
-    monkeypatch.setattr(module, "BLOCK", 2)
+    monkeypatch.setattr(module, "MAX_PORTION_ROWS", 4)
+    monkeypatch.setattr(module, "BLOCK_ROWS", 2)
     with Lookups(look_up_rows(stages(folder), rows(), session(tmp_path))) as looked:
         portions = list[pa.Table]()
         while (rest := portion(looked)[1]).num_rows:
@@ -168,7 +168,7 @@ def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     one = rows().slice(0, 1)
     found = looked(
         [LookedUpBlock(1, one, rows().slice(3, 3)), LookedUpBlock(0, one, rows().slice(1, 2))]

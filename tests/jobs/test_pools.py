@@ -10,7 +10,7 @@ from actors.stage import Stage
 from mustsee.decision import Decision
 from mustsee.errors import UserError
 from ray_jobs.running.barrier import decision_stage
-from ray_jobs.running.cluster import Cluster, demand, pools, preflight, short_of
+from ray_jobs.running.cluster import Cluster, demand, lacking_workers, pools, preflight
 
 SHARED = (("probe", "look"), ("ask", "vet"))
 PART: Any = None  # not asked for
@@ -70,6 +70,6 @@ def test_what_a_pool_waits_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 2.0})
     monkeypatch.setattr("ray.available_resources", lambda: {"CPU": 0.5})
     found = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
-    assert short_of(found, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
-    assert short_of(found, "ask") == ""
-    assert short_of(found, "sample") == ""
+    assert lacking_workers(found, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
+    assert lacking_workers(found, "ask") == ""
+    assert lacking_workers(found, "sample") == ""

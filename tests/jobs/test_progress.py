@@ -143,7 +143,7 @@ def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[
         seen = snapshot({"look": StageCounts(started=1, computed=worked)})
         (look,) = watched.at(float(second), seen).states(seen)
         if look.seconds_left is not None:
-            found.append((look.seconds_left, look.late))
+            found.append((look.seconds_left, look.is_late))
     return found
 
 

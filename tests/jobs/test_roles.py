@@ -22,7 +22,7 @@ FILES = {
     "llm/rules.yaml": "kind: rules\n",
     "llm/openai.yaml": "kind: openai\nmodel: m\nbase_url: ${base_url}\nlimits: {minute: 5}\n",
     "llm/local.yaml": "kind: local\nmodel: l\ndevice: cpu\n",
-    "vet/two.yaml": "guesser: ${llm}\nlooker: ${llm}\ndeep:\n  repairer: ${llm}\nout: ${out}\n",
+    "vet/two.yaml": "guesser: ${llm}\nverifier: ${llm}\ndeep:\n  repairer: ${llm}\nout: ${out}\n",
     "experiment/own.yaml": "# @package _global_\ndefaults:\n  - override /llm: openai\n"
     "llm:\n  model: own\n",
 }
@@ -46,7 +46,7 @@ def vetted(*overrides: str) -> Any:
 @pytest.mark.usefixtures("small")
 def test_roles_are_found_wherever_they_stand() -> None:
     groups = roles(compose_job("small"))
-    assert groups == dict.fromkeys(("vet.guesser", "vet.looker", "vet.deep.repairer"), "llm")
+    assert groups == dict.fromkeys(("vet.guesser", "vet.verifier", "vet.deep.repairer"), "llm")
 
 
 @pytest.mark.usefixtures("small")
@@ -76,13 +76,13 @@ def test_a_role_is_set_as_a_group_is(overrides: list[str], guesser: Any) -> None
     llm: Any = OmegaConf.to_container(
         compose("small", ["out=o", *(o for o in overrides if not re.match("vet|base", o))])["llm"]
     )
-    assert found["looker"] == found["deep"]["repairer"] == llm, "other roles stay as they are"
+    assert found["verifier"] == found["deep"]["repairer"] == llm, "other roles stay as they are"
 
 
 @pytest.mark.usefixtures("small")
 def test_a_role_further_in() -> None:
-    found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/looker=local")
-    assert [found["deep"]["repairer"]["model"], found["looker"]["model"]] == ["x", "l"]
+    found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local")
+    assert [found["deep"]["repairer"]["model"], found["verifier"]["model"]] == ["x", "l"]
 
 
 @pytest.mark.usefixtures("small")
@@ -170,3 +170,38 @@ def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
     job = build(compose("cinepile", ["videos=x", "out=y", "descriptions=z"]))
     mend = job.vet.repair
     assert (mend.rounds, list(mend.of), mend.see, mend.near) == (5, ["refine"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "now"),
+    [
+        ("neptune", "vet.looker.model=m", "write vet.verifier.model=m"),
+        ("neptune", "vet/looker=openai", "write vet/verifier=openai"),
+        ("neptune", "enrich/vet/looker=openai", "write enrich/vet/verifier=openai"),
+        ("neptune", "people=looker", "write people=model"),
+        ("neptune", "people.looker.model=m", "write people.llm.model=m"),
+        ("neptune", "~vet.looker", "write ~vet.verifier"),
+        ("mlvu", "absent.looker=null", "write absent.verifier=null"),
+        ("certificate", "looker.model=m", "write verifier.model=m"),
+    ],
+)
+def test_a_key_of_an_earlier_version_is_refused_with_its_new_name(
+    job: str, given: str, now: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        compose(job, [given])
+    assert str(refused.value).endswith(now)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_configuration_of_an_earlier_version_is_refused_with_its_new_keys() -> None:
+    plain: Any = OmegaConf.to_container(compose("neptune", ["videos=v", "out=o"]))
+    plain["vet"]["looker"] = plain["vet"].pop("verifier")
+    config = OmegaConf.create(plain)
+    with pytest.raises(UserError, match=r"'vet\.looker' .* 'vet\.verifier' now"):
+        build(config)
+
+
+def test_names_of_this_version_hold_no_earlier_one() -> None:
+    given = ["videos=looker.mp4", "out=looker", "llm=openai", "llm.model=looker"]
+    assert compose("neptune", given)["videos"] == "looker.mp4"

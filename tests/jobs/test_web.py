@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from ray_jobs.running.web import port, stay_up
+from ray_jobs.running.web import port, serve_until_signal
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
@@ -32,7 +32,9 @@ def test_ctrl_c_ends_the_page_and_says_what_is_kept(
 
         looking = threading.Thread(target=look_and_stop)
         looking.start()
-        code = stay_up(app, listening, f"a page at {address}", "stopped: 3 votes are kept")
+        code = serve_until_signal(
+            app, listening, f"a page at {address}", "stopped: 3 votes are kept"
+        )
         looking.join()
     assert (code, seen) == (130, [b"there"])
     said = capsys.readouterr()

@@ -31,7 +31,7 @@ from mustsee.layouts import (
     vlmevalkit,
 )
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.growing import GROUP, JsonItems, Parquet
+from mustsee.layouts.growing import ROW_GROUP_ROWS, JsonItems, Parquet
 from mustsee.layouts.reading import Rereadable, dump_json
 from mustsee.records import Question, Span, Video
 
@@ -78,7 +78,7 @@ def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[...,
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., None]) -> None:
-    count, alive, most = 4 * GROUP, 0, 0
+    count, alive, most = 4 * ROW_GROUP_ROWS, 0, 0
 
     def gone() -> None:
         nonlocal alive
@@ -95,7 +95,7 @@ def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., Non
             del made
 
     write(Rereadable(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
-    assert 0 < most <= 2 * GROUP + 8  # a parquet file of each split waits for its group
+    assert 0 < most <= 2 * ROW_GROUP_ROWS + 8  # a parquet file of each split waits for its group
 
 
 @given(st.lists(st.recursive(

@@ -66,7 +66,7 @@ def test_the_same_name_is_the_same_mutant() -> None:
 
 def test_subtitles_larger_than_any_are_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "film.srt"
-    path.write_bytes(b"x" * (subtitles.LARGEST + 1))
+    path.write_bytes(b"x" * (subtitles.MAX_FILE_BYTES + 1))
     with pytest.raises(BadRow, match="16,000,000 bytes"):
         subtitles.read(str(path))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
-from mustsee.media.onscreen import TextFinder, TextRules, letters, places, same, texts
+from mustsee.media.onscreen import TextFinder, TextRules, is_same_text, letters, places, texts
 from mustsee.media.video import film
 from mustsee.records import ScreenText
 from tests.support.films import scene, write
@@ -156,10 +156,10 @@ def test_what_is_not_surely_read_is_left_out(
 
 
 def test_readings_are_of_the_same_words_but_never_of_other_numbers() -> None:
-    assert same("clideo.com", "clideo.")
-    assert same("Blender Cloud", "BlenderCloud")
-    assert not same("57", "51")
-    assert not same("200 GRAMS", "300 GRAMS")
+    assert is_same_text("clideo.com", "clideo.")
+    assert is_same_text("Blender Cloud", "BlenderCloud")
+    assert not is_same_text("57", "51")
+    assert not is_same_text("200 GRAMS", "300 GRAMS")
     assert [letters(t) for t in ("TOO HOT!", "东京", "★", "--")] == [6, 4, 0, 0]
 
 

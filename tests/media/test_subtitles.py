@@ -101,24 +101,24 @@ def test_embedded_subtitles(tmp_path) -> None:
                 packet.pts = packet.dts = 1000 * start
                 packet.duration = 1500
                 out.mux(packet)
-    found = subtitles.embedded(path)
+    found = subtitles.embedded_subtitles(path)
     assert found is not None
     assert found.language == "en"
     assert [(x.start, x.end, x.speaker, x.text) for x in found.lines] == [
         (1.0, 2.5, "Ann", "eng 1"),
         (4.0, 5.5, "Ann", "eng 4"),
     ]
-    german = subtitles.embedded(path, prefer="de")
+    german = subtitles.embedded_subtitles(path, prefer="de")
     assert german is not None
     assert (german.language, german.lines[0].text) == ("de", "ger 1")
 
 
 def test_subtitles_in_a_real_film() -> None:
     (path,) = material("video").rglob("nasa_13013.mp4")
-    found = subtitles.embedded(str(path))
+    found = subtitles.embedded_subtitles(str(path))
     assert found is not None
     assert (found.language, found.lines[0].speaker) == ("en", "NAR")
-    assert subtitles.embedded("examples/videos/pancakes.mp4") is None
+    assert subtitles.embedded_subtitles("examples/videos/pancakes.mp4") is None
 
 
 def test_what_is_no_subtitle_file(tmp_path) -> None:

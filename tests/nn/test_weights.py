@@ -33,14 +33,14 @@ def change(file: Path, at: int) -> None:
 
 
 def test_a_folder_is_known_by_its_files(folder: Path, tmp_path: Path) -> None:
-    before = weights.which(str(folder))
+    before = weights.weights_identity(str(folder))
     copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
     (copy / "README.md").write_text("Another text.")
-    assert weights.which(str(copy)) == before
+    assert weights.weights_identity(str(copy)) == before
     change(folder / "model.safetensors", 3_000_000)
-    trained = weights.which(str(folder))
+    trained = weights.weights_identity(str(folder))
     (folder / "config.json").write_text('{"softcap": 30}')
-    assert len({before, trained, weights.which(str(folder))}) == 3
+    assert len({before, trained, weights.weights_identity(str(folder))}) == 3
 
 
 @pytest.mark.parametrize("part", [JaxCaptioner, Whisper, Transformers])
@@ -60,5 +60,5 @@ def test_a_hugging_face_model_is_known_by_its_commit(
     for commit in ("a" * 40, "b" * 40):
         shutil.copytree(folder, place / "snapshots" / commit)
         (place / "refs/main").write_text(commit)
-        assert weights.which("acme/talk") == commit
-    assert weights.which("acme/talk", "a" * 40) == "a" * 40
+        assert weights.weights_identity("acme/talk") == commit
+    assert weights.weights_identity("acme/talk", "a" * 40) == "a" * 40

@@ -1,4 +1,4 @@
-"""The looker without a model: right on drawn films, silent where the pictures decide nothing."""
+"""The verifier without a model: right on drawn films, silent where the pictures decide nothing."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_what_is_said_is_taken_from_the_lines_given() -> None:
 
 
 def test_every_form_that_the_rules_ask_is_known() -> None:
-    """A question that the looker could never answer would always be lost."""
+    """A question that the verifier could never answer would always be lost."""
     patterns = [pattern for pattern, _ in sight.FORMS]
     asked = [m.question for seed in range(6) for m in neptune.make_questions(part(film()), seed)]
     assert len(set(asked)) > 10

@@ -1,4 +1,4 @@
-"""The looker without a model, where there are no options: one answer, several, or none."""
+"""The verifier without a model, where there are no options: one answer, several, or none."""
 
 from __future__ import annotations
 

@@ -194,9 +194,9 @@ def test_votes_from_elsewhere_take_places_that_are_free(make: Make) -> None:
         CastVote(question_id="q1", round="r", rater=name, answers={"a": "1"}, seconds=3, at=0)
         for name in ("x", "x", "y", "z")
     ]
-    assert box.take_in(votes, 1) == 1  # ana has the other place in hand
-    assert box.take_in(votes, 200) == 1
-    assert box.take_in(votes, 200) == 0
+    assert box.import_votes(votes, 1) == 1  # ana has the other place in hand
+    assert box.import_votes(votes, 200) == 1
+    assert box.import_votes(votes, 200) == 0
     assert [v.rater for v in box.votes()] == ["x", "y"]
     assert box.take("ana", 201) == "q1/s"
 

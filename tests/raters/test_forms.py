@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.filters.repair import earlier
+from mustsee.filters.repair import earlier_wordings
 from mustsee.raters import training
 from mustsee.raters.ballots import CastVote
-from mustsee.raters.deal import dealt, items, needed_raters
+from mustsee.raters.deal import deal_questions, items, needed_raters
 from mustsee.raters.films import rows, tasks
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
@@ -230,7 +230,7 @@ def test_the_senior_s_corrections_are_a_new_version_and_the_old_one_is_kept() ->
     assert (repair.kind, repair.by) == ("wording", "people_neptune")
     before = json.loads(repair.before)
     assert before["parts"] == {"answer": "blue", "decoys": ["red", "green"]}
-    (was,) = earlier(done)  # as of any wording that was mended
+    (was,) = earlier_wordings(done)  # as of any wording that was mended
     assert (was.question, was.answer) == (ASKED.question, ASKED.answer)
     assert {r.earlier for r in rulings(done)} >= {False}
     assert [v.model for v in done.verdicts] == [f"rater:{r}" for r in "abcs"]
@@ -278,7 +278,7 @@ def test_how_well_people_answer_by_setting() -> None:
         cast("one_minute", "b", {"blind": 1, "answer": 2}),
     ]
     late = CastVote(**{**vars(votes[1]), "seconds": 90.0})
-    asked = dealt(found.rounds, ["q1"], "abcde")
+    asked = deal_questions(found.rounds, ["q1"], "abcde")
     told = results(found, {"q1": ASKED}, asked, [votes[0], late], wanted=0.9)
     assert {k: v.value for k, v in told.answered.items()} == {
         "unlimited.blind": 0.0, "unlimited.answer": 1.0,
@@ -294,8 +294,8 @@ def test_how_well_people_answer_by_setting() -> None:
 def test_nobody_is_dealt_a_question_twice(n: int, people: int, seed: int) -> None:
     rounds = BENCHMARK.rounds
     questions, names = [f"q{i}" for i in range(n)], [f"r{i}" for i in range(people)]
-    made = dealt(rounds, questions, names, seed=seed)
-    assert made == dealt(rounds, questions[::-1], names[::-1], seed=seed)
+    made = deal_questions(rounds, questions, names, seed=seed)
+    assert made == deal_questions(rounds, questions[::-1], names[::-1], seed=seed)
     assert len({(i.rater, i.question_id) for i in made}) == len(made)
     for each in rounds:
         mine = [i for i in made if i.round == each.name]
@@ -309,7 +309,7 @@ BENCHMARK = form("human_benchmark")
 
 def test_too_few_people() -> None:
     with pytest.raises(UserError, match="at least as many raters"):
-        dealt(BENCHMARK.rounds, ["q"], ["a", "b"])
+        deal_questions(BENCHMARK.rounds, ["q"], ["a", "b"])
     names = ("verify", "neptune", "egoschema", "mlvu", "human_benchmark")
     assert [needed_raters(form(name), 3) for name in names] == [
         (3, 0),

@@ -12,7 +12,7 @@ import pytest
 from mustsee.errors import Unparsed
 from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.replies import Run, close_gaps, expected, holes, topics
+from mustsee.recipes.neptune.replies import Run, close_gaps, expected_answers, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_film import Rules, asker, film
@@ -232,9 +232,9 @@ def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
     ],
 )
 def test_what_one_would_expect(reply: str, found: str) -> None:
-    assert "|".join(" ".join(answers) for answers in expected(2, 2).read(reply)) == found
+    assert "|".join(" ".join(answers) for answers in expected_answers(2, 2).read(reply)) == found
     with pytest.raises(Unparsed, match="ANSWER 1"):
-        expected(2, 2).read("I would not know.")
+        expected_answers(2, 2).read("I would not know.")
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:

@@ -36,7 +36,7 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / "out" / FOLDER).mkdir(parents=True)
         store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
         monkeypatch.setattr(daybook, "resolve", lambda path: (store, "out"))
-        monkeypatch.setattr(daybook, "LARGE", 300)
+        monkeypatch.setattr(daybook, "LARGE_FILE_BYTES", 300)
     return str(tmp_path / "out")
 
 
@@ -49,7 +49,7 @@ def entered(out: str, *work) -> tuple[CallLog, UsageTotals]:
             book.record_end(each)
         else:
             key, usd = each
-            book.sent(key, cost(usd))
+            book.record_sent(key, cost(usd))
         book.keep()
     return book, ledger
 
@@ -74,9 +74,9 @@ def test_what_earlier_runs_spent_and_sent_is_known(out):
 def test_a_call_that_is_still_out_is_not_lost(out):
     entered(out, ("a", 1.0), ("b", 2.0))
     book = CallLog(out)
-    book.rejoin("a")
+    book.record_found("a")
     assert book.usd == pytest.approx(2.0)
-    book.sent("a", cost(1.0))
+    book.record_sent("a", cost(1.0))
     book.record_end(end("a", batched=True))
     book.keep()
     spent = CallLog(out).spent(UsageTotals())
@@ -86,8 +86,8 @@ def test_a_call_that_is_still_out_is_not_lost(out):
 
 def test_a_reply_that_came_after_all_is_not_lost():
     book = CallLog()
-    book.sent("a", cost(1.0))
-    book.lose("a")
+    book.record_sent("a", cost(1.0))
+    book.record_lost("a")
     assert book.usd == 1.0
     book.record_end(end("a"))
     assert book.usd == 0.0
@@ -133,7 +133,7 @@ def test_known_and_unknown_add_up(tmp_path_factory, steps):
     for key, what in steps:
         if what == "sent":
             flying.add(key)
-            book.sent(key, cost(1.0))
+            book.record_sent(key, cost(1.0))
         else:
             flying.discard(key)
             ledger.add(end(key, what))
@@ -149,7 +149,7 @@ def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
     for hours in (0, 1, -24, 400 * 24, -1):
         names.append(run_name(out, noon + timedelta(hours=hours)))
         book = CallLog(out, names[-1])
-        book.sent(f"call {hours}", cost(1.0))
+        book.record_sent(f"call {hours}", cost(1.0))
         book.keep()
     assert names == sorted(names)
     assert len({name.partition("-")[0] for name in names}) == 5

@@ -114,17 +114,17 @@ def test_what_an_endpoint_says_shows_while_it_answers_nothing_or_refuses_most():
     rates = Rates(Limits(), 0.0)
     rates.said = "HTTP 429: slow down"
     rates.record_refusal(1, 0.0)
-    assert rates.trouble(1.0) == ""
-    assert rates.trouble(6.0) == "HTTP 429: slow down"
+    assert rates.trouble_message(1.0) == ""
+    assert rates.trouble_message(6.0) == "HTTP 429: slow down"
     rates.record_answer(2, "prompt", 1.0)
-    assert rates.trouble(60.0) == ""
+    assert rates.trouble_message(60.0) == ""
     for call in range(30):
         (rates.record_refusal if call % 3 else rates.record_failure)(
             *((call, 7.0) if call % 3 else (7.0,))
         )
         if call % 5 == 0:
             rates.record_answer(call, "prompt", 1.0)
-    assert rates.trouble(8.0) == "HTTP 429: slow down"
+    assert rates.trouble_message(8.0) == "HTTP 429: slow down"
 
 
 def test_nothing_starts_before_retry_after_is_over():
@@ -140,12 +140,12 @@ def test_an_account_without_an_answer_is_dead_after_a_while_and_asked_now_and_th
     rates = Rates(Limits(), 0.0)
     rates.record_failure(10.0)
     rates.record_failure(60.0)
-    assert not rates.dead(100.0, 110.0)
-    assert [rates.dead(100.0, now) for now in (111.0, 112.0, 115.0, 117.0)] == [
+    assert not rates.is_silent(100.0, 110.0)
+    assert [rates.is_silent(100.0, now) for now in (111.0, 112.0, 115.0, 117.0)] == [
         False, True, True, False,
     ]  # fmt: skip
     rates.record_answer(1, "prompt", 1.0)
-    assert not rates.dead(100.0, 500.0)
+    assert not rates.is_silent(100.0, 500.0)
 
 
 @pytest.mark.parametrize("wrong", [0, -1])

@@ -43,7 +43,7 @@ def test_the_folder_of_a_killed_process_goes_and_of_a_living_one_stays(tmp_path:
         living.communicate()
 
 
-@pytest.mark.parametrize(("age", "stays"), [(0.0, True), (litter.DAY + 60, False)])
+@pytest.mark.parametrize(("age", "stays"), [(0.0, True), (litter.UNCLAIMED_AFTER_S + 60, False)])
 def test_a_folder_that_nobody_claimed_is_left_for_a_day(
     tmp_path: Path, age: float, stays: bool
 ) -> None:

@@ -30,7 +30,7 @@ class Run:
         self.coordinator = Coordinator(out=out, run=self.name, store=self.store)
 
     def gateway(self, fake: Fake) -> Gateway:
-        self.coordinator.enroll(fake.account, fake.limits)
+        self.coordinator.register_account(fake.account, fake.limits)
         store = Store(self.store)
         return Gateway(fake, store, self.coordinator, fake, sleep=lambda s: asyncio.sleep(s / 100))
 

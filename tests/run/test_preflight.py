@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.run.preflight import ResourceDemand, lacking_resources, own_judges
+from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 
 amounts = st.integers(1, 4)
 
@@ -41,17 +41,17 @@ def test_a_yes_never_exceeds_what_there_is(wanted: list[tuple[int, int]], nodes:
 
 
 def test_a_model_that_guesses_at_its_own_questions_is_named() -> None:
-    others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.looker": "openai a"}
-    assert own_judges(others) == ()
-    (line,) = own_judges({**others, "vet.guesser": "openai a"})
+    others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.verifier": "openai a"}
+    assert same_model_warnings(others) == ()
+    (line,) = same_model_warnings({**others, "vet.guesser": "openai a"})
     assert line.startswith("The same model writes and filters the questions")
     for part in ("ask.llm and vet.guesser", "openai a", "vet/guesser=openai vet.guesser.model="):
         assert part in line
-    assert own_judges({"ask.llm": "offline 5", "vet.guesser": "offline 5"}) == ()
+    assert same_model_warnings({"ask.llm": "offline 5", "vet.guesser": "offline 5"}) == ()
 
 
 def test_guessers_that_are_one_model_are_named() -> None:
     three = {f"vet.{role}": "openai b" for role in ("guesser", "guesser_2", "guesser_3")}
-    (line,) = own_judges({"ask.llms.reasoning": "openai a", **three})
+    (line,) = same_model_warnings({"ask.llms.reasoning": "openai a", **three})
     assert "vet.guesser, vet.guesser_2, vet.guesser_3 are one model" in line
-    assert len(own_judges({"ask.llms.reasoning": "openai b", **three})) == 2
+    assert len(same_model_warnings({"ask.llms.reasoning": "openai b", **three})) == 2

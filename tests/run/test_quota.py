@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.run.limits import Limits, Rates
-from mustsee.run.quota import Quota, duration, told_quotas
+from mustsee.run.quota import Quota, duration, quotas_in
 
 
 def headers(name: str, limit: object, remaining: object, reset: str) -> dict[str, str]:
@@ -26,19 +26,19 @@ def test_durations(told: str, seconds: float | None) -> None:
 
 @given(st.text())
 def test_any_header_is_read_or_passed_over(text: str) -> None:
-    found = told_quotas({**headers("tokens", text, text, text), **headers("requests", 9, 1, text)})
+    found = quotas_in({**headers("tokens", text, text, text), **headers("requests", 9, 1, text)})
     assert all(0 <= quota.remaining < quota.limit for quota in found.values())
 
 
 def test_the_time_over_which_a_limit_counts_follows_from_what_is_used_up() -> None:
     openai = {**headers("requests", 5000, 4999, "12ms"), **headers("tokens", 160000, 159976, "9ms")}
-    assert told_quotas(openai) == {
+    assert quotas_in(openai) == {
         "requests": Quota(5000, 4999, 60.0),
         "tokens": Quota(160000, 159976, 60.0),
     }
     groq = headers("requests", 14400, 14370, "2m59.56s")
-    assert told_quotas(groq) == {"requests": Quota(14400, 14370, 86400.0)}
-    assert told_quotas(groq)["requests"].per_minute == pytest.approx(10.0)
+    assert quotas_in(groq) == {"requests": Quota(14400, 14370, 86400.0)}
+    assert quotas_in(groq)["requests"].per_minute == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_time_over_which_a_limit_counts_follows_from_what_is_used_up() -> No
               ("nan", "1", "1s"), ("inf", "1", "1s"), ("60", "90", "1s")],
 )  # fmt: skip
 def test_what_makes_no_sense_limits_nothing(wrong: tuple[str, str, str]) -> None:
-    assert told_quotas(headers("requests", *wrong)) == {}
+    assert quotas_in(headers("requests", *wrong)) == {}
 
 
 def test_what_is_left_may_start_at_once_and_the_rest_as_it_flows_in() -> None:

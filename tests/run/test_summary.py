@@ -11,19 +11,19 @@ from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts, RunReco
 from ray_jobs.running import outcome
 from ray_jobs.running.launch import _say
 from ray_jobs.running.summary import (
-    NAMED,
+    MAX_NAMED_DAMAGED,
     ListedVideo,
     SummaryParts,
     _videos,
     ceilings,
     damaged_files,
-    harsh,
+    harsh_filters,
     summarise,
 )
 
 
 def said(**filters: FilterCounts) -> list[str]:
-    return list(harsh(QuestionCounts(made=20, kept=2, filters=filters)))
+    return list(harsh_filters(QuestionCounts(made=20, kept=2, filters=filters)))
 
 
 def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a_way_out() -> None:
@@ -31,7 +31,7 @@ def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a
         sight=FilterCounts(asked=20, dropped=17, marked=0, reason="cannot be told"),
         blind=FilterCounts(asked=3, dropped=0, marked=1),
     )
-    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/looker="):
+    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/verifier="):
         assert part in line
 
 
@@ -69,8 +69,8 @@ def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
     assert list(damaged_files({}, "runs/a/store")) == []
     (line,) = damaged_files({"look/ab/ab12.1": "empty"}, "runs/a/store")
     assert "look/ab/ab12.1 (empty); kept in runs/a/store/damaged" in line
-    (line,) = damaged_files({f"llm/ab/ab{n}.1": "empty" for n in range(NAMED + 3)}, "s")
-    assert line.startswith(f"{NAMED + 3} files of the store were damaged")
+    (line,) = damaged_files({f"llm/ab/ab{n}.1": "empty" for n in range(MAX_NAMED_DAMAGED + 3)}, "s")
+    assert line.startswith(f"{MAX_NAMED_DAMAGED + 3} files of the store were damaged")
     assert "3 more in run.json" in line
 
 

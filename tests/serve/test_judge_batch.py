@@ -16,7 +16,7 @@ from actors.judge.lexical import Lexical
 from mustsee.judge.judge import ForwardPass, Judge, JudgeConfig, PreparedTriple, Record
 from serve.body import Arrivals
 from serve.judge_batch import Full, RequestBatcher
-from serve.judge_guard import UNTIMED, Keys, LatencyGate, RequestLimits, waited_seconds
+from serve.judge_guard import MAX_UNTIMED_REQUESTS, Keys, LatencyGate, RequestLimits, waited_seconds
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
@@ -236,7 +236,7 @@ def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
         door.enter(6_000, client="modest")
     door.enter(6_000, client="newcomer")
     alone = LatencyGate(RequestLimits(seconds=20), clock=lambda: now[0])
-    for _ in range(UNTIMED):
+    for _ in range(MAX_UNTIMED_REQUESTS):
         alone.enter(6_000, client="greedy")  # who shares with nobody may have it all
     with pytest.raises(Full):
         alone.enter(6_000, client="greedy")  # but nothing is known of its time yet

@@ -43,7 +43,7 @@ class Behind:
     def context(self, store: str) -> RunContext:
         def connect(config: LlmConfig) -> Llm:
             assert isinstance(config, OpenAI)
-            self.coordinator.enroll(config.endpoint.account, config.endpoint.limits)
+            self.coordinator.register_account(config.endpoint.account, config.endpoint.limits)
             told = Told(config.open(), self.asked)
             return Gateway(told, Store(store), self.coordinator, config)
 

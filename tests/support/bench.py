@@ -34,7 +34,7 @@ class Bench:
         def connect(config: Any) -> Llm:
             meter = config if hasattr(config, "estimate") else None
             if meter is not None:
-                self.coordinator.enroll(meter.endpoint.account, meter.endpoint.limits)
+                self.coordinator.register_account(meter.endpoint.account, meter.endpoint.limits)
             return Gateway(config.open(), self.store, self.coordinator, meter, sleep=at_once)
 
         def count(name: str, n: int) -> None:

@@ -16,12 +16,12 @@ from actors.gateway import Gateway
 from actors.part import Part, RunContext
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.compose import hydras
+from ray_jobs.running.compose import compose_by_hydra
 
 
 def sent(group: str, choice: str, **arguments: Any) -> Part:
     """The part that `group=choice` makes, checked, as it arrives in a worker process."""
-    config = hydras("address", [f"+{group}={choice}"])[group]
+    config = compose_by_hydra("address", [f"+{group}={choice}"])[group]
     part = hydra.utils.instantiate(config, **arguments, _convert_="all")
     if hasattr(part, "check"):
         part.check(None)

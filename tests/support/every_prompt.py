@@ -37,7 +37,7 @@ from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_f
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.no_question import NoQuestionSettings as Unseen
 from mustsee.recipes.egoschema.no_question import no_question
-from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for
+from mustsee.recipes.mlvu.absent import AbsenceLook, search_background
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.people import perceive_people
@@ -46,7 +46,7 @@ from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
 from mustsee.synth.plan import InsertionPlan
 from ray_jobs.templates import _without_names
-from tests.support import looker
+from tests.support import verifier
 from tests.support.neptune_film import SAID, film
 
 DOING = (
@@ -115,7 +115,7 @@ async def _all(heard: Heard) -> None:
     video = Video(video_id="v", uri="v.mp4", segments=(needle,))
     await ask_needle(video, heard, NeedleSettings())
     plan = InsertionPlan(background="film.mp4", end=60.0)
-    await looked_for(video, plan, looker.Stills(looker.row()), heard, AbsenceLook())
+    await search_background(video, plan, verifier.Stills(verifier.row()), heard, AbsenceLook())
     _judged(heard)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
@@ -144,9 +144,9 @@ async def _filters(heard: Heard) -> None:
     said = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
     others = {"filters/sight": wrong, "filters/sight_open": said, "filters/repair": "NONE"}
     some = replace(heard, llm=Rules(others))
-    open_ended = looker.question(question_id="o", options=(), answer_index=None)
-    video = looker.row(looker.question(), open_ended)
-    askers = dict.fromkeys(("guesser", "looker", "repairer"), some)
+    open_ended = verifier.question(question_id="o", options=(), answer_index=None)
+    video = verifier.row(verifier.question(), open_ended)
+    askers = dict.fromkeys(("guesser", "verifier", "repairer"), some)
     guesses = (
         BlindGuess(name="blind", prompt="filters/blind"),
         BlindGuess(name="asr", prompt="filters/asr", transcript=True),
@@ -156,15 +156,15 @@ async def _filters(heard: Heard) -> None:
     async def same(question: str, candidate: str, references: tuple[str, ...]) -> bool:
         return candidate in references
 
-    vetting = VettingContext(askers=askers, film=looker.Stills(video), judge=same)
+    vetting = VettingContext(askers=askers, film=verifier.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", RepairRule(rounds=1))
-    known = looker.question(question="What is said right after “Here it goes”?")
+    known = verifier.question(question="What is said right after “Here it goes”?")
     await twin(known, video, heard, same, count=ignore_count)
     await siblings(known, video, heard, GroupSettings(most=3), vetting.film, count=ignore_count)
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
     given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
-    seen = replace(vetting, askers={"looker": replace(given, calls={})})
+    seen = replace(vetting, askers={"verifier": replace(given, calls={})})
     await add_trace(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
@@ -184,7 +184,7 @@ async def _cinepile(heard: Heard) -> None:
     askers = {"reasoning": some, "perceptual": some}
     await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
     await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
-    await fits(looker.question(question=CHOICE, options=OPTIONS), heard, SCENE)
+    await fits(verifier.question(question=CHOICE, options=OPTIONS), heard, SCENE)
     questions = ["Why does he open the door?", "Where does she go after the call?"]
     asked = [ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions]
     await _without_names(asked, heard)

@@ -290,7 +290,7 @@ def through(path: Path) -> None:
     row: Any = Probe().open(ALONE)(Video(video_id="v", uri=str(path)))
     Look(window=max(0.5, (row.duration or 0.0) / 3)).open(ALONE)(row)  # in three pieces
     row = Look().open(ALONE)(row)
-    subtitles.embedded(str(path))
+    subtitles.embedded_subtitles(str(path))
     for _ in audio_chunks(str(path)):
         pass
 

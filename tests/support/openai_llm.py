@@ -31,7 +31,7 @@ def asked(text: str = "How many?", images: tuple[bytes, ...] = (), **more) -> Re
 def connect(server: Loopback, tmp_path, coordinator: Coordinator | None = None, **more) -> Gateway:
     chosen = config(server, **more)
     coordinator = coordinator or Coordinator()
-    coordinator.enroll(chosen.endpoint.account, chosen.endpoint.limits)
+    coordinator.register_account(chosen.endpoint.account, chosen.endpoint.limits)
     return Gateway(chosen.open(), Store(str(tmp_path)), coordinator, chosen, sleep=at_once)
 
 

@@ -211,7 +211,7 @@ def backwards(part: ChunkedPart) -> Each:
     """Pieces done in another order, each by one who did none before, and kept as in a store."""
 
     def each(pieces: Iterable[Any]) -> Iterator[Any]:
-        done = [part.piecework()(piece) for piece in reversed(list(pieces))]
+        done = [part.open_chunked()(piece) for piece in reversed(list(pieces))]
         kept = schemas.table(done[::-1], part.result).to_pylist()
         return (schemas.load(part.result, result) for result in kept)
 

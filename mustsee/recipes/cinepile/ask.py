@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form, form, many, only, whole
+from mustsee.forms import Form, form, list_of, object_with, whole
 from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import clip_spans, finish_question
@@ -124,7 +124,9 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
             raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
         return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
 
-    shape = only("templates", many(whole("a number of the list"), "the numbers, best first"))
+    shape = object_with(
+        "templates", list_of(whole("a number of the list"), "the numbers, best first")
+    )
     return form(text=_numbers, shape=shape).map(check_numbers)
 
 

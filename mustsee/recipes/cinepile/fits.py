@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from mustsee.errors import BadRow, Unparsed
 from mustsee.filters.vetting import mark_unverified
-from mustsee.forms import Form, form, many, one_of, record, words
+from mustsee.forms import Form, form, list_of, one_of, record, words
 from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE
 from mustsee.records import Question, Verdict
@@ -54,7 +54,7 @@ def fits_form(count: int) -> Form[FittingOptions]:
     shape = record(
         make_fit,
         why=words("one sentence"),
-        fits=many(one_of(letters, "a letter"), "all that fit"),
+        fits=list_of(one_of(letters, "a letter"), "all that fit"),
         speaker=one_of(SPEAKERS, "whether the scene tells who speaks"),
     )
     return form(text=parse_fit, shape=shape)

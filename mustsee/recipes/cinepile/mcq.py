@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
 from mustsee.extract import extract
-from mustsee.forms import Form, form, many, one_of, only, record, words
+from mustsee.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
 from mustsee.questions.replies import is_none, stretches
@@ -109,9 +109,9 @@ def mcqs(
         rationale=words("one sentence on why it is right"),
         evidence=stretches("what shows it, in seconds"),
     )
-    return form(text=parse_blocks, shape=only("questions", many(one, "the questions"))).map(
-        check_blocks
-    )
+    return form(
+        text=parse_blocks, shape=object_with("questions", list_of(one, "the questions"))
+    ).map(check_blocks)
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from mustsee.errors import Unparsed, UserError
-from mustsee.forms import Form, form, many, one_of, only, record, words
+from mustsee.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import fields
 from mustsee.store import resolve
@@ -95,7 +95,7 @@ def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
         prototype=words("the question"),
         category=one_of(CATEGORIES, "the category"),
     )
-    shape = only("templates", many(template, "the kinds of question"))
+    shape = object_with("templates", list_of(template, "the kinds of question"))
     return form(text=_written, shape=shape).map(check_templates)
 
 

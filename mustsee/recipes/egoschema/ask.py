@@ -26,7 +26,7 @@ from mustsee.llm import Asker, Message
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.labelled import drafts, is_malformed, questions_in, whole
-from mustsee.questions.replies import ALIKE
+from mustsee.questions.replies import MIN_SAME_RATIO
 from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Line, Provenance, Video
@@ -254,7 +254,7 @@ def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft
             for draft in found
         ]
         best = max(likeness)
-        if best < ALIKE or likeness.index(best) in order:
+        if best < MIN_SAME_RATIO or likeness.index(best) in order:
             return list(found)
         order.append(likeness.index(best))
     return [found[n] for n in order]
@@ -263,7 +263,7 @@ def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft
 def _counted(clip: NarratedClip, form: Form[T]) -> Form[T]:
     """A form that says how often it had to be lenient, and how often it could not read at all."""
 
-    def counting(text: str) -> T:
+    def read_and_count(text: str) -> T:
         try:
             found = form.read(text)
         except Unparsed:
@@ -273,4 +273,4 @@ def _counted(clip: NarratedClip, form: Form[T]) -> Form[T]:
             clip.counted["drifted"] += 1
         return found
 
-    return Form(form.schema, counting)
+    return Form(form.schema, read_and_count)

@@ -30,7 +30,7 @@ class AbsenceLook:
     longest: int = 512
 
 
-async def looked_for(
+async def search_background(
     video: Video,
     plan: InsertionPlan,
     film: VideoFrames,
@@ -59,7 +59,7 @@ async def looked_for(
         for what, verdict in zip(shown, said, strict=True):
             found[what] = min(found[what], verdict, key=("YES", "UNCLEAR", "NO").index)
     seen = next((w for w in shown if found[w] == "YES"), None)
-    reason = seen and f"needle: {seen!r} is seen in the background; absent.looker=null keeps it"
+    reason = seen and f"needle: {seen!r} is seen in the background; absent.verifier=null keeps it"
     noted = [replace(s, visual_support=_noted(s, found[segment_name(s)])) for s in segments]
     return replace(video, segments=tuple(noted), drop=video.drop or reason)
 
@@ -70,8 +70,8 @@ def segment_name(segment: Segment) -> str:
 
 
 def _noted(segment: Segment, verdict: str) -> str:
-    said = {"YES": "seen by the looker", "NO": "not seen by the looker"}
-    return "; ".join(filter(None, (segment.visual_support, said.get(verdict, "looker unsure"))))
+    said = {"YES": "seen by the verifier", "NO": "not seen by the verifier"}
+    return "; ".join(filter(None, (segment.visual_support, said.get(verdict, "verifier unsure"))))
 
 
 def sightings(count: int) -> Form[tuple[str, ...]]:

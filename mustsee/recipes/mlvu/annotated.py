@@ -91,8 +91,8 @@ FORMS: Mapping[str, AnnotationTask] = {
         ),
     )
 }
-POINTS = (1, 13)
-SCENE = 60.0  # seconds that a sub-scene lasts at most, normally
+POINTS_RANGE = (1, 13)
+MAX_SCENE_S = 60.0  # seconds that a sub-scene lasts at most, normally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ def faults(
 
 
 def _points_faults(filled: FilledForm) -> list[str]:
-    low, high = POINTS
+    low, high = POINTS_RANGE
     points = [p for p in filled.points if p.strip()]
     found: list[str] = []
     if not low <= len(points) <= high:
@@ -163,8 +163,8 @@ def _evidence_faults(filled: FilledForm, form: AnnotationTask, duration: float |
     for span in filled.evidence:
         if not 0 <= span.start <= span.end or (duration is not None and span.end > duration + 0.5):
             return [f"marked is {span.start:g} to {span.end:g} s, the video has {duration!r} s"]
-        if form.points and span.seconds > SCENE:
-            return [f"the scene lasts {span.seconds:.0f} s: at most {SCENE:.0f} s are wanted"]
+        if form.points and span.seconds > MAX_SCENE_S:
+            return [f"the scene lasts {span.seconds:.0f} s: at most {MAX_SCENE_S:.0f} s are wanted"]
     return []
 
 

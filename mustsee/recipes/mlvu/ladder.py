@@ -20,9 +20,9 @@ from mustsee.store import digest
 from mustsee.synth.plan import InsertionPlan
 
 LENGTHS = (180.0, 360.0, 600.0)
-SAME = 1.0  # seconds by which a length may miss a rung's
+SAME_LENGTH_S = 1.0  # seconds by which a length may miss a rung's
 OTHER_LENGTH = "their reference was written for another length"
-NOWHERE = "nobody knows where their answer is"
+UNKNOWN_PLACE = "nobody knows where their answer is"
 NO_ROOM = "their evidence does not fit, or the video is shorter"
 
 
@@ -60,11 +60,11 @@ def rungs(
     for question in video.questions or ():
         whole = written_for(question, video.duration or 0.0)
         if whole is not None:
-            there = whole <= (video.duration or 0.0) + SAME
-            same = [n for n in sorted(lengths) if there and abs(n - whole) <= SAME]
+            there = whole <= (video.duration or 0.0) + SAME_LENGTH_S
+            same = [n for n in sorted(lengths) if there and abs(n - whole) <= SAME_LENGTH_S]
             cuts, why = [(n, Span(0.0, whole)) for n in same], OTHER_LENGTH
         elif not question.evidence:
-            cuts, why = [], NOWHERE
+            cuts, why = [], UNKNOWN_PLACE
         else:
             cuts, why = _around(video, question, lengths, seed), NO_ROOM
         left[why] += len(lengths) - len(cuts)

@@ -90,7 +90,7 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
     made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
     drafts = [draft for found in asked for draft in found]
     questions = tuple(record(draft, video.video_id, settings, made_by) for draft in drafts)
-    return replace(video, segments=segments, questions=once(questions))
+    return replace(video, segments=segments, questions=drop_repeated(questions))
 
 
 async def describe_shots(
@@ -254,7 +254,7 @@ def record(
     return question if question.drop else replace(question, subsets=("full",))
 
 
-def once(questions: Sequence[Question]) -> tuple[Question, ...]:
+def drop_repeated(questions: Sequence[Question]) -> tuple[Question, ...]:
     """The questions, those marked as dropped that ask what an earlier one asks; a question that is
     the same in all is left out.
     """

@@ -16,7 +16,7 @@ from mustsee.errors import BadRow
 from mustsee.llm import Asker, Message
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.replies import decoys, questions
-from mustsee.recipes.neptune.replies import expected
+from mustsee.recipes.neptune.replies import expected_answers
 from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
@@ -128,7 +128,7 @@ async def _expected(
     try:
         return await asker.ask(
             "neptune/expected",
-            expected(len(drafts), settings.expected),
+            expected_answers(len(drafts), settings.expected),
             seed=settings.seed,
             drafts=drafts,
             count=settings.expected,

@@ -14,8 +14,8 @@ from mustsee.llm import Asker
 from mustsee.records import Video
 
 PROMPT = "neptune/people"
-AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NOBODY", "UNCLEAR")
-GENDERS = ("WOMEN", "MEN", "MIXED", "NOBODY", "UNCLEAR")
+AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NONE", "UNCLEAR")
+GENDERS = ("WOMEN", "MEN", "MIXED", "NONE", "UNCLEAR")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 async def perceive_people(
     video: Video, asker: Asker, *, pictures: int, seed: int = 0
 ) -> PerceivedPeople:
-    """What the people in evenly spread keyframes are taken for; "nobody" of a video without any,
+    """What the people in evenly spread keyframes are taken for; "none" of a video without any,
     "unclear" where the reply cannot be read.
     """
     frames = video.keyframes or ()
     if not frames:
-        return PerceivedPeople(age="nobody", gender="nobody")
+        return PerceivedPeople(age="none", gender="none")
     count = min(pictures, len(frames))
     chosen = [frames[(2 * n + 1) * len(frames) // (2 * count)].jpeg for n in range(count)]
     try:

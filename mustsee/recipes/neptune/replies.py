@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, form, free, many, record, whole, words
+from mustsee.forms import Form, form, free, list_of, record, whole, words
 from mustsee.questions.drafts import fields, plain
 from mustsee.questions.numbered import Items, items
 from mustsee.questions.replies import is_none
@@ -18,7 +18,7 @@ from mustsee.recipes.neptune.script import Member
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # a member of the cast, and its units
 Answers = list[tuple[int, tuple[str, ...]]]  # a question's place, and answers to it
-LONGEST = 100_000  # shots of a script
+MAX_SHOTS = 100_000  # shots of a script
 
 _RUN = re.compile(
     r"^[\[(]?(?:shots?\s*)?(\d{1,6})(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d{1,6}))?[\])]?"
@@ -74,11 +74,11 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
                      topic=words("its topic"))  # fmt: skip
     run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
     member = record(_member, name=words("the name"), looks=words("the looks"),
-                    shots=many(run, "the shots, as runs"))  # fmt: skip
+                    shots=list_of(run, "the shots, as runs"))  # fmt: skip
     shape = record(
         _both,
-        cast=many(member, "who and what recurs").map(_recurring),
-        segments=many(stretch, "the segments, in order"),
+        cast=list_of(member, "who and what recurs").map(_recurring),
+        segments=list_of(stretch, "the segments, in order"),
     )
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
@@ -89,7 +89,7 @@ def _both(*, cast: Sightings, segments: Sequence[UnitRun]) -> tuple[Sequence[Uni
 
 def _between(first: int, last: int) -> range:
     """The places of a run; of one beyond all bounds, as far as a script may have any."""
-    return range(max(0, first - 1), min(last, LONGEST))
+    return range(max(0, first - 1), min(last, MAX_SHOTS))
 
 
 def _member(name: str, looks: str, shots: Sequence[range]) -> tuple[Member, frozenset[int]]:
@@ -147,7 +147,7 @@ def _sighted(text: str) -> Sightings:
     return (_member(parts[0], parts[1], [_between(int(a), int(b or a)) for a, b in ranges]),)
 
 
-def expected(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
+def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
     """For each of `questions` the answers under `QUESTION n`, `ANSWER k: text`; none where the
     reply has none. Unparsed when no answer can be read, unless it says NONE.
     """

@@ -21,7 +21,9 @@ from mustsee.text import first_words, length
 T = TypeVar("T")
 _SENTENCE = re.compile(r"[.!?…。！？؟।][\"'”’」』)\]]*$")
 _ENDS = re.compile(r"[.!?…؟।][\"'”’)\]]*(?!\S)|[。！？][”’」』）]*")
-SHOWN = 3  # units that evidence is quoted from; where it is more, it is found in the script
+MAX_QUOTED_UNITS = (
+    3  # units that evidence is quoted from; where it is more, it is found in the script
+)
 _LETTERS = re.compile(r"[^\W_]{2}")
 
 
@@ -73,7 +75,7 @@ class Unit:
         )
 
     @property
-    def heard(self) -> tuple[tuple[Line, bool], ...]:
+    def warned_lines(self) -> tuple[tuple[Line, bool], ...]:
         """The lines, each with whether a reader is to be warned of it."""
         return tuple((line, is_doubtful(line)) for line in self.lines)
 
@@ -153,11 +155,11 @@ class ScriptPart:
 
     def units_in(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
         """The units in which spans lie, with what is read and said in these; none where they are
-        more than `SHOWN`, or where the part is an overview.
+        more than `MAX_QUOTED_UNITS`, or where the part is an overview.
         """
         units = () if self.overview else self.units
         found = [unit for unit in units if _meets(unit, spans)]
-        if len(found) > SHOWN:
+        if len(found) > MAX_QUOTED_UNITS:
             return ()
         return tuple(
             replace(

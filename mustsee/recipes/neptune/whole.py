@@ -32,7 +32,7 @@ from mustsee.questions.replies import (
     question,
     question_list,
 )
-from mustsee.recipes.neptune.ask import once, record
+from mustsee.recipes.neptune.ask import drop_repeated, record
 from mustsee.recipes.neptune.script import Scene, ScriptPart, units
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
@@ -84,7 +84,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         asked = record(draft, video.video_id, settings, made_by)
         return replace(asked, drop=f"check: {fault}", subsets=()) if fault else asked
 
-    return replace(video, segments=(), questions=once(tuple(map(make_question, found))))
+    return replace(video, segments=(), questions=drop_repeated(tuple(map(make_question, found))))
 
 
 def questions_form(film: Span, most: int, wrong: int) -> Form[tuple[Written, ...]]:

@@ -54,7 +54,7 @@ def test_degenerate_is_what_all_three_guess(
     askers = {str(i): asker(g) for i, g in enumerate(guesses)}
     found = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
     assert found.metrics.get("degenerate") == is_degenerate
-    assert found.unvetted_by == (("degenerate",) if is_degenerate is None else ())
+    assert found.unverified_by == (("degenerate",) if is_degenerate is None else ())
     assert (found.drop is not None) == dropped
     assert [v.correct for v in found.verdicts] == [None if g is None else g == "c" for g in guesses]
 
@@ -115,4 +115,4 @@ def test_train_keeps_what_is_ambiguous_unless_told_otherwise() -> None:
 
 def test_a_fit_that_cannot_be_read_is_unvetted() -> None:
     for reply in ("It is C.", "FITS: C", "FITS: J\nSPEAKER: NONE", "FITS: some\nSPEAKER: NONE"):
-        assert fit(reply).unvetted_by == ("fits",)
+        assert fit(reply).unverified_by == ("fits",)

@@ -15,12 +15,12 @@ from mustsee.errors import Unparsed
 from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu.absent import AbsenceLook, looked_for, sightings
+from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
 from mustsee.synth.absence import Absence, shows
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
-from tests.support.looker import Stills, row
 from tests.support.mlvu import making
+from tests.support.verifier import Stills, row
 
 RULE = Absence(apart=None)
 
@@ -100,11 +100,11 @@ def test_an_action_in_other_words_is_told_by_embeddings() -> None:
 
 @dataclass
 class Sees:
-    """A looker that sees an action at some seconds of the background."""
+    """A verifier that sees an action at some seconds of the background."""
 
     at: dict[str, float]
     unclear: str = ""
-    identity: str = "looker"
+    identity: str = "verifier"
     asked: list[Request] = field(default_factory=list[Request])
 
     async def complete(self, request: Request) -> Reply:
@@ -115,28 +115,28 @@ class Sees:
             seen = any(abs(t - self.at.get(what, -99)) <= 5 for t in request.variables["frames"])
             said = "YES" if seen else "UNCLEAR" if what == self.unclear else "NO"
             lines.append(f"SHOWN {n}: {said}")
-        return Reply(text="\n".join(lines), model="looker")
+        return Reply(text="\n".join(lines), model="verifier")
 
 
 def looked(video, sees: Sees):
     asker = Asker(llm=sees, prompts=Prompts())
     plan = plan_of(video)
     return asyncio.run(
-        looked_for(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
+        search_background(video, plan, Stills(row()), asker, AbsenceLook(every=10, together=24))
     )
 
 
-def test_what_the_looker_sees_in_the_background_drops_the_video() -> None:
+def test_what_the_verifier_sees_in_the_background_drops_the_video() -> None:
     video = planned((), "zumba")
     sees = Sees({"zumba": 555.0})
     assert looked(video, sees).drop == (
-        "needle: 'zumba' is seen in the background; absent.looker=null keeps it"
+        "needle: 'zumba' is seen in the background; absent.verifier=null keeps it"
     )
     assert [len(r.variables["frames"]) for r in sees.asked] == [24, 24, 12]
     clear = looked(video, Sees({"abseiling": 555.0}))
-    assert (clear.drop, clear.segments[0].visual_support) == (None, "not seen by the looker")
+    assert (clear.drop, clear.segments[0].visual_support) == (None, "not seen by the verifier")
     unsure = looked(video, Sees({}, unclear="zumba"))
-    assert (unsure.drop, unsure.segments[0].visual_support) == (None, "looker unsure")
+    assert (unsure.drop, unsure.segments[0].visual_support) == (None, "verifier unsure")
 
 
 def test_each_action_is_looked_for_once() -> None:
@@ -157,7 +157,7 @@ def test_replies_are_read_or_asked_for_again() -> None:
 
 
 def test_a_model_that_takes_no_pictures_is_not_asked() -> None:
-    blind = Absent(looker=OpenAI(model="m", base_url="http://x", looks=False))
+    blind = Absent(verifier=OpenAI(model="m", base_url="http://x", looks=False))
     assert blind.roles == {}
-    assert Absent(looker=Offline()).roles == {"looker": Offline()}
+    assert Absent(verifier=Offline()).roles == {"verifier": Offline()}
     assert blind.identity == Absent().identity

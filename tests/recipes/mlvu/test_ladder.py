@@ -76,7 +76,7 @@ def test_an_answer_that_is_nowhere_is_not_cut() -> None:
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
     )  # fmt: skip
     row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(asked,))
-    assert ladder.rungs(row) == ([], {ladder.NOWHERE: 3})
+    assert ladder.rungs(row) == ([], {ladder.UNKNOWN_PLACE: 3})
     scene = replace(asked, question_type="subPlot", options=(), answer="A lamp falls.")
     assert ladder.rungs(replace(row, questions=(scene,))) == ([], {ladder.OTHER_LENGTH: 3})
     marked = replace(scene, evidence=(Span(200, 230),))

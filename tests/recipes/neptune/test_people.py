@@ -26,7 +26,7 @@ from tests.layouts.test_exports import made
 class Sees:
     """Says what the last picture says."""
 
-    identity: str = "looker 7"
+    identity: str = "viewer 7"
     asked: list[Request] = field(default_factory=list[Request])
 
     def open(self) -> "Sees":
@@ -39,7 +39,7 @@ class Sees:
 
 def look(video: Video, sees: Sees, tmp_path: Path) -> Video:
     context = RunContext(store=Store(str(tmp_path)), llm=lambda c: c, count=lambda n, k: None)  # type: ignore[arg-type,return-value]
-    return asyncio.run(People(looker=sees, pictures=2, tries=1).open(context)(video))  # type: ignore[arg-type]
+    return asyncio.run(People(llm=sees, pictures=2, tries=1).open(context)(video))  # type: ignore[arg-type]
 
 
 def shown(*texts: str) -> Video:
@@ -53,15 +53,15 @@ def test_a_video_is_looked_at_once_from_spread_pictures(tmp_path: Path) -> None:
     found = look(video, sees, tmp_path)
     assert [r.messages[-1].images for r in sees.asked] == [(b"b", b"AGE: old\n**GENDER:** Women")]
     said = (found.perceived_age, found.perceived_gender, found.perceived_by)
-    assert said == ("old", "women", "looker 7")
+    assert said == ("old", "women", "viewer 7")
     empty = look(shown(), sees, tmp_path)
-    assert (empty.perceived_age, len(sees.asked)) == ("nobody", 1)
+    assert (empty.perceived_age, len(sees.asked)) == ("none", 1)
     muddled = look(shown("x"), sees, tmp_path)
     assert (muddled.perceived_age, muddled.perceived_gender) == ("unclear", "unclear")
 
 
 def test_only_known_words_are_taken() -> None:
-    assert impression().read('{"age": "mixed", "gender": "NOBODY"}').gender == "nobody"
+    assert impression().read('{"age": "mixed", "gender": "NONE"}').gender == "none"
     for reply in ("AGE: 34\nGENDER: MEN", "AGE: OLD", "They are old men."):
         with pytest.raises(Unparsed):
             impression().read(reply)
@@ -70,14 +70,14 @@ def test_only_known_words_are_taken() -> None:
 def test_it_is_off_unless_it_is_wanted() -> None:
     given = ["videos=v", "out=o"]
     job = build(compose("neptune", given))
-    assert job.people.looker is None
+    assert job.people.llm is None
     strata = "diversity.strata=[perceived_age,perceived_gender]"
-    with pytest.raises(UserError, match="people=looker"):
+    with pytest.raises(UserError, match="people=model"):
         build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
-    wanted = build(compose("neptune", [*given, "people=looker", "llm=openai", "key_env=null"]))
-    assert wanted.people.looker.model == "gpt-4.1-mini"
+    wanted = build(compose("neptune", [*given, "people=model", "llm=openai", "key_env=null"]))
+    assert wanted.people.llm.model == "gpt-4.1-mini"
     with pytest.raises(UserError, match="takes no pictures"):
-        People(looker=OpenAI(model="m", base_url="http://x", looks=False)).check()
+        People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()
 
 
 def test_strata_of_perceived_people_even_out_the_sample() -> None:
@@ -90,13 +90,13 @@ def test_strata_of_perceived_people_even_out_the_sample() -> None:
 
 def test_the_card_names_who_perceived_what() -> None:
     rows = [Video(video_id=f"v{n}", uri="", perceived_age="old", perceived_gender="men",
-                  perceived_by="looker 7") for n in range(6)]  # fmt: skip
+                  perceived_by="viewer 7") for n in range(6)]  # fmt: skip
     questions = made()
     tally = card.CardCounts()
     for question in questions:
         tally.keep(question, "test")
     text = card.card_text(card.Card(), tally, rows, files="{}")
-    for part in ("`looker 7` perceived", "old 6", "impressions of a model"):
+    for part in ("`viewer 7` perceived", "old 6", "impressions of a model"):
         assert part in text
     plain = [replace(row, perceived_by=None) for row in rows]
     assert "perceived" not in card.card_text(card.Card(), tally, plain, files="{}")

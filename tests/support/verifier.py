@@ -1,5 +1,5 @@
-"""A looker that knows at which seconds each option shows, and answers by the times of the pictures
-that it is shown; and a question on its film.
+"""A verifier that knows at which seconds each option shows, and answers by the times of the
+pictures that it is shown; and a question on its film.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Stills(VideoFrames):
 
 
 @dataclass
-class Looker:
+class ScriptedVerifier:
     """Answers by what shows at the pictures' times; `spoil`: the reply to the nth request."""
 
     world: World
@@ -38,7 +38,7 @@ class Looker:
     guess: Callable[[Request], str] = lambda _: "* ANSWER: A > B > C > D > E"
     asked: list[Request] = field(default_factory=list)
     looks: list[Request] = field(default_factory=list)
-    identity: str = "looker"
+    identity: str = "verifier"
 
     async def complete(self, request: Request) -> Reply:
         self.asked.append(request)
@@ -47,7 +47,7 @@ class Looker:
         if not request.prompt.startswith("filters/sight"):
             return Reply(text=self.guess(request), model="guesser")
         self.looks.append(request)
-        return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="looker")
+        return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="verifier")
 
     def look(self, request: Request) -> str:
         options, times = list(request.variables["options"]), sorted(request.variables["frames"])

@@ -1,0 +1,62 @@
+"""Names say what they are: a function is a verb and its object, or the noun that it
+returns, and a class has one meaning in the whole package.
+"""
+
+import ast
+import collections
+import re
+from collections.abc import Iterator
+
+from ray_jobs.running.compose import CONF
+
+ROOT = CONF.parent
+FILES = [file for room in ("mustsee", "actors", "ray_jobs", "serve")
+         for file in sorted((ROOT / room).rglob("*.py"))]  # fmt: skip
+
+PARTICIPLE = re.compile(
+    "[a-z]*[^e]ed|[a-z]{2,}ing|[a-z]+(?:tten|oken|ought)|chosen|done|drawn|fallen|found|given|gone|"
+    "grown|heard|held|kept|known|left|lost|made|meant|risen|said|seen|shown|taken|told|won|worn"
+)
+PARTICLES = re.compile(
+    "about|after|again|alone|apart|aside|before|beside|between|beyond|both|either|enough|most|none|"
+    "once|only|over|some|then|within|without|wrong"
+)
+WORDS = ("embed", "mapping", "ranking", "sampling", "string", "training")  # a verb, and nouns
+ALLOWED = {  # name -> why it stays
+    "after": "a key of conf/filters: the stage after which a filter looks at a video",
+}
+
+
+def is_bare(name: str) -> bool:
+    """Whether the whole name is a participle or a particle."""
+    return name not in WORDS and any(p.fullmatch(name) for p in (PARTICIPLE, PARTICLES))
+
+
+def definitions(*kinds: type[ast.AST]) -> Iterator[tuple[str, str]]:
+    """(name, file:line) of everything public of these kinds that the product defines."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "name", "_")
+            if isinstance(node, kinds) and not name.startswith("_"):
+                yield name, f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+
+
+def test_functions_are_verbs_with_an_object_or_nouns() -> None:
+    functions = [*definitions(ast.FunctionDef, ast.AsyncFunctionDef)]
+    bare = {name: place for name, place in functions if is_bare(name)}
+    assert {place: name for name, place in bare.items() if name not in ALLOWED} == {}
+    assert ALLOWED.keys() <= bare.keys(), "what is allowed is there"
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = collections.defaultdict(list)
+    for name, place in definitions(ast.ClassDef):
+        places[name].append(place)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_bare_names_are_recognised() -> None:
+    for name in ("asked", "told", "without", "counting", "written", "held", "kept", "wrong"):
+        assert is_bare(name), name
+    for name in ("embed", "string", "speed", "ring", "split_lines", "key", "known_keys", "feed"):
+        assert not is_bare(name), name

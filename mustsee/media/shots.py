@@ -32,8 +32,8 @@ GROUPS = 2  # of such frames, looked into at once, which is cheaper than one by 
 ROUNDED = 0.002  # seconds by which containers round times
 CONTEXT = 5.0  # seconds around a stretch of a film that decide what is found in it
 
-# Chosen together with the defaults of `ShotRules`, on half of the labelled films.
-NEIGHBOUR_FACTOR = 1.5  # of the greatest change around a cut, which is added to `least`
+# Chosen together with the defaults of `ShotRules`, on half of the labelled videos.
+NEIGHBOUR_FACTOR = 1.5  # factor of the greatest change around a cut, which is added to `least`
 SOME_GONE_SHARE = 0.2  # least share of a third of the frame that is gone at a sharp cut, 0-1
 MOST_GONE_SHARE = 0.35  # least share of two thirds of the frame that is gone at any other cut, 0-1
 LASTING_SHARE = 0.6  # least share of a cut's change that persists; after a flash it does not

@@ -44,6 +44,7 @@ _FENCE = re.compile(
 )
 ENGLISH = "English"
 NOTE = "_language.j2"  # what is said of the language; another folder of prompts may do without
+_COMMENT = re.compile(rb"\{#.*?#\}", re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Z][^\W\d_]+(?:[ -][^\W\d_]+)*(?: \([^\W\d_ ]+\))?")
 
 
@@ -157,7 +158,7 @@ class Prompts:
 
     def digest(self, *names: str) -> str:
         """Hash (16 hex digits) of the named prompt files, or of every file in a named folder, and
-        of the language.
+        of the language. Comments do not count: no model reads them.
         """
         root, total = Path(self.root), hashlib.sha256()
         if self.language != ENGLISH:
@@ -165,7 +166,6 @@ class Prompts:
         for name in names:
             folder = root / name
             for path in sorted(folder.rglob("*.j2")) if folder.is_dir() else [root / f"{name}.j2"]:
-                total.update(
-                    str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0"
-                )
+                text = _COMMENT.sub(b"", path.read_bytes())
+                total.update(str(path.relative_to(root)).encode() + b"\0" + text + b"\0")
         return total.hexdigest()[:16]

@@ -46,6 +46,13 @@ def test_a_hash_follows_its_file_only(prompts: Prompts) -> None:
     assert before[2] != after[2]
 
 
+def test_a_comment_changes_no_hash(prompts: Prompts) -> None:
+    path = Path(prompts.root) / "a" / "y.j2"
+    before = prompts.digest("a/y")
+    path.write_text("{#- A note\nin two lines. -#}" + path.read_text())
+    assert prompts.digest("a/y") == before
+
+
 @given(st.text())
 def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
     inside = fence(text)[len(OPEN) : -len(CLOSE)]

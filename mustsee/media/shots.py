@@ -21,9 +21,8 @@ from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
 USUAL_FPS = 25.0  # where a file does not say
-MAX_STILL_CHANGE = (
-    0.3  # change up to which a frame repeats the one before, as in films of a low frame rate
-)
+# Change up to which a frame repeats the one before, as in videos of a low frame rate.
+MAX_STILL_CHANGE = 0.3
 MIN_LASTING_S = 0.25  # seconds for which the picture must not be again what it was
 NEIGHBOUR_FRAMES = 2  # frames on each side that a change is held against
 MAX_WAIT_S = 1.0  # seconds that are waited for them
@@ -34,7 +33,11 @@ GROUPS_AT_ONCE = 2  # of such frames, looked into at once, which is cheaper than
 TIME_ROUNDING_S = 0.002  # seconds by which containers round times
 CONTEXT_S = 5.0  # seconds around a stretch of a film that decide what is found in it
 
-
+# Chosen together with the defaults of `ShotRules`, on half of the labelled videos.
+NEIGHBOUR_FACTOR = 1.5  # factor of the greatest change around a cut, which is added to `least`
+SOME_GONE_SHARE = 0.2  # least share of a third of the frame that is gone at a sharp cut, 0-1
+MOST_GONE_SHARE = 0.35  # least share of two thirds of the frame that is gone at any other cut, 0-1
+LASTING_SHARE = 0.6  # least share of a cut's change that persists; after a flash it does not
 MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
 
 
@@ -43,21 +46,17 @@ class ShotRules:
     """How shots are told apart. Changes are mean differences of brightness and colour, in 8-bit
     levels; what is gone (0 to 1, see `unlike`) is not found again near where it was.
 
-    Adaptive: a cut changes the picture by `least` plus `steep` times the greatest change of the
-    frames around, and of some of it `some_gone`. Absolute: by `clear`, and 1.2 times as much as
-    those, and of most of it `most_gone`. Both: the share `lasts` of the change is still there
-    throughout the next quarter second.
+    Adaptive: a cut changes the picture by `least` plus `NEIGHBOUR_FACTOR` times the greatest change
+    of the frames around, and of some of it `SOME_GONE_SHARE` is gone. Absolute: by `clear`, and 1.2
+    times as much as those, and of most of it `MOST_GONE_SHARE` is gone. Both: the share
+    `LASTING_SHARE` of the change is still there throughout the next quarter second.
 
     `fade_below`: mean brightness (0 to 255) that counts as black; `dissolve`: the change that a
     gradual transition makes in all; null looks for none. `shortest` shot, in seconds.
     """
 
     least: float = 4.5
-    steep: float = 1.5
-    some_gone: float = 0.2
     clear: float = 20.0
-    most_gone: float = 0.35
-    lasts: float = 0.6
     fade_below: float | None = 12.0
     dissolve: float | None = 15.0
     shortest: float = 0.25
@@ -128,16 +127,16 @@ class CutFinder:
             return False
         rules = self._rules
         around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
-        sharp = this.change >= rules.least + rules.steep * around
+        sharp = this.change >= rules.least + NEIGHBOUR_FACTOR * around
         if not sharp and this.change < max(rules.clear, 1.2 * around):
             return False
         before = self._seen[self._due - 1]
-        rank, gone = (SOME, rules.some_gone) if sharp else (MOST, rules.most_gone)
+        rank, gone = (SOME, SOME_GONE_SHARE) if sharp else (MOST, MOST_GONE_SHARE)
         if unlike(before.thumbnail, this.thumbnail, rank) < gone:
             return False
         old = [s for s in self._earlier() if s.time > this.time - MIN_LASTING_S] or [before]
         new = [this, *(s for s in self._later() if s.time < this.time + MIN_LASTING_S)]
-        left = rules.lasts * this.change
+        left = LASTING_SHARE * this.change
         return all(change(a.thumbnail, b.thumbnail) >= left for a, b in product(old, new))
 
 

@@ -57,7 +57,8 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     _used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
-    secrets_in(OmegaConf.to_yaml(config))
+    for text in _texts(OmegaConf.to_container(config)):
+        secrets_in(text)
     return config
 
 
@@ -327,6 +328,15 @@ def _deep(wrong: str, config: Any) -> str:
 def _near(wrong: str, known: Sequence[str], before: str = "") -> str:
     near = difflib.get_close_matches(wrong, known, n=1)
     return f"; did you mean {before + near[0]!r}?" if near else "."
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """Every text value of a plain configuration."""
+    if isinstance(node, str):
+        yield node
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for value in inner:
+        yield from _texts(value)
 
 
 def _missing(config: DictConfig) -> list[str]:

@@ -8,6 +8,7 @@ nothing of the preset. `jobs:` in the file names the only ones that it is for.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,6 +105,7 @@ def _values(preset: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
                 yield f"{path}{key}", value
 
 
+@functools.cache  # `served` reads every job's file
 def _read(path: Path) -> dict[str, Any]:
     plain: Any = OmegaConf.to_container(OmegaConf.load(path))
     return plain

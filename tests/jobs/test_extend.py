@@ -121,7 +121,7 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     out = tmp_path / "out"
     run(
         project, "-m", "ray_jobs.neptune", "videos=examples/videos", f"out={out}",
-        "caption=light", "caption.dark=0.4", "filters.dark.below=0.5", "filters.dark.share=0.6",
+        "caption=light", "caption.dark=0.4", "filters.static=null", "filters.dark.below=0.6",
         "vet.filters.0.max_letters=70",
     )  # fmt: skip
     videos = pq.read_table(out / "videos.parquet").to_pylist()

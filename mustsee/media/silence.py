@@ -34,7 +34,7 @@ def quiet_cuts(stretches: Iterable[Sound], rate: int, longest: float) -> Iterato
 
 
 def quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """The sample in the middle of the quietest `LOUDNESS_WINDOW_S` of the last third, at least 1."""
+    """The sample in the middle of the quietest `LOUDNESS_WINDOW_S` of the last third."""
     first = len(samples) - int(len(samples) * SEARCHED_SHARE)
     width = max(1, min(round(LOUDNESS_WINDOW_S * rate), len(samples) - first))
     power = np.concatenate([[0.0], np.cumsum(np.square(samples[first:], dtype=np.float64))])

@@ -1,142 +1,152 @@
-"""A new captioner, video filter and question filter are a module and a yaml each, nothing more."""
+"""docs/add-a-part.md is followed step by step on a copy of the project, and what it adds works: a
+captioner, a video filter, a question filter, a recipe, a metric and an extraction rule.
+"""
+
+from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = {
-    "actors/caption/word.py": '''
-        """caption=word: the same word for every keyframe."""
-
-        import dataclasses
-        from dataclasses import dataclass
-        from typing import ClassVar
-
-        from actors.part import Opened, RunContext
-        from mustsee.records import Caption, Video
+COPIED = ("mustsee", "actors", "serve", "ray_jobs", "conf", "prompts", "tests")
+STEP = re.compile(
+    r"(?P<how>Create|Add to|In) `(?P<path>[^`]+)`"
+    r"(?:, (?P<side>below|above) (?P<ticks>`+)(?P<anchor>.+?)(?P=ticks), add)?[^`\n]*"
+    r"(?:`[^`\n]+`[^`\n]*)*:\n\n```\w+\n(?P<text>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
 
 
-        @dataclass(frozen=True, kw_only=True)
-        class Word:
-            version: ClassVar[str] = "1"
-            reads: ClassVar[tuple[str, ...]] = ("keyframes",)
-            needs: ClassVar[tuple[str, ...]] = ()
-            writes: ClassVar[tuple[str, ...]] = ("captions",)
-            word: str
+@dataclass(frozen=True)
+class Step:
+    """A step of the page. Without `anchor` the text is a whole file, or goes to the end of one."""
 
-            def open(self, run: RunContext) -> Opened:
-                def caption(video: Video) -> Video:
-                    found = tuple(Caption(k.time, self.word) for k in video.keyframes or ())
-                    return dataclasses.replace(video, captions=found)
+    how: str
+    path: str
+    side: str | None
+    anchor: str | None
+    text: str
 
-                return caption
-    ''',
-    "conf/caption/word.yaml": """
-        # one word
-        _target_: actors.caption.word.Word
-        word: A zebra.
-    """,
-    "mustsee/filters/long.py": '''
-        """Videos that are too long."""
-
-        from dataclasses import dataclass
-
-        from mustsee.records import Video
-
-
-        @dataclass(frozen=True, kw_only=True)
-        class Long:
-            after: str
-            seconds: float
-
-            def __call__(self, video: Video) -> str | None:
-                long = (video.duration or 0) > self.seconds
-                return f"long: {video.duration:.0f} s" if long else None
-    ''',
-    "conf/filters/long.yaml": """
-        # films above a length are left out
-        long:
-          _target_: mustsee.filters.long.Long
-          after: probe
-          seconds: 60
-    """,
-    "mustsee/filters/letter.py": '''
-        """Questions that begin with a letter."""
-
-        from dataclasses import dataclass, replace
-        from typing import ClassVar
-
-        from mustsee.filters.vetting import Vetting
-        from mustsee.records import Question, Video
+    def apply(self, project: Path) -> None:
+        file = project / self.path
+        if self.how == "Create":
+            assert not file.exists(), self.path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(self.text)
+            return
+        old = file.read_text()
+        if self.anchor is None:
+            file.write_text(old.rstrip("\n") + "\n" + self.text)
+            return
+        lines = old.splitlines(keepends=True)
+        places = [n for n, line in enumerate(lines) if line.strip() == self.anchor]
+        assert places, f"{self.path} has no line {self.anchor!r}"
+        lines.insert(places[0] + (self.side == "below"), self.text)
+        file.write_text("".join(lines))
 
 
-        @dataclass(frozen=True, kw_only=True)
-        class Letter:
-            name: ClassVar[str] = "letter"
-            roles: ClassVar[tuple[str, ...]] = ()
-            prompts: ClassVar[tuple[str, ...]] = ()
-            reads: ClassVar[tuple[str, ...]] = ()
-            letter: str
-
-            async def __call__(
-                self, question: Question, video: Video, vetting: Vetting
-            ) -> Question:
-                begins = question.question.startswith(self.letter)
-                return replace(question, drop="letter: unwanted") if begins else question
-    ''',
-    "conf/vet/letter.yaml": """
-        # no question begins with W
-        _target_: actors.vet.Vet
-        filters:
-          - _target_: mustsee.filters.letter.Letter
-            letter: W
-        subset: chosen
-        seed: ${seed}
-    """,
-}
+def steps() -> Iterator[Step]:
+    for match in STEP.finditer((ROOT / "docs" / "add-a-part.md").read_text()):
+        how, path, text = match["how"], match["path"], match["text"]
+        yield Step(how, path, match["side"], match["anchor"], text)
 
 
-def unindented(text: str) -> str:
-    lines = text.strip("\n").splitlines()
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    return "\n".join(line[margin:] for line in lines).rstrip() + "\n"
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project in which every step of the page was taken."""
+    copy = tmp_path_factory.mktemp("project")
+    for folder in COPIED:
+        unneeded = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, copy / folder, ignore=unneeded)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    (copy / "examples").symlink_to(ROOT / "examples")
+    for step in steps():
+        step.apply(copy)
+    return copy
+
+
+def run(project: Path, *command: str) -> None:
+    """Run `python ...` in the copy; fails with what it printed."""
+    env = {**os.environ, "PYTHONPATH": str(project)}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=project, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def test_every_block_that_names_a_file_is_a_step() -> None:
+    page = (ROOT / "docs" / "add-a-part.md").read_text()
+    assert len(list(steps())) == len(re.findall(r"^(?:Create|Add to|In) `", page, re.MULTILINE))
+
+
+def test_what_the_steps_give_is_formatted_and_free_of_lint(project: Path) -> None:
+    changed = [step.path for step in steps() if step.path.endswith(".py")]
+    run(project, "-m", "ruff", "check", *changed)
+    run(project, "-m", "ruff", "format", "--check", *changed)
+
+
+def test_every_module_that_a_step_creates_can_be_imported(project: Path) -> None:
+    created = [s.path for s in steps() if s.how == "Create" and s.path.endswith(".py")]
+    names = [path.removesuffix(".py").replace("/", ".") for path in created]
+    run(project, "-c", "; ".join(f"import {name}" for name in names))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_each_is_a_module_and_a_yaml(tmp_path: Path) -> None:
-    house = tmp_path / "house"
-    for folder in ("mustsee", "actors", "serve", "ray_jobs", "conf", "prompts"):
-        unneeded = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, house / folder, ignore=unneeded)
-    for name, text in PARTS.items():
-        assert not (house / name).exists()
-        (house / name).write_text(unindented(text))
-    command = [
-        sys.executable, "-m", "ray_jobs.neptune", f"videos={ROOT / 'examples/videos'}",
-        f"out={tmp_path / 'out'}", "caption=word", "filters=long", "vet=letter",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, cwd=house, env=os.environ.copy())
-    assert done.returncode == 0, done.stderr
-    videos = pq.read_table(tmp_path / "out/videos.parquet").to_pylist()
-    assert {v["video_id"] for v in videos if (v["drop"] or "").startswith("long:")} == {
-        "birdhouse", "pancakes"
-    }  # fmt: skip
-    captioned = [v for v in videos if v["captions"]]
-    assert captioned
-    assert all({c["text"] for c in v["captions"]} == {"A zebra."} for v in captioned)
-    questions = pq.read_table(tmp_path / "out/questions.parquet").to_pylist()
-    assert questions
-    for question in questions:
-        fell = question["drop"] == "letter: unwanted"
-        assert fell == question["question"].startswith("W") or question["drop"]
-        assert ("chosen" in question["subsets"]) == (question["drop"] is None)
-    funnel = json.loads((tmp_path / "out/run.json").read_text())["funnel"]
-    assert next(s for s in funnel if s["stage"] == "probe")["dropped"]["long"] == 2
+def test_the_parts_keep_their_contracts(project: Path) -> None:
+    run(
+        project, "-m", "pytest", "-p", "no:cacheprovider",
+        "tests/actors/test_caption_light.py",
+        "tests/actors/test_llm_offline.py::test_every_prompt_has_a_rule",
+        "tests/test_prompts.py::test_every_prompt_is_asked_somewhere_with_a_parser",
+        "tests/evaluate/test_exact_match.py",
+        "tests/evaluate/test_score.py",
+        "tests/extract/test_extract.py::test_replies_that_explain_themselves",
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path) -> None:
+    out, videos = tmp_path / "out", tmp_path / "videos.txt"
+    names = ("lighthouse.mkv", "pancakes.mp4")
+    videos.write_text("".join(f"{ROOT}/examples/videos/{name}\n" for name in names))
+    run(
+        project, "-m", "ray_jobs.neptune", f"videos={videos}", f"out={out}",
+        "caption=light", "caption.dark=0.4", "filters.static=null", "filters.dark.below=0.6",
+        "vet.filters.0.max_letters=70",
+    )  # fmt: skip
+    rows = {v["video_id"]: v for v in pq.read_table(out / "videos.parquet").to_pylist()}
+    assert rows["lighthouse"]["drop"].startswith("dark: ")
+    texts = {c["text"] for c in rows["pancakes"]["captions"]}
+    assert texts <= {"A dark frame.", "A light frame."} != set()
+    questions = pq.read_table(out / "questions.parquet").to_pylist()
+    wordy = [q for q in questions if (q["drop"] or "").startswith("wordy: ")]
+    assert wordy
+    assert all(len(q["question"]) > 70 for q in wordy)
+    assert all(len(q["question"]) <= 70 for q in questions if q["drop"] is None)
+    funnel = json.loads((out / "run.json").read_text())["funnel"]
+    assert next(s for s in funnel if s["stage"] == "look")["dropped"] == {"dark": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_recipe_works_as_a_job(project: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    given = ["videos=examples/videos/pancakes.mp4", f"out={out}"]
+    run(project, "-m", "ray_jobs.opening", *given)
+    (question,) = pq.read_table(out / "questions.parquet").to_pylist()
+    (video,) = pq.read_table(out / "videos.parquet").to_pylist()
+    assert question["question"] == "What is said first?"
+    assert question["answer"].rstrip(".") == video["lines"][0]["text"].rstrip(".")
+    assert len(question["options"]) == 5

@@ -28,8 +28,6 @@ from mustsee.prompts import Prompts
 from ray_jobs import judge_calibrate
 from tests.support import tiny_judges as tiny
 
-pytest.importorskip("torch")
-
 COMPASS = "255ea300b9dc062f57c7246fb46b8f2e2d5b62ac1e5d7624d80a150830f630dd"
 TRIPLES = (
     Triple("what colour is the car", "it is red", "red car"),
@@ -41,8 +39,11 @@ TRIPLES = (
 
 @pytest.fixture(autouse=True)
 def _no_slopes() -> Iterator[None]:
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError:  # judges that need it skip one by one
+        yield
+        return
     with torch.inference_mode():
         yield
 
@@ -57,7 +58,7 @@ def logits(engine: Engine) -> list[float]:
 
 
 def test_roberta_is_asked_and_read_as_its_authors_do(tmp_path: Path) -> None:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = tiny.roberta(tmp_path / "m")
@@ -86,7 +87,7 @@ def test_roberta_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_bem_is_asked_in_its_order_and_read_by_softmax(tmp_path: Path) -> None:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = tiny.bert(tmp_path / "m")
@@ -130,7 +131,7 @@ def test_calibration_shows_cider_and_bem_beside_the_judge(tmp_path: Path) -> Non
 @pytest.mark.parametrize("labels", [("contradiction", "entailment", "neutral"),
                                     ("ENTAILMENT", "neutral", "contradiction")])  # fmt: skip
 def test_nli_reads_entailment_both_ways(tmp_path: Path, labels: tuple[str, ...]) -> None:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = tiny.deberta(tmp_path / "m", labels)
@@ -171,7 +172,7 @@ def test_compass_is_asked_in_its_own_words() -> None:
 
 
 def test_compass_reads_the_probability_of_its_three_letters(tmp_path: Path) -> None:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = tiny.qwen(tmp_path / "m")

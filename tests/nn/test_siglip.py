@@ -13,11 +13,10 @@ from tests.support.tiny_paligemma import paligemma
 
 pytestmark = pytest.mark.slow
 
-torch = pytest.importorskip("torch")
-
 
 def siglip(folder: Path) -> Path:
     """A tiny random SigLIP vision model with its head."""
+    torch = pytest.importorskip("torch")
     from transformers import SiglipVisionConfig, SiglipVisionModel
 
     torch.manual_seed(0)
@@ -43,6 +42,7 @@ JPEGS = [jpeg(n) for n in range(5)]
 
 
 def test_vectors_are_transformers(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
     from transformers import SiglipVisionModel
 
     folder = siglip(tmp_path)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mustsee.judge.prompt import LABELS, OPENING, Triple, prompt_hash, render
 
 CONTROLS = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
@@ -84,7 +86,7 @@ def checkpoint(
     a Gemma 3, the last of whose layers sees all and the others `window` tokens; `changed` is other
     settings of its configuration.
     """
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig
 
     from actors.judge.tokens import JudgeMetadata

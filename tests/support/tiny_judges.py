@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 TEXTS = ("what colour is the red car", "it is red and not blue", "A: CORRECT B: INCORRECT")
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -41,7 +43,7 @@ def _tokenizer(folder: Path, special: dict[str, str], pair: str | None = None) -
 
 
 def roberta(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
     special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>",
@@ -58,7 +60,7 @@ def roberta(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
 
 
 def bert(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import BertConfig, BertForSequenceClassification
 
     special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
@@ -74,7 +76,7 @@ def bert(folder: Path, *, classes: int = 2, seed: int = 0) -> Path:
 
 
 def deberta(folder: Path, labels: tuple[str, ...], *, seed: int = 0) -> Path:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
 
     special = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
@@ -92,7 +94,7 @@ def deberta(folder: Path, labels: tuple[str, ...], *, seed: int = 0) -> Path:
 
 
 def qwen(folder: Path, *, template: bool = True, seed: int = 0) -> Path:
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     special = {"pad_token": "<|endoftext|>", "eos_token": "<|im_end|>", "bos_token": "<|im_start|>"}

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.tiny_gemma import tokenizer
 from tests.support.tiny_paligemma import paligemma
 
@@ -20,7 +22,7 @@ TEMPLATE = (
 
 def llava(folder: Path, *, seed: int = 0) -> Path:
     """A LLaVA (SigLIP tower, Gemma 2 decoder) with its processor, in `folder`."""
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import (
         Gemma2Config,
         LlavaConfig,

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 SENTENCES = (
     "the quick brown fox jumps over the lazy dog",
     "we put the eggs into the bowl and stir",
@@ -16,7 +18,7 @@ SENTENCES = (
 
 def whisper(folder: Path, *, seed: int = 0) -> Path:
     """A random Whisper (two layers of 64) as a CTranslate2 folder, by its own converter."""
-    import torch
+    torch = pytest.importorskip("torch")
     from ctranslate2.converters import TransformersConverter
     from transformers import (
         GenerationConfig,
@@ -100,7 +102,7 @@ def _whisper_tokenizer(folder: Path) -> dict[str, int]:
 
 def wav2vec2(folder: Path, *, seed: int = 0) -> Path:
     """A random character aligner (Wav2Vec2 with a CTC head)."""
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import (
         Wav2Vec2Config,
         Wav2Vec2CTCTokenizer,
@@ -134,7 +136,7 @@ def wav2vec2(folder: Path, *, seed: int = 0) -> Path:
 
 def bert(folder: Path, *, seed: int = 0, pooling: str = "mean", normalise: bool = False) -> Path:
     """A random BERT encoder of 48 dimensions, in sentence-transformers' layout."""
-    import torch
+    torch = pytest.importorskip("torch")
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.tiny_gemma import tokenizer
 
 
 def paligemma(folder: Path, *, second: bool = True, seed: int = 0) -> Path:
     """A PaliGemma 2 (or, not `second`, a PaliGemma with a Gemma 1 decoder) in `folder`."""
-    import torch
+    torch = pytest.importorskip("torch")
     from transformers import (
         Gemma2Config,
         GemmaConfig,

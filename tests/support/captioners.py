@@ -1,0 +1,63 @@
+"""The contract of captioners: what each of them promises, whatever makes its sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from actors.part import Part
+from mustsee import schemas
+from mustsee.errors import BadRow
+from mustsee.records import Keyframe, Video
+
+Rows = Callable[..., list[Any]]
+
+
+def jpeg(seed: int) -> bytes:
+    """A JPEG of 64 x 48 pixels of noise."""
+    noise = np.random.default_rng(seed).integers(0, 255, (5, 7, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(noise).resize((64, 48)).save(out, "JPEG")
+    return out.getvalue()
+
+
+def video(name: str, *jpegs: bytes) -> Video:
+    """A row with these keyframes, one every two seconds."""
+    keyframes = tuple(Keyframe(time=2.0 * i, shot=i, jpeg=data) for i, data in enumerate(jpegs))
+    return Video(video_id=name, uri=f"{name}.mp4", keyframes=keyframes, title=name)
+
+
+ROWS = (
+    video("three", jpeg(1), jpeg(2), jpeg(3)),
+    video("none"),
+    video("bad", jpeg(1), b"not a JPEG"),
+    video("one", jpeg(2)),
+    dataclasses.replace(video("unseen"), keyframes=None),
+)
+
+
+def check_captioner(part: Part, caption: Rows) -> None:
+    """Caption rows with keyframes, without any and with a damaged one, and assert what a captioner
+    promises: it changes `captions` alone, in the order of time; a row without keyframes has none; a
+    damaged keyframe is BadRow, or does no harm; a row alone gets what it gets beside others.
+    """
+    results = caption(*ROWS)
+    assert part.writes == ("captions",)
+    for row, done in zip(ROWS, results, strict=True):
+        if isinstance(done, BadRow) and row.video_id == "bad":
+            continue
+        assert not isinstance(done, BaseException), done
+        assert dataclasses.replace(done, captions=row.captions) == row  # nothing else is touched
+        times = [keyframe.time for keyframe in row.keyframes or ()]
+        assert {c.time for c in done.captions} <= set(times)
+        assert [c.time for c in done.captions] == sorted(c.time for c in done.captions)
+        assert all(c.text == c.text.strip() != "" for c in done.captions)
+        stored = schemas.table([done], Video)
+        assert schemas.load(Video, stored.to_pylist()[0]).captions == done.captions
+    assert results[1].captions == results[4].captions == ()
+    assert caption(ROWS[0])[0] == results[0]

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from actors.endpoint import Connection
+from actors.connection import Connection
 from actors.reply_bodies import UNREADABLE
 from mustsee.errors import Transient, hide_secrets
 

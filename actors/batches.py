@@ -14,19 +14,18 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from actors.admission import AdmissionRequest
 from actors.batch_route import BatchEntry, BatchRoute, Job, line
+from actors.connection import Connection
+from actors.endpoint import CallEstimate
 from actors.part import NamesModels
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.llm import Reply, Request
 from mustsee.store import Store, digest
-
-if TYPE_CHECKING:
-    from actors.llm.openai import OpenAI, OpenAIChat
 
 KIND = "batches"  # the store's folder of what was sent
 LOOK_BACK = 3 * 86400.0  # seconds: older batches are not waited for, nor are their files kept long
@@ -94,10 +93,36 @@ class _Waiting:
     answer: asyncio.Future[BatchEntry | None]
 
 
+class BatchChat(Protocol):
+    """The chat whose calls go by batch: how a request is written, and a reply read."""
+
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def identity(self) -> str: ...
+    def body(self, request: Request, /) -> dict[str, Any]: ...
+    def read(self, request: Request, completion: Mapping[str, Any], /) -> Reply: ...
+    def knows_no_schema(self, request: Request, error: BadRow, /) -> bool: ...
+
+
+class BatchConfig(Protocol):
+    """What is set of a model whose calls may go by batch."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def account(self) -> str: ...
+    @property
+    def batch(self) -> str: ...
+    @property
+    def batches(self) -> BatchSettings: ...
+    def estimate(self, request: Request, /) -> CallEstimate: ...
+
+
 class BatchClient:
     """The way by batch of one worker's calls to one model, on one event loop at a time."""
 
-    def __init__(self, chat: OpenAIChat, config: OpenAI, store: Store, count: Count) -> None:
+    def __init__(self, chat: BatchChat, config: BatchConfig, store: Store, count: Count) -> None:
         self._chat, self._config, self._store, self._count = chat, config, store, count
         self._rules = config.batches
         self._route = BatchRoute(chat.connection)

@@ -16,13 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
+from actors.endpoint import Endpoint
 from mustsee.errors import UserError, hide_secrets
-
-if TYPE_CHECKING:
-    from actors.endpoint import Endpoint
 
 TRIAL_TIMEOUT_S = 10.0  # for one request of the trial
 MAX_LISTED_MODELS = 8  # models named in a message
@@ -50,25 +48,6 @@ class TrialReply:
     body: Any = None
     reason: str = ""
     html: bool = False
-
-
-def wrong_address(base_url: str) -> str | None:
-    """What is wrong with an address as it is written, or None."""
-    try:
-        found = urlsplit(base_url)
-        found.port  # noqa: B018  (raises for a port that is no number)
-    except ValueError as error:
-        return f"base_url={base_url!r}: {error}; expected http://HOST:PORT/v1 or https://HOST/v1"
-    if found.scheme not in ("http", "https") or not found.hostname:
-        return f"base_url={base_url!r}: expected http://HOST:PORT/v1 or https://HOST/v1"
-    if found.username is not None or found.password is not None:
-        place = found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
-        return (
-            f"base_url={place!r} was given with a user and password before its host, which are not "
-            "sent: leave them out, put the key into an environment variable, and name it with "
-            "key_env=NAME"
-        )
-    return None
 
 
 def is_local_address(base_url: str) -> bool:

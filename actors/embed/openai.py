@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.connection import connect
 from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
 from actors.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
@@ -49,7 +50,7 @@ class EmbeddingsClient:
     """The connected model. Raises UserError without a key."""
 
     def __init__(self, config: Embeddings) -> None:
-        self._config, self._connection = config, config.endpoint.connect()
+        self._config, self._connection = config, connect(config.endpoint)
 
     @property
     def identity(self) -> str:

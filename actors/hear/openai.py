@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.endpoint import MOST_SAID, CallEstimate, Endpoint
+from actors.connection import MOST_SAID, connect
+from actors.endpoint import CallEstimate, Endpoint
 from actors.part import Opened, RunContext, hardware
 from actors.reply_bodies import UNREADABLE, parse_transcription
 from mustsee.errors import Transient, UserError, hide_secrets
@@ -65,7 +66,7 @@ class TranscriptionsClient:
     """The connected model. Raises UserError without a key."""
 
     def __init__(self, config: Transcriptions) -> None:
-        self._config, self._connection = config, config.endpoint.connect()
+        self._config, self._connection = config, connect(config.endpoint)
 
     @property
     def identity(self) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from actors.batches import BatchClient, BatchSettings, Count
-from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Connection, Endpoint
+from actors.connection import Connection, connect
+from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.part import hardware
 from actors.reply_bodies import (
     UNREADABLE,
@@ -172,7 +173,7 @@ class OpenAIChat:
     def __init__(self, config: OpenAI) -> None:
         self._config = config
         self.identity = config.identity  # asked for with every call
-        self.connection: Connection = config.connect()
+        self.connection: Connection = connect(config)
         self._structured = config.structured != "none"
 
     @property

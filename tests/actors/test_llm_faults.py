@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from actors.admission import AdmissionRequest
+from actors.connection import retry_after
 from actors.coordinator import Coordinator
-from actors.endpoint import retry_after
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from actors.endpoint import Endpoint
+from actors.endpoint import Endpoint, wrong_address
 from actors.llm.openai import OpenAI
-from actors.trial import refusal, wrong_address
+from actors.trial import refusal
 from mustsee.errors import Transient, UserError
 from ray_jobs.benches.loopback import Loopback
 from tests.support.openai_llm import asked as question
